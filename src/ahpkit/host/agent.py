@@ -1,0 +1,445 @@
+"""The agent interface: what an agent offers, what chats and turns give it. Knows no wire actions or connections.
+
+Two sides meet here:
+
+* An agent *implements* `Agent` (one per provider) and `AgentChat` (one per conversation).
+* The host *gives* it a `Chat` (for the life of the conversation) and a `Turn` (for one message); a turn hands out
+  `ToolCall`s. They are protocols, so an agent can be tested against a recording double.
+
+Every method that says something to the clients is synchronous and ordered: what is said first is sequenced first.
+Only what must wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, `Turn.ask`) is awaited.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import (
+    ChatInputAnswer,
+    ChatInputQuestion,
+    ConfirmationOption,
+    Message,
+    ToolCallConfirmationReason,
+    ToolCallContributor,
+    ToolResultContent,
+    UsageInfo,
+)
+from ahpkit.protocol.chat.state import (
+    Turn as TurnRecord,
+)
+from ahpkit.protocol.common.state import (
+    AgentSelection,
+    FileEdit,
+    JsonObject,
+    ModelSelection,
+    ProtectedResourceMetadata,
+    StringOrMarkdown,
+)
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigSchema, ToolDefinition
+
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+"""Why a turn ended, in the words agents use. Anything but `end_turn` and `cancelled` is shown as a notification."""
+
+
+class AgentError(Exception):
+    """The agent failed in a way the user should read. `error_type` is a short machine-readable word.
+
+    Raise it from `AgentChat.run` to end the turn with `chat/error`; any other exception becomes one without details.
+    """
+
+    def __init__(self, message: str, *, error_type: str = "agent", meta: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.error_type = error_type
+        self.meta = meta
+
+
+@dataclass(frozen=True, slots=True)
+class SkillOffer:
+    """A skill or prompt the model may invoke: its name, what it is for, and where its text is."""
+
+    name: str
+    description: str
+    uri: str
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerOffer:
+    """An enabled, trusted MCP server. `config` is what its declaration says: command, args, env, or url, headers."""
+
+    id: str
+    name: str
+    config: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class TurnContext:
+    """What customizations add to one turn, in a neutral form: each agent maps it to what it understands."""
+
+    system_prompt: str | None = None
+    """Body of the selected custom agent."""
+    rules: list[str] = field(default_factory=list[str])
+    """Bodies of the rules that apply to this turn."""
+    skills: list[SkillOffer] = field(default_factory=list[SkillOffer])
+    """What the model may invoke by itself."""
+    agents: list[SkillOffer] = field(default_factory=list[SkillOffer])
+    """Custom agents the model may delegate to."""
+    mcp_servers: list[McpServerOffer] = field(default_factory=list[McpServerOffer])
+    tools: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
+    """Client tools, under the names the model sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """A person's answer to `ToolCall.confirm`."""
+
+    approved: bool
+    tool_input: str
+    """The input to run with: the person's edit where they made one."""
+    option_id: str | None = None
+    reason: str | None = None
+    """What the person wrote when they denied it."""
+    suggestion: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """How a tool call ended when somebody else ran it (`ToolCall.run_by_client`)."""
+
+    success: bool
+    content: Sequence[ToolResultContent] = ()
+    error: str | None = None
+    structured_content: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputAnswers:
+    """The answer to `Turn.ask`: accepted with answers by question id, declined, or cancelled."""
+
+    response: Literal["accept", "decline", "cancel"]
+    answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict[str, ChatInputAnswer])
+
+
+class ToolCall(Protocol):
+    """One tool call of a turn, driven through its life cycle: streaming, confirmed or not, running, completed."""
+
+    id: str
+
+    def input(self, delta: str, *, message: StringOrMarkdown | None = None) -> None:
+        """Append to the input while the model is still writing it."""
+        ...
+
+    def running(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        confirmed: ToolCallConfirmationReason = "not-needed",
+    ) -> None:
+        """The input is complete and no approval is needed: the tool runs now. A second call changes nothing."""
+        ...
+
+    async def confirm(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        title: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        edits: Sequence[FileEdit] = (),
+        editable: bool = False,
+    ) -> Confirmation:
+        """Ask a person. Also while it is running: the call goes back to pending. Denied: the call is over."""
+        ...
+
+    async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
+        """Let the client that contributed this tool run it; returns when that client completed it, or left for good."""
+        ...
+
+    def content(self, content: Sequence[ToolResultContent]) -> None:
+        """Replace what is shown while the tool runs."""
+        ...
+
+    def complete(
+        self,
+        *,
+        success: bool = True,
+        message: StringOrMarkdown | None = None,
+        content: Sequence[ToolResultContent] = (),
+        error: str | None = None,
+        structured_content: JsonObject | None = None,
+    ) -> None:
+        """The tool is done. Works from any state that is not over; a finished call ignores it."""
+        ...
+
+    def meta(self, meta: JsonObject) -> None:
+        """Set provider-specific metadata; it replaces what was there with the call's next change."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Completed, denied or cancelled."""
+        ...
+
+
+class Turn(Protocol):
+    """One user message being answered. Everything said goes to every client of the chat, in the order it is said."""
+
+    id: str
+    message: Message
+    context: TurnContext
+    model: ModelSelection | None
+    canvas: CanvasRuntime | None
+
+    @property
+    def prompt(self) -> str:
+        """The text the agent answers: the user's words with invoked skills and prompts expanded."""
+        ...
+
+    @property
+    def chat(self) -> Chat: ...
+
+    def text(self, delta: str) -> None:
+        """Stream markdown. A new part starts after anything else was said, and after `new_part`."""
+        ...
+
+    def think(self, delta: str) -> None:
+        """Stream reasoning, under the same rule."""
+        ...
+
+    def new_part(self) -> None:
+        """The next text or reasoning starts a part of its own (the model began another message)."""
+        ...
+
+    def notice(self, text: StringOrMarkdown, *, meta: JsonObject | None = None) -> None:
+        """Show a system notification."""
+        ...
+
+    def attach(self, data: bytes, *, content_type: str) -> None:
+        """Show an image, a sound or any other resource the agent produced; the host stores it and links to it."""
+        ...
+
+    def store(self, data: bytes, *, content_type: str) -> str:
+        """Keep `data` for this session and return the URI that `resourceRead` serves it under (file edits need it)."""
+        ...
+
+    def tool_call(
+        self,
+        name: str,
+        *,
+        display_name: str | None = None,
+        id: str | None = None,
+        message: StringOrMarkdown | None = None,
+        contributor: ToolCallContributor | None = None,
+        meta: JsonObject | None = None,
+    ) -> ToolCall:
+        """Begin a tool call. A name that a client registered becomes that client's call by itself."""
+        ...
+
+    async def ask(
+        self,
+        questions: Sequence[ChatInputQuestion],
+        *,
+        message: str | None = None,
+        url: str | None = None,
+    ) -> InputAnswers:
+        """Ask the user. Clients share the drafts; the first complete answer counts."""
+        ...
+
+    def usage(self, usage: UsageInfo) -> None: ...
+
+    def activity(self, text: str | None) -> None:
+        """What the agent is doing right now, in a few words; None clears it."""
+        ...
+
+    async def subchat(self, title: str, prompt: str, *, tool_call: ToolCall | None = None) -> SubChat:
+        """Open a read-only chat of the same session for a sub-agent and begin its turn."""
+        ...
+
+    def steering(self) -> Message | None:
+        """Take the steering message a user sent while this turn runs, if there is one."""
+        ...
+
+    async def wait_steering(self) -> Message:
+        """Wait for a steering message and take it."""
+        ...
+
+
+class SubChat(Protocol):
+    """A chat spawned by a turn. Leaving the `async with` ends its turn, as an error when leaving with one."""
+
+    uri: str
+    turn: Turn
+
+    async def __aenter__(self) -> Turn: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command the agent itself understands."""
+
+    name: str
+    description: str
+    hint: str | None = None
+
+
+class Chat(Protocol):
+    """The conversation an `AgentChat` serves: facts about it, and what may be said outside a turn."""
+
+    uri: str
+    session_uri: str
+    working_directory: Path
+    model: ModelSelection | None
+    agent: AgentSelection | None
+    config: Mapping[str, Any]
+
+    @property
+    def history(self) -> Sequence[TurnRecord]:
+        """The finished turns, oldest first."""
+        ...
+
+    @property
+    def memory(self) -> JsonObject:
+        """What this agent stored about the chat with `remember`; survives restarts, never shown to clients."""
+        ...
+
+    def remember(self, memory: JsonObject) -> None: ...
+
+    def title(self, title: str) -> None: ...
+
+    def commands(self, commands: Sequence[Command]) -> None:
+        """The slash commands the agent understands now: offered as completions and shown in state."""
+        ...
+
+    def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
+        """The session's configuration properties and values as the agent reports them."""
+        ...
+
+    def meta(self, key: str, value: Any | None) -> None:
+        """Set one namespaced key of the session's `_meta`; None removes it."""
+        ...
+
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        """Forward an extension request of the agent to a client that advertised it."""
+        ...
+
+    def extension_notification(self, method: str, params: JsonObject) -> None: ...
+
+
+class AgentChat(abc.ABC):
+    """One conversation with an agent. Opened before its first turn, closed with its chat or with the host."""
+
+    @abc.abstractmethod
+    async def run(self, turn: Turn) -> StopReason | None:
+        """Answer one message. Return to complete the turn, raise `AgentError` to fail it.
+
+        Cancelling a turn cancels this coroutine; clean up and let `CancelledError` pass.
+        """
+
+    async def configure(
+        self, *, model: ModelSelection | None, agent: AgentSelection | None, config: Mapping[str, Any]
+    ) -> None:
+        """The selection changed between two turns; `config` holds all values."""
+
+    async def truncated(self, turns: Sequence[TurnRecord]) -> None:
+        """History was cut; `turns` is what is left."""
+
+    async def aclose(self) -> None:
+        """The chat is gone or the host stops."""
+
+
+class Agent(abc.ABC):
+    """An agent backend: one provider in root state. Entered when the host starts, left when it stops."""
+
+    provider: str
+    display_name: str
+    description: str = ""
+    models: Sequence[SessionModelInfo] = ()
+    protected_resources: Sequence[ProtectedResourceMetadata] = ()
+    meta: JsonObject | None = None
+    """Raw capabilities worth showing; the host puts them into `RootState._meta["ahpkit/agents"][provider]`."""
+
+    changed: Callable[[], None] = staticmethod(lambda: None)
+    """Set by the host: call it after `models`, `protected_resources` or `meta` changed."""
+
+    @abc.abstractmethod
+    async def open(self, chat: Chat) -> AgentChat:
+        """Begin or resume a conversation. Raise `AgentError` when that is not possible."""
+
+    async def start(self) -> None:
+        """The host is up. Keep it short: processes start on first use."""
+
+    async def aclose(self) -> None:
+        """The host stops: end everything that was started."""
+
+    async def session_config(
+        self, working_directory: Path | None, values: Mapping[str, Any]
+    ) -> SessionConfigSchema | None:
+        """Properties a user may set when creating a session."""
+        return None
+
+    async def config_completions(
+        self, working_directory: Path | None, property: str, query: str
+    ) -> Sequence[Mapping[str, str]]:
+        """`{value, label, description?}` items for a property whose values are too many to list."""
+        return ()
+
+    async def completions(self, chat: Chat | None, text: str, offset: int) -> Sequence[CompletionItem]:
+        """Items the agent itself offers at `offset` (UTF-16 units) of `text`."""
+        return ()
+
+    async def authenticate(self, resource: str, token: str) -> None:
+        """A client pushed a token for one of `protected_resources`."""
+
+
+class CanvasRuntime(Protocol):
+    """Canvases as an agent sees them (`session.canvas.*`). Every failure is a `CanvasError` with a code."""
+
+    def list(self) -> Sequence[JsonObject]:
+        """Declared canvases (`DiscoveredCanvas`)."""
+        ...
+
+    def list_open(self) -> Sequence[JsonObject]:
+        """Open instances (`OpenCanvasInstance`)."""
+        ...
+
+    async def open(
+        self, canvas_id: str, instance_id: str, *, extension_id: str | None = None, input: Any = None
+    ) -> JsonObject: ...
+
+    async def close(self, instance_id: str) -> None: ...
+
+    async def invoke(self, instance_id: str, action: str, input: Any = None) -> Any: ...
+
+    def subscribe(self, listener: Callable[[str, JsonObject], Awaitable[None] | None]) -> Callable[[], None]:
+        """Hear `session.canvas.opened` and `session.canvas.registry_changed`; call the result to stop."""
+        ...
+
+
+__all__ = [
+    "Agent",
+    "AgentChat",
+    "AgentError",
+    "CanvasRuntime",
+    "Chat",
+    "Command",
+    "Confirmation",
+    "InputAnswers",
+    "McpServerOffer",
+    "SkillOffer",
+    "StopReason",
+    "SubChat",
+    "ToolCall",
+    "ToolOutcome",
+    "Turn",
+    "TurnContext",
+]

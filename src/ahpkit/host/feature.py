@@ -1,0 +1,147 @@
+"""How a part of the host besides the spine takes part in sessions. Knows no transport and no particular feature.
+
+Customizations, canvases, resources, extensions and MCP are features: they enter by the same door as everyone else
+(`Services.dispatch`), hear what was applied, and may refuse what a client dispatches. The spine runs without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ahpkit.host.agent import Chat, TurnContext
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+
+CommandHandler = Callable[["ConnectedClient", JsonObject], Awaitable[Any]]
+"""Serves one request method: the client that asks and its validated params; returns the result or raises an error of
+`ahpkit.protocol.errors`."""
+
+
+class ConnectedClient(Protocol):
+    """A client with an open connection."""
+
+    client_id: str
+    capabilities: JsonObject
+    """What it sent as `initialize.capabilities`, `_meta` included."""
+
+    async def request(self, method: str, params: JsonObject, *, timeout: float = 30.0) -> Any:
+        """Send a reverse request and wait for its answer; raises `RpcError`, `TimeoutError` or `ConnectionError`."""
+        ...
+
+    def notify(self, method: str, params: JsonObject) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One action that was reduced into a state."""
+
+    channel: str
+    action: JsonObject
+    server_seq: int
+    client_id: str | None
+    """Who dispatched it; None: the host itself."""
+    before: JsonObject
+    after: JsonObject
+
+
+class Values(Protocol):
+    """Small durable values beside the log: never sent to a client."""
+
+    def get(self, key: str) -> Any | None: ...
+
+    def set(self, key: str, value: Any | None) -> None:
+        """Store JSON data with the next commit; None removes the key."""
+        ...
+
+    def items(self, prefix: str) -> Sequence[tuple[str, Any]]: ...
+
+
+class Services(Protocol):
+    """What a feature gets from the host."""
+
+    values: Values
+
+    def state(self, uri: str) -> JsonObject | None:
+        """The present state of a channel; never change it in place."""
+        ...
+
+    def sessions(self) -> Sequence[str]:
+        """URIs of the sessions there are."""
+        ...
+
+    def dispatch(self, uri: str, action: Mapping[str, Any]) -> int:
+        """The door: reduce, log and send an action of the host's own; returns its serverSeq."""
+        ...
+
+    def open_channel(self, uri: str, state: JsonObject) -> None:
+        """Create a state-bearing channel (a terminal, a watch)."""
+        ...
+
+    def close_channel(self, uri: str) -> None: ...
+
+    def client(self, client_id: str) -> ConnectedClient | None: ...
+
+    def subscribers(self, uri: str) -> Sequence[ConnectedClient]: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        """Run `work` as a task the host owns and ends; its failure is logged, never lost."""
+        ...
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    def new_id(self) -> str: ...
+
+
+class Feature:
+    """Base of all features: every hook does nothing until a feature says otherwise. Hooks are called in one order.
+
+    `on_applied` and `on_client_gone` are synchronous and must not block: they run inside the sequence of actions. They
+    may dispatch. Whatever waits belongs into `services.spawn`.
+    """
+
+    name: str = "feature"
+
+    services: Services
+
+    @property
+    def commands(self) -> Mapping[str, CommandHandler]:
+        """Request methods this feature serves."""
+        return {}
+
+    async def start(self) -> None:
+        """The states are loaded and no client is connected yet."""
+
+    async def aclose(self) -> None:
+        """The host stops."""
+
+    def refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+        """A reason not to apply a client's action, or None. Called after the host's own policy agreed."""
+        return None
+
+    def on_applied(self, applied: Applied) -> None:
+        """An action was applied; `applied.before is applied.after` when it changed nothing."""
+
+    def on_client_gone(self, client_id: str) -> None:
+        """A client's connection ended."""
+
+    def on_session_disposed(self, session_uri: str) -> None:
+        """A session and its chats are gone."""
+
+    async def prepare_session(self, session_uri: str) -> None:
+        """A session is being created (or was restored); it becomes ready afterwards. An exception fails its creation."""
+
+    async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+        """Add to a turn's context before the agent sees it; returns the prompt, expanded or as it was."""
+        return prompt
+
+    async def completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
+        """Items offered at `offset` (UTF-16 code units) of `text`."""
+        return ()
+
+
+__all__ = ["Applied", "CommandHandler", "ConnectedClient", "Feature", "Services", "Values"]
