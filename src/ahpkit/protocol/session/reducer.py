@@ -1,0 +1,12 @@
+"""The session reducer: pure, copy on write. Knows no sequence numbers, clients or clock."""
+
+from __future__ import annotations
+
+from ahpkit.protocol.common.state import JsonObject
+
+__all__ = ["session_reducer"]
+
+
+def session_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+    """The state after `action`; the same object when the action does not apply."""
+    return state
