@@ -53,7 +53,8 @@ class RpcError(AhpError):
         return f"{type(self).__name__}({self.code}, {self.message!r})"
 
     def _field(self, name: str) -> Any:
-        return cast("Mapping[str, Any]", self.data).get(name) if isinstance(self.data, Mapping) else None
+        data: Any = self.data
+        return cast("Mapping[str, Any]", data).get(name) if isinstance(data, Mapping) else None
 
 
 class _Coded(RpcError):

@@ -1,0 +1,290 @@
+"""Bytes ↔ JSON ↔ JSON-RPC messages. Knows no AHP method, no channel and no connection.
+
+What comes in is plain JSON data and keeps everything the sender wrote: unknown members, nulls, integers of any size.
+What cannot be kept is refused or repaired, always the same way (docs/reference/protocol.md says why):
+
+- not JSON, invalid UTF-8, NaN, a number beyond a double, nesting beyond `MAX_DEPTH`: `ParseError`
+- a member twice in one object, a batch, a scalar, more than `max_bytes`, not JSON-RPC 2.0: `InvalidRequest`
+- a lone surrogate becomes U+FFFD, in both directions: no peer can be made to send invalid Unicode through us
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NoReturn, cast
+
+import msgspec
+
+from ahpkit.protocol.errors import (
+    InvalidRequest,
+    LocalProtocolError,
+    ParseError,
+    RequestId,
+    RpcError,
+    from_error_object,
+    to_error_object,
+)
+from ahpkit.protocol.rope import Rope
+
+MAX_BYTES = 32 * 1024 * 1024
+"""Default for one message: three times the longest text we measure with (10 MB), and far from hurting."""
+
+MAX_DEPTH = 200
+"""Levels of nesting. States reach about 20; tool input may add its own. Python, its C helpers and validators stop near
+1000, 1000 and 255 levels: what is accepted here must still be encodable when it sits deeper inside a state."""
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_CONTAINERS = frozenset((dict, list))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Json = Any
+"""Whatever JSON can say: the shapes are checked elsewhere."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Asks for an answer."""
+
+    id: RequestId
+    method: str
+    params: dict[str, Any]
+
+
+class Notification(msgspec.Struct, frozen=True):
+    """Asks for none."""
+
+    method: str
+    params: dict[str, Any]
+
+
+class Response(msgspec.Struct, frozen=True):
+    """The answer to a request."""
+
+    id: RequestId
+    result: Json
+
+
+class ErrorResponse(msgspec.Struct, frozen=True):
+    """The refusal of a request; `id` is None when the peer could not read which."""
+
+    id: RequestId | None
+    error: RpcError
+
+
+Message = Request | Notification | Response | ErrorResponse
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def encode(obj: Json) -> bytes:
+    """`obj` as compact JSON; ropes become strings. NaN and infinities, which JSON cannot say, become null."""
+    try:
+        return _encoder.encode(obj)
+    except UnicodeEncodeError:
+        return _encoder.encode(_without_surrogates(msgspec.to_builtins(obj, enc_hook=_encode_hook)))
+    except (TypeError, RecursionError) as exc:
+        raise LocalProtocolError(f"cannot be written as JSON: {exc}") from exc
+
+
+def decode_json(data: bytes | str, *, max_bytes: int = MAX_BYTES) -> Json:
+    """The JSON value in `data`. Raises `ParseError` or `InvalidRequest`, nothing else."""
+    value, repeated = _read(_checked_bytes(data, max_bytes))
+    if repeated:
+        raise InvalidRequest(_twice(repeated))
+    return value
+
+
+def _checked_bytes(data: bytes | str, max_bytes: int) -> bytes:
+    if len(data) > max_bytes:
+        raise InvalidRequest(f"Message of {len(data)} bytes: at most {max_bytes} are accepted")
+    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+
+
+def _read(data: bytes) -> tuple[Json, list[str]]:
+    """The value, and the names that occur more than once in one object."""
+    try:
+        value = _decoder.decode(data)
+    except msgspec.DecodeError as exc:
+        if not _SURROGATE_ESCAPE.search(data):
+            raise ParseError(f"Parse error: {exc}") from None
+        value, repeated = _read_slowly(data)
+        return _without_surrogates(value), repeated
+    except UnicodeDecodeError:
+        raise ParseError("Parse error: invalid UTF-8") from None
+    except RecursionError:
+        raise _too_deep() from None
+    _check_depth(value, data)
+    # Data that encodes to itself repeats nothing. Only other spellings (spaces, escapes) are read a second time.
+    return value, [] if _encoder.encode(value) == data else _read_slowly(data)[1]
+
+
+def _read_slowly(data: bytes) -> tuple[Json, list[str]]:
+    """Like the fast parser, but accepts surrogates and notices repeated names."""
+    repeated: list[str] = []
+
+    def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        obj = dict(pairs)
+        if len(obj) != len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            repeated.extend(name for name, count in counts.items() if count > 1)
+        return obj
+
+    try:
+        text = data.decode()
+        value = json.loads(text, object_pairs_hook=to_dict, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as exc:
+        raise ParseError(f"Parse error: {exc}") from None
+    _check_depth(value, data)
+    return value, repeated
+
+
+def _check_depth(value: Json, data: bytes) -> None:
+    if len(data) <= 2 * MAX_DEPTH or data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        level = [item for container in level for item in _members(container) if type(item) in _CONTAINERS]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _members(container: Any) -> Iterable[Any]:
+    return cast("dict[str, Any]", container).values() if type(container) is dict else container
+
+
+def _without_surrogates(value: Json) -> Json:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"number out of range: {text}")
+    return number
+
+
+def _too_deep() -> ParseError:
+    return ParseError(f"Parse error: nested more than {MAX_DEPTH} levels deep")
+
+
+def _twice(repeated: list[str]) -> str:
+    return f"Invalid request: {repeated[0][:100]!r} is given twice in one object"
+
+
+def _encode_hook(obj: Any) -> str:
+    if isinstance(obj, Rope):
+        return str(obj)
+    raise TypeError(f"{type(obj).__name__} is not JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encode_hook)
+_decoder = msgspec.json.Decoder()
+
+
+# -- JSON-RPC ---------------------------------------------------------------------------------------------------------
+
+
+def decode(data: bytes | str, *, max_bytes: int = MAX_BYTES) -> Message:
+    """The message in `data`. Raises `ParseError` or `InvalidRequest`, with `request_id` where one could be read."""
+    value, repeated = _read(_checked_bytes(data, max_bytes))
+    if isinstance(value, list):
+        raise InvalidRequest("Invalid request: batches are not supported")
+    if not isinstance(value, dict):
+        raise InvalidRequest("Invalid request: a message is an object")
+    message = cast("dict[str, Any]", value)
+    if repeated:
+        raise InvalidRequest(_twice(repeated), request_id=None if "id" in repeated else _request_id(message))
+    if message.get("jsonrpc") != "2.0":
+        raise InvalidRequest('Invalid request: "jsonrpc" must be "2.0"', request_id=_request_id(message))
+    return _call(message) if "method" in message else _answer(message)
+
+
+def _call(message: dict[str, Any]) -> Request | Notification:
+    request_id = _request_id(message)
+    method, params = message["method"], message.get("params")
+    if "id" in message and request_id is None:
+        raise InvalidRequest('Invalid request: "id" must be a string or a whole number')
+    if not isinstance(method, str):
+        raise InvalidRequest('Invalid request: "method" must be a string', request_id=request_id)
+    if "result" in message or "error" in message:
+        raise InvalidRequest("Invalid request: a call has no result and no error", request_id=request_id)
+    if params is None:
+        params = {}
+    elif not isinstance(params, dict):
+        raise InvalidRequest('Invalid request: "params" must be an object', request_id=request_id)
+    params = cast("dict[str, Any]", params)
+    return Notification(method, params) if request_id is None else Request(request_id, method, params)
+
+
+def _answer(message: dict[str, Any]) -> Response | ErrorResponse:
+    request_id = _request_id(message)
+    if ("result" in message) == ("error" in message):
+        raise InvalidRequest("Invalid request: neither a call nor an answer with one of result and error")
+    if "error" in message:
+        if request_id is None and message.get("id") is not None:
+            raise InvalidRequest('Invalid request: "id" must be a string or a whole number')
+        return ErrorResponse(request_id, from_error_object(message["error"]))
+    if request_id is None:
+        raise InvalidRequest('Invalid request: an answer needs the "id" of its request')
+    return Response(request_id, message["result"])
+
+
+def _request_id(message: dict[str, Any]) -> RequestId | None:
+    value = message.get("id")
+    return value if type(value) is int or isinstance(value, str) else None
+
+
+def encode_request(request_id: RequestId, method: str, params: Json) -> bytes:
+    """A call that wants an answer."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
+def encode_notification(method: str, params: Json) -> bytes:
+    """A call that wants none."""
+    return encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def encode_response(request_id: RequestId, result: Json) -> bytes:
+    """An answer."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def encode_error(request_id: RequestId | None, exc: BaseException) -> bytes:
+    """A refusal; anything but an `RpcError` tells the peer no more than "internal error"."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": to_error_object(exc)})
+
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "ErrorResponse",
+    "Json",
+    "Message",
+    "Notification",
+    "Request",
+    "Response",
+    "decode",
+    "decode_json",
+    "encode",
+    "encode_error",
+    "encode_notification",
+    "encode_request",
+    "encode_response",
+]
