@@ -1,0 +1,175 @@
+"""A JSON-RPC 2.0 peer: ids, what is pending both ways, limits. Knows no methods, no sockets and no waiting.
+
+    Peer.request / notify / respond / fail    what we say, as bytes to send
+    Peer.receive(bytes) -> Event              what the other side said
+
+`receive` never raises, whatever arrives: what breaks the rules becomes `Rejected`, with the reply to send if one is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.protocol.codec import (
+    ErrorResponse,
+    Notification,
+    Request,
+    Response,
+    decode,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_response,
+)
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import (
+    AhpError,
+    InternalError,
+    InvalidRequest,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestId,
+    RpcError,
+)
+
+MAX_PENDING = 1024
+"""Requests in flight, each way: far above any honest use, low enough that a runaway loop is stopped early."""
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Size of one message. Transports have tighter limits of their own; this one is for those that have none."""
+
+TOO_MANY_REQUESTS = -32000
+"""Sent for a request over `max_pending`; from the range JSON-RPC leaves to implementations, unused by AHP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request (answer it with `respond` or `fail`) or, without an id, a notification."""
+
+    id: RequestId | None
+    method: str
+    params: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to one of our requests; `error` tells which kind."""
+
+    id: int
+    result: Any = None
+    error: RpcError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The other side broke the rules. Send `reply` if there is one, log `error`, go on."""
+
+    reply: bytes | None
+    error: AhpError
+
+
+Event = Incoming | Answered | Rejected
+
+
+class Peer:
+    """One side of one connection."""
+
+    def __init__(self, *, max_pending: int = MAX_PENDING, max_bytes: int = MAX_BYTES) -> None:
+        self._max_pending = max_pending
+        self._max_bytes = max_bytes
+        self._last_id = 0
+        self._asked: set[RequestId] = set()
+        self._asking: set[RequestId] = set()
+
+    # What we say.
+
+    def request(self, method: str, params: Mapping[str, Any]) -> tuple[int, bytes]:
+        if len(self._asked) >= self._max_pending:
+            raise LocalProtocolError(f"{method}: {self._max_pending} requests are waiting for an answer already")
+        data = encode_request(self._last_id + 1, method, params)
+        self._last_id += 1
+        self._asked.add(self._last_id)
+        return self._last_id, data
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> bytes:
+        return encode_notification(method, params)
+
+    def respond(self, id: RequestId, result: Any) -> bytes:
+        self._check_asking(id)
+        data = encode_response(id, result)
+        self._asking.discard(id)
+        return data
+
+    def fail(self, id: RequestId, exc: BaseException) -> bytes:
+        self._check_asking(id)
+        self._asking.discard(id)
+        try:
+            return encode_error(id, exc)
+        except LocalProtocolError:  # Its `data` is not JSON. An answer is due all the same.
+            return encode_error(id, InternalError())
+
+    def forget(self, id: int) -> None:
+        """Nobody waits for this answer any more; when it comes it is unknown."""
+        self._asked.discard(id)
+
+    def close(self) -> list[int]:
+        """The connection is over: the ids of our requests that were never answered, oldest first."""
+        unanswered = sorted(id for id in self._asked if isinstance(id, int))
+        self._asked.clear()
+        self._asking.clear()
+        return unanswered
+
+    # What the other side says.
+
+    def receive(self, data: bytes) -> Event:
+        try:
+            message = decode(data, max_bytes=self._max_bytes)
+        except RpcError as error:
+            return Rejected(encode_error(error.request_id, error), error)
+        match message:
+            case Request():
+                return self._on_request(message)
+            case Notification():
+                return Incoming(None, message.method, message.params)
+            case Response() | ErrorResponse():
+                return self._on_response(message)
+
+    def _on_request(self, request: Request) -> Incoming | Rejected:
+        error = self._refusal(request)
+        if error is not None:
+            return Rejected(encode_error(request.id, error), error)
+        self._asking.add(request.id)
+        return Incoming(request.id, request.method, request.params)
+
+    def _refusal(self, request: Request) -> RpcError | None:
+        if request.id in self._asking:
+            return InvalidRequest(f"id {request.id!r} is in use by a request that is not answered yet")
+        if len(self._asking) >= self._max_pending:
+            return RpcError(TOO_MANY_REQUESTS, f"{self._max_pending} requests are being served: wait for an answer")
+        return None
+
+    def _on_response(self, response: Response | ErrorResponse) -> Answered | Rejected:
+        if not isinstance(response.id, int) or response.id not in self._asked:
+            return Rejected(None, RemoteProtocolError(f"answer to unknown request {response.id!r}"))
+        self._asked.discard(response.id)
+        if isinstance(response, ErrorResponse):
+            return Answered(response.id, error=response.error)
+        return Answered(response.id, response.result)
+
+    def _check_asking(self, id: RequestId) -> None:
+        if id not in self._asking:
+            raise LocalProtocolError(f"request {id!r} is unknown or answered already")
+
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PENDING",
+    "TOO_MANY_REQUESTS",
+    "Answered",
+    "Event",
+    "Incoming",
+    "Peer",
+    "Rejected",
+]

@@ -1,0 +1,200 @@
+"""A JSON-RPC connection on asyncio: one reader, requests that wait, handlers that are owned. Knows no methods.
+
+Order is structural. The reader hands over one message at a time: a notification by a plain call, a response by waking
+the one who asked and letting it run to its next `await`. So an answer is never seen before a notification that was sent
+before it, and what the caller sets up right after an answer is there when the next message is handled.
+
+Only incoming requests run beside the reader, each as a task of the connection, and each is answered exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InternalError, RequestId, RpcError, TransportClosed
+from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
+from ahpkit.wire.transport import Transport
+
+RequestHandler = Callable[[str, JsonObject], Awaitable[Any]]
+"""Serves an incoming request: method and params to result. An `RpcError` it raises is what the other side gets."""
+
+NotificationHandler = Callable[[str, JsonObject], None]
+"""Hears a notification. A plain function, because the next message waits for it."""
+
+Tap = Callable[[Literal["sent", "received"], bytes], None]
+"""Sees every raw message, in order: for logs and tests."""
+
+MAX_BUFFERED = 64 * 1024 * 1024
+"""Output the other side has not read. Above it the connection is dropped: a slow reader never costs our memory."""
+
+_log = logging.getLogger(__name__)
+
+
+class RpcConnection:
+    """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        on_request: RequestHandler,
+        on_notification: NotificationHandler,
+        peer: Peer | None = None,
+        max_buffered: int = MAX_BUFFERED,
+        tap: Tap | None = None,
+    ) -> None:
+        self.transport = transport
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self._peer = peer or Peer()
+        self._max_buffered = max_buffered
+        self._tap = tap
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._closed: TransportClosed | None = None
+        self._runner: asyncio.Task[None]
+
+    async def __aenter__(self) -> Self:
+        self._runner = asyncio.create_task(self._run(), name="ahpkit-rpc")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.transport.aclose()
+        finally:
+            self.transport.abort()  # Nothing after a clean close; ends the reader in every other case.
+            await self._runner
+
+    @property
+    def closed(self) -> TransportClosed | None:
+        """Why the connection is over, or None while it is not."""
+        return self._closed
+
+    async def wait_closed(self) -> TransportClosed:
+        """Wait until the connection is over and all handlers have ended; returns why."""
+        await asyncio.shield(self._runner)
+        assert self._closed is not None
+        return self._closed
+
+    # What we say.
+
+    async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
+        """Ask and wait. Raises the `RpcError` of the other side, `TransportClosed`, or `TimeoutError`."""
+        self._check_open()
+        id, data = self._peer.request(method, params)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = answer
+        self._send(data)
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        finally:
+            self._waiting.pop(id, None)
+            self._peer.forget(id)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Say it; after a close it is dropped."""
+        self._send(self._peer.notify(method, params))
+
+    def _send(self, data: bytes) -> None:
+        if self._tap is not None:
+            self._tap("sent", data)
+        self.transport.write(self.transport.frame(data))
+        if self.transport.buffered > self._max_buffered:
+            _log.warning("%s reads too slowly: connection dropped", self.transport.peer.address)
+            self.transport.abort()
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise TransportClosed(self._closed.reason, code=self._closed.code)
+
+    # What the other side says.
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as handlers:
+                await self._read(handlers)
+        except* TransportClosed:
+            pass  # `_read` ends this way, and its leaving cancelled the handlers.
+
+    async def _read(self, handlers: asyncio.TaskGroup) -> None:
+        try:
+            while True:
+                data = await self.transport.receive()
+                if self._tap is not None:
+                    self._tap("received", data)
+                await self._handle(data, handlers)
+        except TransportClosed as closed:
+            self._closed = closed
+            raise
+        finally:
+            self._closed = self._closed or TransportClosed("connection closed")
+            self._abandon(self._closed)
+
+    async def _handle(self, data: bytes, handlers: asyncio.TaskGroup) -> None:
+        match self._peer.receive(data):
+            case Incoming(id, method, params):
+                if id is None:
+                    self._hand_over(method, params)
+                else:
+                    handlers.create_task(self._serve(id, method, params), name=f"ahpkit-rpc {method}")
+            case Answered() as answered:
+                self._resolve(answered)
+                await asyncio.sleep(0)  # The one who asked runs now, before the next message.
+            case Rejected(reply, error):
+                _log.warning("message from %s rejected: %s", self.transport.peer.address, error)
+                if reply is not None:
+                    self._send(reply)
+
+    def _hand_over(self, method: str, params: JsonObject) -> None:
+        try:
+            self._on_notification(method, params)
+        except Exception:
+            _log.exception("handling notification %s failed", method)
+
+    def _resolve(self, answered: Answered) -> None:
+        waiting = self._waiting[answered.id]
+        if waiting.done():
+            return  # Cancelled in this very turn of the loop.
+        if answered.error is None:
+            waiting.set_result(answered.result)
+        else:
+            waiting.set_exception(answered.error)
+
+    def _abandon(self, closed: TransportClosed) -> None:
+        self._peer.close()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(TransportClosed(closed.reason, code=closed.code))
+
+    async def _serve(self, id: RequestId, method: str, params: JsonObject) -> None:
+        reply = await self._answer(id, method, params)
+        if self._closed is None:
+            self._send(reply)
+
+    async def _answer(self, id: RequestId, method: str, params: JsonObject) -> bytes:
+        try:
+            return self._peer.respond(id, await self._on_request(method, params))
+        except RpcError as error:
+            return self._peer.fail(id, error)
+        except asyncio.CancelledError:
+            if _being_cancelled():
+                raise  # The connection is over: there is nobody to answer.
+            return self._peer.fail(id, InternalError(f"{method} was cancelled"))
+        except Exception as error:
+            _log.exception("serving %s failed", method)
+            return self._peer.fail(id, error)
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+__all__ = ["MAX_BUFFERED", "NotificationHandler", "RequestHandler", "RpcConnection", "Tap"]
