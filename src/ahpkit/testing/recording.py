@@ -1,0 +1,335 @@
+"""Stand-ins for what the host gives an agent: they write down what the agent says. Know no host, action or client.
+
+    turn = RecordingTurn("hello", confirmations=[False])
+    await my_agent_chat.run(turn)
+    assert turn.said == [("text", "Hi "), ("text", "there")]
+
+Every call becomes one tuple in `said`: the verb, what it is about, and, only when the agent gave more, a dict of the
+rest. Calls of a sub-chat and of the chat itself are in their own lists. What must wait for a person is answered from
+a script; an answer may also be an awaitable, for a test that holds the agent there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from ahpkit.host.agent import (
+    CanvasRuntime,
+    Command,
+    Confirmation,
+    InputAnswers,
+    ToolCall,
+    ToolOutcome,
+    Turn,
+    TurnContext,
+)
+from ahpkit.protocol.chat.state import (
+    ChatInputQuestion,
+    ConfirmationOption,
+    Message,
+    ToolCallConfirmationReason,
+    ToolCallContributor,
+    ToolResultContent,
+    UsageInfo,
+)
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, FileEdit, JsonObject, ModelSelection, StringOrMarkdown
+from ahpkit.protocol.session.state import SessionConfigSchema
+
+Said = tuple[Any, ...]
+T = TypeVar("T")
+
+
+def user_message(text: str) -> Message:
+    """A plain message of a user."""
+    return {"text": text, "origin": {"kind": "user"}}
+
+
+def _said(verb: str, *about: Any, **more: Any) -> Said:
+    given = {key: value for key, value in more.items() if value not in (None, (), [], False)}
+    return (verb, *about, given) if given else (verb, *about)
+
+
+class Script(Generic[T]):
+    """Answers in the order they are asked for; afterwards the default."""
+
+    def __init__(self, answers: Iterable[T | Awaitable[T]]) -> None:
+        self._left = deque(answers)
+
+    async def next(self, default: T) -> T:
+        answer = self._left.popleft() if self._left else default
+        return await cast(Awaitable[T], answer) if isinstance(answer, Awaitable) else cast(T, answer)
+
+
+class RecordingChat:
+    """Stands in for `ahpkit.host.agent.Chat`."""
+
+    def __init__(
+        self,
+        *,
+        uri: str = "ahp-chat:/recorded",
+        session_uri: str = "ahp-session:/recorded",
+        working_directory: Path | None = None,
+        model: ModelSelection | None = None,
+        agent: AgentSelection | None = None,
+        config: Mapping[str, Any] | None = None,
+        history: Sequence[TurnRecord] = (),
+        memory: JsonObject | None = None,
+        extension_results: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.uri = uri
+        self.session_uri = session_uri
+        self.working_directory = working_directory or Path.cwd()
+        self.model = model
+        self.agent = agent
+        self.config: Mapping[str, Any] = config or {}
+        self.history: Sequence[TurnRecord] = history
+        self.memory: JsonObject = memory or {}
+        self.said: list[Said] = []
+        self._extension_results = extension_results or {}
+
+    def remember(self, memory: JsonObject) -> None:
+        self.memory = memory
+        self.said.append(("remember", memory))
+
+    def title(self, title: str) -> None:
+        self.said.append(("title", title))
+
+    def commands(self, commands: Sequence[Command]) -> None:
+        self.said.append(("commands", [command.name for command in commands]))
+
+    def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
+        self.said.append(("config_options", schema, dict(values)))
+
+    def meta(self, key: str, value: Any | None) -> None:
+        self.said.append(("meta", key, value))
+
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        self.said.append(("extension_request", method, params))
+        return self._extension_results[method]
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        self.said.append(("extension_notification", method, params))
+
+
+class RecordingToolCall:
+    """Stands in for `ahpkit.host.agent.ToolCall`. Ignores what the host would ignore."""
+
+    def __init__(self, turn: RecordingTurn, id: str, name: str) -> None:
+        self.id = id
+        self.name = name
+        self.over = False
+        self._turn = turn
+        self._running = False
+        self._input = ""
+
+    def _say(self, verb: str, *about: Any, **more: Any) -> None:
+        self._turn.said.append(_said(verb, self.id, *about, **more))
+
+    def _ready(self, tool_input: str | None) -> str:
+        self._input = self._input if tool_input is None else tool_input
+        return self._input
+
+    def input(self, delta: str, *, message: StringOrMarkdown | None = None) -> None:
+        self._input += delta
+        self._say("input", delta, message=message)
+
+    def running(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        confirmed: ToolCallConfirmationReason = "not-needed",
+    ) -> None:
+        if not self._running and not self.over:
+            self._running = True
+            how = None if confirmed == "not-needed" else confirmed
+            self._say("running", self._ready(tool_input), message=message, confirmed=how)
+
+    async def confirm(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        title: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        edits: Sequence[FileEdit] = (),
+        editable: bool = False,
+    ) -> Confirmation:
+        offered, changed = [option["id"] for option in options], list(edits)
+        shown = self._ready(tool_input)
+        self._say("confirm", shown, message=message, title=title, options=offered, edits=changed, editable=editable)
+        answer = await self._turn.confirmations.next(True)
+        if isinstance(answer, bool):
+            answer = Confirmation(approved=answer, tool_input=shown)
+        self._running = answer.approved
+        self.over = not answer.approved
+        return answer
+
+    async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
+        self._say("run_by_client", self._ready(tool_input))
+        outcome = await self._turn.outcomes.next(ToolOutcome(success=True))
+        self.over = True
+        return outcome
+
+    def content(self, content: Sequence[ToolResultContent]) -> None:
+        self._say("content", list(content))
+
+    def complete(
+        self,
+        *,
+        success: bool = True,
+        message: StringOrMarkdown | None = None,
+        content: Sequence[ToolResultContent] = (),
+        error: str | None = None,
+        structured_content: JsonObject | None = None,
+    ) -> None:
+        if not self.over:
+            self.over = True
+            more = {"message": message, "content": list(content), "error": error}
+            self._say("complete", success, **more, structured_content=structured_content)
+
+    def meta(self, meta: JsonObject) -> None:
+        self._say("meta", meta)
+
+
+class RecordingTurn:
+    """Stands in for `ahpkit.host.agent.Turn`.
+
+    `confirmations`, `outcomes` and `answers` are the script for `ToolCall.confirm` (a bool stands for a plain yes or
+    no), `ToolCall.run_by_client` and `ask`. Without a script people approve, client tools succeed, questions are
+    cancelled.
+    """
+
+    def __init__(
+        self,
+        prompt: str = "",
+        *,
+        id: str = "turn",
+        message: Message | None = None,
+        chat: RecordingChat | None = None,
+        context: TurnContext | None = None,
+        model: ModelSelection | None = None,
+        canvas: CanvasRuntime | None = None,
+        confirmations: Iterable[bool | Confirmation | Awaitable[bool | Confirmation]] = (),
+        outcomes: Iterable[ToolOutcome | Awaitable[ToolOutcome]] = (),
+        answers: Iterable[InputAnswers | Awaitable[InputAnswers]] = (),
+    ) -> None:
+        self.id = id
+        self.prompt = prompt
+        self.message = message or user_message(prompt)
+        self.chat = chat or RecordingChat()
+        self.context = context or TurnContext()
+        self.model = model
+        self.canvas = canvas
+        self.said: list[Said] = []
+        self.tool_calls: dict[str, RecordingToolCall] = {}
+        self.subchats: list[RecordingSubChat] = []
+        self.stored: list[bytes] = []
+        self.confirmations = Script[bool | Confirmation](confirmations)
+        self.outcomes = Script(outcomes)
+        self.answers = Script(answers)
+        self._steering: asyncio.Queue[Message] = asyncio.Queue()
+        self._numbers = itertools.count(1)
+
+    @property
+    def answer(self) -> str:
+        """All text so far, joined."""
+        return "".join(said[1] for said in self.said if said[0] == "text")
+
+    def verbs(self) -> list[str]:
+        """What was said, without what it was about."""
+        return [said[0] for said in self.said]
+
+    def steer(self, text: str) -> None:
+        """Let a user send a steering message."""
+        self._steering.put_nowait(user_message(text))
+
+    def _say(self, verb: str, *about: Any, **more: Any) -> None:
+        self.said.append(_said(verb, *about, **more))
+
+    def text(self, delta: str) -> None:
+        self._say("text", delta)
+
+    def think(self, delta: str) -> None:
+        self._say("think", delta)
+
+    def new_part(self) -> None:
+        self._say("new_part")
+
+    def notice(self, text: StringOrMarkdown, *, meta: JsonObject | None = None) -> None:
+        self._say("notice", text, meta=meta)
+
+    def attach(self, data: bytes, *, content_type: str) -> None:
+        self._say("attach", data, content_type)
+
+    def store(self, data: bytes, *, content_type: str) -> str:
+        self.stored.append(data)
+        self._say("store", data, content_type)
+        return f"recorded:/{len(self.stored)}"
+
+    def tool_call(
+        self,
+        name: str,
+        *,
+        display_name: str | None = None,
+        id: str | None = None,
+        message: StringOrMarkdown | None = None,
+        contributor: ToolCallContributor | None = None,
+        meta: JsonObject | None = None,
+    ) -> RecordingToolCall:
+        call = RecordingToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name)
+        self.tool_calls[call.id] = call
+        more = {"display_name": display_name, "message": message, "contributor": contributor, "meta": meta}
+        self._say("tool_call", call.id, name, **more)
+        return call
+
+    async def ask(
+        self, questions: Sequence[ChatInputQuestion], *, message: str | None = None, url: str | None = None
+    ) -> InputAnswers:
+        self._say("ask", [question["id"] for question in questions], message=message, url=url)
+        return await self.answers.next(InputAnswers("cancel"))
+
+    def usage(self, usage: UsageInfo) -> None:
+        self._say("usage", usage)
+
+    def activity(self, text: str | None) -> None:
+        self._say("activity", text)
+
+    async def subchat(self, title: str, prompt: str, *, tool_call: ToolCall | None = None) -> RecordingSubChat:
+        self._say("subchat", title, prompt, tool_call=tool_call.id if tool_call else None)
+        subchat = RecordingSubChat(RecordingTurn(prompt, id=f"{self.id}-sub-{len(self.subchats) + 1}"))
+        self.subchats.append(subchat)
+        return subchat
+
+    def steering(self) -> Message | None:
+        return None if self._steering.empty() else self._steering.get_nowait()
+
+    async def wait_steering(self) -> Message:
+        return await self._steering.get()
+
+
+class RecordingSubChat:
+    """Stands in for `ahpkit.host.agent.SubChat`; `record` is its turn, `ended` and `error` tell how it was left."""
+
+    def __init__(self, turn: RecordingTurn) -> None:
+        self.record = turn
+        self.turn: Turn = turn
+        self.uri = f"ahp-chat:/{turn.id}"
+        self.ended = False
+        self.error: BaseException | None = None
+
+    async def __aenter__(self) -> RecordingTurn:
+        return self.record
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.ended = True
+        self.error = exc[1] if isinstance(exc[1], BaseException) else None
+
+
+__all__ = ["RecordingChat", "RecordingSubChat", "RecordingToolCall", "RecordingTurn", "Said", "user_message"]
