@@ -24,9 +24,7 @@ class Rope:
     @classmethod
     def of(cls, text: str | Rope) -> Rope:
         """The rope of `text`; a rope is returned as it is."""
-        if isinstance(text, Rope):
-            return text
-        return cls((text,)) if text else cls()
+        return text if isinstance(text, Rope) else cls().add(text)
 
     def add(self, text: str) -> Rope:
         """This text followed by `text`, as a new rope."""

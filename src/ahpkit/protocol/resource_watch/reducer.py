@@ -1,12 +1,18 @@
-"""The resource_watch reducer: pure, copy on write. Knows no sequence numbers, clients or clock."""
+"""The resource watch channel's reducer. A watch keeps no history: its actions carry events past the state."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+from ahpkit.protocol.common.reducing import Handler, apply, unchanged
 from ahpkit.protocol.common.state import JsonObject
 
-__all__ = ["resource_watch_reducer"]
+__all__ = ["HANDLERS", "resource_watch_reducer"]
+
+HANDLERS: Final[Mapping[str, Handler]] = {"resourceWatch/changed": unchanged}
 
 
 def resource_watch_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
-    """The state after `action`; the same object when the action does not apply."""
-    return state
+    """Always the same state: subscribers read the changes off the actions."""
+    return apply(HANDLERS, state, action)

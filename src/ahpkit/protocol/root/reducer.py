@@ -1,12 +1,23 @@
-"""The root reducer: pure, copy on write. Knows no sequence numbers, clients or clock."""
+"""The root channel's reducer. Knows no sessions: their list is fetched, not part of this state."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+from ahpkit.protocol.common.reducing import Handler, apply, assign, merge_config
 from ahpkit.protocol.common.state import JsonObject
 
-__all__ = ["root_reducer"]
+__all__ = ["HANDLERS", "root_reducer"]
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "root/agentsChanged": assign("agents"),
+    "root/activeSessionsChanged": assign("activeSessions"),
+    "root/terminalsChanged": assign("terminals"),
+    "root/configChanged": merge_config,
+}
 
 
 def root_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
-    """The state after `action`; the same object when the action does not apply."""
-    return state
+    """The root state after `action`; the same object when it does not apply."""
+    return apply(HANDLERS, state, action)

@@ -1,0 +1,126 @@
+"""What all reducers share: the dispatch with its one guard, and edits that copy. Knows no channel.
+
+Every edit returns its argument itself when nothing changes, so that `after is before` means "does not apply".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ahpkit.protocol.common.state import JsonObject
+
+__all__ = [
+    "Handler",
+    "amend",
+    "apply",
+    "assign",
+    "assign_optional",
+    "index_of",
+    "iso_time",
+    "merge_config",
+    "put",
+    "removed",
+    "replaced",
+    "unchanged",
+    "upserted",
+    "without",
+]
+
+Handler = Callable[[JsonObject, JsonObject], JsonObject]
+"""One action type's effect: state and action in, state out."""
+
+_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What a handler raises when a state or an action has not the shape that validation lets through."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def apply(handlers: Mapping[str, Handler], state: JsonObject, action: JsonObject) -> JsonObject:
+    """Run the handler of the action's type. Unknown types and malformed data do not apply: the same state comes back.
+
+    Handlers take well-formed data for granted, because actions are validated before they get here. This is the one
+    place that makes a reducer total for everything else. Nothing is half applied: handlers never change their input.
+    """
+    try:
+        handler = handlers.get(action["type"])
+        return state if handler is None else handler(state, action)
+    except _MALFORMED:
+        return state
+
+
+def unchanged(state: JsonObject, action: JsonObject) -> JsonObject:
+    """The handler of an action that only carries a message and changes no state."""
+    return state
+
+
+def assign(key: str, *, field: str | None = None) -> Handler:
+    """A handler that replaces `state[key]` by the action's field of the same (or the given) name."""
+    source = field or key
+    return lambda state, action: {**state, key: action[source]}
+
+
+def assign_optional(key: str) -> Handler:
+    """A handler that replaces `state[key]` by the action's field, and removes it when the action carries none."""
+    return lambda state, action: put(state, key, action.get(key))
+
+
+def put(item: JsonObject, key: str, value: Any) -> JsonObject:
+    """`item` with `key` set to `value`; None removes the key."""
+    return without(item, key) if value is None else {**item, key: value}
+
+
+def without(item: JsonObject, *keys: str) -> JsonObject:
+    """`item` without `keys`."""
+    if not any(key in item for key in keys):
+        return item
+    return {key: value for key, value in item.items() if key not in keys}
+
+
+def amend(item: JsonObject, changes: Mapping[str, Any]) -> JsonObject:
+    """`item` with `changes` written over it; a value of None removes its key."""
+    after = {**item, **changes}
+    return {key: value for key, value in after.items() if value is not None or key not in changes}
+
+
+def index_of(items: list[JsonObject], key: str, value: Any) -> int:
+    """Where the last entry with `entry[key] == value` is, or -1. Recent entries are the likely ones."""
+    for index in range(len(items) - 1, -1, -1):
+        if items[index].get(key) == value:
+            return index
+    return -1
+
+
+def replaced(items: list[JsonObject], index: int, entry: JsonObject) -> list[JsonObject]:
+    """`items` with another entry at `index`."""
+    after = items.copy()
+    after[index] = entry
+    return after
+
+
+def upserted(items: list[JsonObject] | None, entry: JsonObject, *, key: str) -> list[JsonObject]:
+    """`items` with `entry` in the place of the one with the same key, or at the end."""
+    items = items or []
+    index = index_of(items, key, entry[key])
+    return [*items, entry] if index < 0 else replaced(items, index, entry)
+
+
+def removed(items: list[JsonObject], key: str, value: Any) -> list[JsonObject]:
+    """`items` without the entries whose `key` is `value`."""
+    kept = [entry for entry in items if entry.get(key) != value]
+    return items if len(kept) == len(items) else kept
+
+
+def merge_config(state: JsonObject, action: JsonObject) -> JsonObject:
+    """Handler of `*/configChanged`: merge or replace `config.values`; nothing to change without a `config`."""
+    config = state.get("config")
+    if config is None:
+        return state
+    values = {**action["config"]} if action.get("replace") else {**config["values"], **action["config"]}
+    return {**state, "config": {**config, "values": values}}
+
+
+def iso_time(now: int) -> str:
+    """Milliseconds since the epoch as chats write time: `1970-01-01T00:00:09.999Z`."""
+    return (_EPOCH + timedelta(milliseconds=now)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
