@@ -1,6 +1,6 @@
 """The session channel's reducer: life cycle, summary, chats, tools, configuration. Knows no turns: chats have them.
 
-Customizations and canvases have tables of their own (`customization_actions`, `canvas_actions`), joined here.
+Customizations and canvases have tables of their own (`customization_reducer`, `canvas_reducer`), joined here.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ahpkit.protocol.common.reducing import (
 )
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import IS_ARCHIVED, IS_READ, with_flag
-from ahpkit.protocol.session.canvas_actions import CANVAS_HANDLERS
-from ahpkit.protocol.session.customization_actions import CUSTOMIZATION_HANDLERS
+from ahpkit.protocol.session.canvas_reducer import CANVAS_HANDLERS
+from ahpkit.protocol.session.customization_reducer import CUSTOMIZATION_HANDLERS
 
 __all__ = ["HANDLERS", "STAMPED", "session_reducer"]
 
