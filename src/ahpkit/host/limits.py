@@ -1,0 +1,67 @@
+"""How much one connection may ask of the host, with the reason for each number. Pure: time is passed in.
+
+Nothing here protects against slow readers (that is the fan-out's byte budget) or big messages (the transport's).
+"""
+
+from __future__ import annotations
+
+MESSAGES_PER_SECOND = 20_000
+"""Sustained rate of one connection. People cause tens of messages a second, a busy tool hundreds; what is faster than
+the whole host is expected to be is a loop that went wrong, or an attack."""
+
+MESSAGE_BURST = 40_000
+"""Messages that may come at once: a client that was offline sends what it kept."""
+
+MAX_SUBSCRIPTIONS = 4_096
+"""Channels of one connection: every chat a person could have open, and every list a tool could follow. More is refused,
+so that one connection cannot make each batch of the fan-out slow for all."""
+
+MAX_PENDING_REQUESTS = 256
+"""Requests of one connection that run at the same time; the next is refused until one is answered."""
+
+MAX_QUEUED_MESSAGES = 100
+"""Messages waiting in one chat. Each becomes a turn that costs money; a longer queue is not what somebody wants."""
+
+
+class FloodLimit:
+    """A token bucket: each message takes one, `rate` come back every second, up to `burst`."""
+
+    def __init__(self, *, now: float, rate: float = MESSAGES_PER_SECOND, burst: float = MESSAGE_BURST) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._tokens = burst
+        self._at = now
+
+    def take(self, *, now: float) -> bool:
+        """Count one message at `now` (seconds, monotonic); False when it is one too many."""
+        passed = max(0.0, now - self._at)
+        self._tokens = min(self.burst, self._tokens + passed * self.rate)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | None:
+    """Why a connection with `count` subscriptions may not have another."""
+    if count < limit:
+        return None
+    return f"this connection has {count} subscriptions, which is the most it may have; unsubscribe from some first"
+
+
+def check_pending(count: int, *, limit: int = MAX_PENDING_REQUESTS) -> str | None:
+    """Why a connection with `count` requests being served may not send another now."""
+    return None if count < limit else f"{count} requests of this connection are still running; wait for an answer"
+
+
+__all__ = [
+    "MAX_PENDING_REQUESTS",
+    "MAX_QUEUED_MESSAGES",
+    "MAX_SUBSCRIPTIONS",
+    "MESSAGES_PER_SECOND",
+    "MESSAGE_BURST",
+    "FloodLimit",
+    "check_pending",
+    "check_subscriptions",
+]

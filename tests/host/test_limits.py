@@ -1,0 +1,57 @@
+"""Limits of one connection."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpkit.host.limits import FloodLimit, check_pending, check_subscriptions
+
+
+def test_a_burst_passes_and_the_message_after_it_does_not() -> None:
+    limit = FloodLimit(now=0.0, rate=10, burst=3)
+    assert [limit.take(now=0.0) for _ in range(4)] == [True, True, True, False]
+
+
+def test_messages_come_back_with_time_up_to_the_burst() -> None:
+    limit = FloodLimit(now=0.0, rate=10, burst=3)
+    for _ in range(3):
+        limit.take(now=0.0)
+    assert limit.take(now=0.1)
+    assert not limit.take(now=0.1)
+    assert [limit.take(now=100.0) for _ in range(4)] == [True, True, True, False]
+
+
+def test_a_clock_that_goes_back_gives_nothing_and_takes_nothing() -> None:
+    limit = FloodLimit(now=10.0, rate=1, burst=2)
+    assert limit.take(now=5.0)
+    assert limit.take(now=5.0)
+    assert not limit.take(now=5.0)
+
+
+@given(st.lists(st.floats(min_value=0, max_value=2), max_size=200))
+def test_never_more_than_burst_plus_rate_times_time(gaps: list[float]) -> None:
+    limit, now, passed = FloodLimit(now=0.0, rate=5, burst=10), 0.0, 0
+    for gap in gaps:
+        now += gap
+        passed += limit.take(now=now)
+    assert passed <= 10 + 5 * now + 1e-6
+
+
+def test_a_person_is_far_below_the_default_limit() -> None:
+    limit = FloodLimit(now=0.0)
+    assert all(limit.take(now=second / 1000) for second in range(60_000))
+
+
+def test_one_subscription_too_many_is_refused_with_what_to_do() -> None:
+    assert check_subscriptions(4, limit=5) is None
+    assert "unsubscribe" in (check_subscriptions(5, limit=5) or "")
+
+
+def test_ten_thousand_subscriptions_on_one_connection_are_too_many() -> None:
+    assert check_subscriptions(10_000) is not None
+
+
+def test_too_many_requests_at_once_are_refused() -> None:
+    assert check_pending(1, limit=2) is None
+    assert "wait" in (check_pending(2, limit=2) or "")
