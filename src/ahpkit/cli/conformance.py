@@ -1,0 +1,64 @@
+"""`ahpkit conformance`: run fixtures and print what differs. Knows no fixture format: `ahpkit.testing` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from ahpkit.testing.conformance import Report, run_reducer_fixtures, run_round_trips
+
+__all__ = ["conformance"]
+
+_directory = click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+
+
+@click.group()
+def conformance() -> None:
+    """Check implementations of AHP against fixtures.
+
+    Every *.json under DIR is a fixture. The last line is "N passed, M failed"; the exit status is 1 when one failed
+    and 2 when there is nothing to run.
+
+    \b
+    Example:
+      ahpkit conformance reducers tests/fixtures/reducers
+    """
+
+
+@conformance.command()
+@_directory
+@_as_json
+def reducers(directory: Path, *, as_json: bool) -> None:
+    """Fold the actions of every fixture in DIR with our reducers.
+
+    \b
+    Example:
+      ahpkit conformance reducers tests/fixtures/reducers
+    """
+    _report(run_reducer_fixtures, directory, as_json=as_json)
+
+
+@conformance.command(name="round-trips")
+@_directory
+@_as_json
+def round_trips(directory: Path, *, as_json: bool) -> None:
+    """Decode, check and encode the input of every fixture in DIR.
+
+    \b
+    Example:
+      ahpkit conformance round-trips tests/fixtures/round-trips --json
+    """
+    _report(run_round_trips, directory, as_json=as_json)
+
+
+def _report(run: Callable[[Path], Report], directory: Path, *, as_json: bool) -> None:
+    report = run(directory)
+    if not report.passed and not report.failed:
+        raise click.BadParameter(f"no *.json fixture under {str(directory)!r}.", param_hint="'DIR'")
+    click.echo(json.dumps(report.to_json(), ensure_ascii=False, indent=2) if as_json else str(report))
+    if report.failed:
+        raise click.exceptions.Exit(1)

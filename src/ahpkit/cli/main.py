@@ -1,0 +1,61 @@
+"""The command `ahpkit` and the table of its subcommands. Knows none of them: a subcommand is imported when it runs.
+
+To add one, write a click command or group in a module of this package and add a line to `COMMANDS`. The help text in
+the table is what `ahpkit --help` shows, so that help and version answer without importing anything else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final, NamedTuple
+
+import click
+
+from ahpkit import __version__
+
+__all__ = ["COMMANDS", "Subcommand", "cli", "main"]
+
+
+class Subcommand(NamedTuple):
+    """Where a subcommand is (`module:object`), and its line in the list of commands."""
+
+    target: str
+    help: str
+
+
+COMMANDS: Final[dict[str, Subcommand]] = {
+    "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group whose subcommands stand in `COMMANDS` and are imported one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].target.partition(":")
+        return getattr(import_module(module), name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="ahpkit %(version)s")
+def cli() -> None:
+    """The Agent Host Protocol: host, client and conformance kit.
+
+    \b
+    Example:
+      ahpkit conformance --help
+    """
+
+
+def main() -> None:
+    """Run the command line; ends the process."""
+    cli(prog_name="ahpkit")

@@ -1,0 +1,136 @@
+"""Conformance kit, part one: fixtures of reducers and of round trips. Knows no host and no connection.
+
+    report = run_reducer_fixtures("fixtures/reducers")
+    assert report.failed == 0, report
+
+The formats are those of the public corpus. A reducer fixture is `{description, reducer, initial, actions, expected}`,
+compared with nulls removed and the clock at `NOW`. A round trip is `{name, type, input, acceptableOutputs,
+preservedOutput?}`; we keep unknown keys, so `preservedOutput` is what counts where it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ahpkit.protocol.annotations.reducer import annotations_reducer
+from ahpkit.protocol.changeset.reducer import changeset_reducer
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.resource_watch.reducer import resource_watch_reducer
+from ahpkit.protocol.root.reducer import root_reducer
+from ahpkit.protocol.session.reducer import session_reducer
+from ahpkit.protocol.terminal.reducer import terminal_reducer
+from ahpkit.testing.diff import Difference, differences, without_nulls
+from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
+
+__all__ = ["NOW", "REDUCERS", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
+
+NOW: Final = 9999
+"""What the clock shows in reducer fixtures, in milliseconds after the epoch."""
+
+
+class Reducer(Protocol):
+    """A channel's reducer."""
+
+    def __call__(self, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject: ...
+
+
+REDUCERS: Final[Mapping[str, Reducer]] = {
+    "annotations": annotations_reducer,
+    "changeset": changeset_reducer,
+    "chat": chat_reducer,
+    "resourceWatch": resource_watch_reducer,
+    "root": root_reducer,
+    "session": session_reducer,
+    "terminal": terminal_reducer,
+}
+"""Reducers by the name that fixtures use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A fixture that did not pass: why, and where the outcome differs."""
+
+    fixture: str
+    problem: str
+    differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        places = "".join(f"\n{place}" for place in self.differences).replace("\n", "\n  ")
+        return f"FAILED {self.fixture}: {self.problem}{places}"
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        places = [place.to_json() for place in self.differences]
+        return {"fixture": self.fixture, "problem": self.problem, "differences": places}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a directory of fixtures."""
+
+    passed: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def failed(self) -> int:
+        """How many fixtures did not pass."""
+        return len(self.failures)
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(str, self.failures), f"{self.passed} passed, {self.failed} failed"])
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        failures = [failure.to_json() for failure in self.failures]
+        return {"passed": self.passed, "failed": self.failed, "failures": failures}
+
+
+def run_reducer_fixtures(directory: str | PathLike[str]) -> Report:
+    """Fold the actions of every fixture under `directory` and compare the outcome."""
+    members = {"reducer": str, "initial": dict, "actions": list, "expected": dict}
+    return _run(directory, members, _check_reducer)
+
+
+def run_round_trips(directory: str | PathLike[str]) -> Report:
+    """Decode, check and encode the input of every fixture under `directory` and compare the outcome."""
+    members = {"type": str, "input": object, "acceptableOutputs": list}
+    return _run(directory, members, _check_round_trip)
+
+
+_Check = Callable[[str, Fixture], Failure | None]
+
+
+def _run(directory: str | PathLike[str], members: Mapping[str, type], check: _Check) -> Report:
+    root = Path(directory)
+    paths = fixture_paths(root)
+    outcomes = [_outcome(path, path.relative_to(root).as_posix(), members, check) for path in paths]
+    failures = tuple(failure for failure in outcomes if failure is not None)
+    return Report(passed=len(paths) - len(failures), failures=failures)
+
+
+def _outcome(path: Path, name: str, members: Mapping[str, type], check: _Check) -> Failure | None:
+    try:
+        return check(name, read_fixture(path, members))
+    except MalformedFixture as exc:
+        return Failure(name, str(exc))
+
+
+def _check_reducer(name: str, fixture: Fixture) -> Failure | None:
+    reducer = REDUCERS.get(fixture["reducer"])
+    if reducer is None:
+        return Failure(name, f"unknown reducer {fixture['reducer']!r}; there are {', '.join(sorted(REDUCERS))}")
+    state: JsonObject = fixture["initial"]
+    for action in fixture["actions"]:
+        state = reducer(state, action, now=NOW)
+    places = tuple(differences(without_nulls(fixture["expected"]), without_nulls(decode_json(encode(state)))))
+    return Failure(name, str(fixture.get("description", "wrong state")), places) if places else None
+
+
+def _check_round_trip(name: str, fixture: Fixture) -> Failure | None:
+    raise NotImplementedError

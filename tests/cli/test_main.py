@@ -1,0 +1,60 @@
+"""The command line: one table of subcommands, imported when they run."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ahpkit import __version__
+from ahpkit.cli.main import COMMANDS, Subcommand, cli
+
+
+def run_module(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "ahpkit", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_python_dash_m_is_the_command() -> None:
+    done = run_module("--version")
+    assert (done.returncode, done.stdout) == (0, f"ahpkit {__version__}\n")
+
+
+def test_help_shows_every_command_with_its_line_of_the_table() -> None:
+    output = CliRunner().invoke(cli, ["--help"], terminal_width=200).output
+    for name, subcommand in COMMANDS.items():
+        assert f"{name} " in output
+        assert subcommand.help in output
+
+
+def test_help_imports_no_command() -> None:
+    code = """
+import sys
+from ahpkit.cli.main import COMMANDS, cli
+cli(["--help"], standalone_mode=False)
+modules = {subcommand.target.partition(":")[0] for subcommand in COMMANDS.values()}
+heavy = {"asyncio", "msgspec", "websockets", "rich", "mcp", "opentelemetry"}
+print("IMPORTED", sorted((modules | heavy) & set(sys.modules)))
+"""
+    assert "IMPORTED []" in run_module(code=code).stdout
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_target_of_a_line_is_a_command_with_an_example(name: str) -> None:
+    module, _, attribute = COMMANDS[name].target.partition(":")
+    command = getattr(import_module(module), attribute)
+    assert isinstance(command, click.Command)
+    assert "Example" in (command.help or "")
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    result = CliRunner().invoke(cli, ["nonsense"])
+    assert result.exit_code == 2
+    assert "No such command 'nonsense'" in result.output
+
+
+def test_a_command_is_found_by_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "again", Subcommand("ahpkit.cli.conformance:conformance", "Once more."))
+    assert "round-trips" in CliRunner().invoke(cli, ["again", "--help"]).output
