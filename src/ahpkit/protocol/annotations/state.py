@@ -1,3 +1,5 @@
+"""State of a session's annotations: remarks on places in files. Knows no session."""
+
 from __future__ import annotations
 
 from typing import NotRequired, TypedDict
@@ -6,16 +8,24 @@ from ahpkit.protocol.common.state import URI, JsonObject, StringOrMarkdown, Text
 
 
 class AnnotationsSummary(TypedDict):
+    """How many there are, for a session's summary."""
+
     resource: URI
-    annotationCount: int | float
-    entryCount: int | float
+    annotationCount: int
+    entryCount: int
 
 
-class AnnotationsState(TypedDict):
-    annotations: list[Annotation]
+class AnnotationEntry(TypedDict):
+    """One remark of a thread."""
+
+    id: str
+    text: StringOrMarkdown
+    _meta: NotRequired[JsonObject]
 
 
 class Annotation(TypedDict):
+    """A thread of remarks on a place."""
+
     id: str
     turnId: str
     resource: URI
@@ -25,7 +35,15 @@ class Annotation(TypedDict):
     _meta: NotRequired[JsonObject]
 
 
-class AnnotationEntry(TypedDict):
-    id: str
-    text: StringOrMarkdown
-    _meta: NotRequired[JsonObject]
+class AnnotationsState(TypedDict):
+    """State of `ahp-session:/<id>/annotations`."""
+
+    annotations: list[Annotation]
+
+
+__all__ = [
+    "Annotation",
+    "AnnotationEntry",
+    "AnnotationsState",
+    "AnnotationsSummary",
+]

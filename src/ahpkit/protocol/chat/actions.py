@@ -1,3 +1,5 @@
+"""Actions on `ahp-chat:/<id>`. Which of them a client may dispatch says `ahpkit.protocol.registry`."""
+
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
@@ -12,21 +14,26 @@ from ahpkit.protocol.chat.state import (
     ResponsePart,
     ToolCallBase,
     ToolCallConfirmationReason,
+    ToolCallEdits,
     ToolCallParameterFields,
     ToolCallResult,
     ToolResultContent,
     UsageInfo,
 )
-from ahpkit.protocol.common.state import ErrorInfo, JsonObject, JsonValue, StringOrMarkdown
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject, StringOrMarkdown
 
 
 class ToolCallActionBase(TypedDict):
+    """What all actions on a tool call have."""
+
     turnId: str
     toolCallId: str
     _meta: NotRequired[JsonObject]
 
 
 class ChatTurnStartedAction(TypedDict):
+    """A turn begins, perhaps with a queued message."""
+
     type: Literal["chat/turnStarted"]
     turnId: str
     message: Message
@@ -35,6 +42,8 @@ class ChatTurnStartedAction(TypedDict):
 
 
 class ChatDeltaAction(TypedDict):
+    """Text for a markdown part."""
+
     type: Literal["chat/delta"]
     turnId: str
     partId: str
@@ -43,6 +52,8 @@ class ChatDeltaAction(TypedDict):
 
 
 class ChatResponsePartAction(TypedDict):
+    """A new part of the response."""
+
     type: Literal["chat/responsePart"]
     turnId: str
     part: ResponsePart
@@ -50,70 +61,92 @@ class ChatResponsePartAction(TypedDict):
 
 
 class ChatToolCallStartAction(ToolCallBase, ToolCallActionBase):
+    """The model calls a tool; its input follows."""
+
     type: Literal["chat/toolCallStart"]
 
 
 class ChatToolCallDeltaAction(ToolCallActionBase):
+    """More of a tool's input."""
+
     type: Literal["chat/toolCallDelta"]
     content: str
     invocationMessage: NotRequired[StringOrMarkdown]
 
 
 class ChatToolCallReadyAction(ToolCallParameterFields, ToolCallActionBase):
+    """The input is complete, or a running tool needs another approval."""
+
     type: Literal["chat/toolCallReady"]
     confirmationTitle: NotRequired[StringOrMarkdown]
-    edits: NotRequired[JsonObject]  # INLINE {"items": ["str", true]}
+    edits: NotRequired[ToolCallEdits]
     editable: NotRequired[bool]
     confirmed: NotRequired[ToolCallConfirmationReason]
     options: NotRequired[list[ConfirmationOption]]
 
 
 class ChatToolCallApprovedAction(ToolCallActionBase):
+    """The call may run."""
+
     type: Literal["chat/toolCallConfirmed"]
-    approved: JsonValue
+    approved: Literal[True]
     confirmed: ToolCallConfirmationReason
     editedToolInput: NotRequired[str]
     selectedOptionId: NotRequired[str]
 
 
 class ChatToolCallDeniedAction(ToolCallActionBase):
+    """The call must not run."""
+
     type: Literal["chat/toolCallConfirmed"]
-    approved: JsonValue
-    reason: Literal["denied"] | Literal["skipped"]
+    approved: Literal[False]
+    reason: Literal["denied", "skipped"]
     userSuggestion: NotRequired[Message]
     reasonMessage: NotRequired[StringOrMarkdown]
     selectedOptionId: NotRequired[str]
 
 
 class ChatToolCallCompleteAction(ToolCallActionBase):
+    """The tool returned."""
+
     type: Literal["chat/toolCallComplete"]
     result: ToolCallResult
     requiresResultConfirmation: NotRequired[bool]
 
 
 class ChatToolCallResultConfirmedAction(ToolCallActionBase):
+    """The model may see the result, or not."""
+
     type: Literal["chat/toolCallResultConfirmed"]
     approved: bool
 
 
 class ChatToolCallContentChangedAction(ToolCallActionBase):
+    """What a running tool has to show was replaced."""
+
     type: Literal["chat/toolCallContentChanged"]
     content: list[ToolResultContent]
 
 
 class ChatTurnCompleteAction(TypedDict):
+    """The turn ended well."""
+
     type: Literal["chat/turnComplete"]
     turnId: str
     _meta: NotRequired[JsonObject]
 
 
 class ChatTurnCancelledAction(TypedDict):
+    """The turn was cancelled."""
+
     type: Literal["chat/turnCancelled"]
     turnId: str
     _meta: NotRequired[JsonObject]
 
 
 class ChatErrorAction(TypedDict):
+    """The turn failed."""
+
     type: Literal["chat/error"]
     turnId: str
     error: ErrorInfo
@@ -121,6 +154,8 @@ class ChatErrorAction(TypedDict):
 
 
 class ChatUsageAction(TypedDict):
+    """Tokens used so far."""
+
     type: Literal["chat/usage"]
     turnId: str
     usage: UsageInfo
@@ -128,6 +163,8 @@ class ChatUsageAction(TypedDict):
 
 
 class ChatReasoningAction(TypedDict):
+    """Text for a reasoning part."""
+
     type: Literal["chat/reasoning"]
     turnId: str
     partId: str
@@ -136,11 +173,15 @@ class ChatReasoningAction(TypedDict):
 
 
 class ChatTruncatedAction(TypedDict):
+    """Only the turns up to and including `turnId` stay; without it none."""
+
     type: Literal["chat/truncated"]
     turnId: NotRequired[str]
 
 
 class ChatPendingMessageSetAction(TypedDict):
+    """A message waits, new or changed."""
+
     type: Literal["chat/pendingMessageSet"]
     kind: PendingMessageKind
     id: str
@@ -148,22 +189,30 @@ class ChatPendingMessageSetAction(TypedDict):
 
 
 class ChatPendingMessageRemovedAction(TypedDict):
+    """A message waits no longer."""
+
     type: Literal["chat/pendingMessageRemoved"]
     kind: PendingMessageKind
     id: str
 
 
 class ChatQueuedMessagesReorderedAction(TypedDict):
+    """The queue has another order."""
+
     type: Literal["chat/queuedMessagesReordered"]
     order: list[str]
 
 
 class ChatInputRequestedAction(TypedDict):
+    """The agent asks, again or for the first time."""
+
     type: Literal["chat/inputRequested"]
     request: ChatInputRequest
 
 
 class ChatInputAnswerChangedAction(TypedDict):
+    """One answer changed; absent: removed."""
+
     type: Literal["chat/inputAnswerChanged"]
     requestId: str
     questionId: str
@@ -171,6 +220,8 @@ class ChatInputAnswerChangedAction(TypedDict):
 
 
 class ChatInputCompletedAction(TypedDict):
+    """The questions are dealt with."""
+
     type: Literal["chat/inputCompleted"]
     requestId: str
     response: ChatInputResponseKind
@@ -204,3 +255,33 @@ ChatAction = (
     | ChatInputAnswerChangedAction
     | ChatInputCompletedAction
 )
+
+
+__all__ = [
+    "ChatAction",
+    "ChatDeltaAction",
+    "ChatErrorAction",
+    "ChatInputAnswerChangedAction",
+    "ChatInputCompletedAction",
+    "ChatInputRequestedAction",
+    "ChatPendingMessageRemovedAction",
+    "ChatPendingMessageSetAction",
+    "ChatQueuedMessagesReorderedAction",
+    "ChatReasoningAction",
+    "ChatResponsePartAction",
+    "ChatToolCallApprovedAction",
+    "ChatToolCallCompleteAction",
+    "ChatToolCallConfirmedAction",
+    "ChatToolCallContentChangedAction",
+    "ChatToolCallDeltaAction",
+    "ChatToolCallDeniedAction",
+    "ChatToolCallReadyAction",
+    "ChatToolCallResultConfirmedAction",
+    "ChatToolCallStartAction",
+    "ChatTruncatedAction",
+    "ChatTurnCancelledAction",
+    "ChatTurnCompleteAction",
+    "ChatTurnStartedAction",
+    "ChatUsageAction",
+    "ToolCallActionBase",
+]

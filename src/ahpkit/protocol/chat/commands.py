@@ -1,46 +1,26 @@
+"""Commands on chats. Knows no handler."""
+
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.chat.state import Message, MessageAttachment, Turn
 from ahpkit.protocol.common.commands import BaseParams
 from ahpkit.protocol.common.state import URI, AgentSelection, ModelSelection
-from ahpkit.protocol.session.commands import CompletionItemKind
 
-
-class FetchTurnsParams(BaseParams):
-    before: NotRequired[str]
-    limit: NotRequired[int | float]
-
-
-class FetchTurnsResult(TypedDict):
-    turns: list[Turn]
-    hasMore: bool
-
-
-class CompletionsParams(BaseParams):
-    kind: CompletionItemKind
-    text: str
-    offset: int | float
-
-
-class CompletionItem(TypedDict):
-    insertText: str
-    rangeStart: NotRequired[int | float]
-    rangeEnd: NotRequired[int | float]
-    attachment: MessageAttachment
-
-
-class CompletionsResult(TypedDict):
-    items: list[CompletionItem]
+CompletionItemKind = Literal["userMessage"]
 
 
 class ChatForkSource(TypedDict):
+    """The chat to copy, up to and including the response of `turnId`."""
+
     chat: URI
     turnId: str
 
 
 class CreateChatParams(BaseParams):
+    """`createChat`: `channel` is the session, `chat` the URI that the client chooses. Answered with null."""
+
     chat: URI
     initialMessage: NotRequired[Message]
     model: NotRequired[ModelSelection]
@@ -49,4 +29,54 @@ class CreateChatParams(BaseParams):
 
 
 class DisposeChatParams(BaseParams):
-    pass
+    """`disposeChat`. Answered with null."""
+
+
+class FetchTurnsParams(BaseParams):
+    """`fetchTurns`: at most `limit` turns before the turn `before`, or the last ones."""
+
+    before: NotRequired[str]
+    limit: NotRequired[int]
+
+
+class FetchTurnsResult(TypedDict):
+    """Oldest first."""
+
+    turns: list[Turn]
+    hasMore: bool
+
+
+class CompletionsParams(BaseParams):
+    """`completions` at `offset` of `text`, counted in UTF-16 code units."""
+
+    kind: CompletionItemKind
+    text: str
+    offset: int
+
+
+class CompletionItem(TypedDict):
+    """Puts `insertText` in place of the range, and `attachment` on the message."""
+
+    insertText: str
+    rangeStart: NotRequired[int]
+    rangeEnd: NotRequired[int]
+    attachment: MessageAttachment
+
+
+class CompletionsResult(TypedDict):
+    """In the order to show them."""
+
+    items: list[CompletionItem]
+
+
+__all__ = [
+    "ChatForkSource",
+    "CompletionItem",
+    "CompletionItemKind",
+    "CompletionsParams",
+    "CompletionsResult",
+    "CreateChatParams",
+    "DisposeChatParams",
+    "FetchTurnsParams",
+    "FetchTurnsResult",
+]

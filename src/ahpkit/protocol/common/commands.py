@@ -1,3 +1,8 @@
+"""Commands of a connection and of resources. Knows no handler.
+
+Resource commands go in both directions: a client asks the host for files, the host asks a client for what it publishes.
+"""
+
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
@@ -8,22 +13,35 @@ from ahpkit.protocol.telemetry.state import TelemetryCapabilities
 
 ContentEncoding = Literal["base64", "utf-8"]
 
-
 ResourceType = Literal["file", "directory", "symlink"]
 
-
 ResourceWriteMode = Literal["truncate", "append", "insert"]
-
 
 ReconnectResultType = Literal["replay", "snapshot"]
 
 
 class BaseParams(TypedDict):
+    """Parameters of every method: the channel it is about."""
+
     channel: URI
 
 
-class InitializeParams(TypedDict):
+class RootParams(TypedDict):
+    """Parameters of methods that are about the connection or the host."""
+
     channel: Literal["ahp-root://"]
+
+
+class ClientCapabilities(TypedDict):
+    """What a client can do: a key that is there means yes."""
+
+    mcpApps: NotRequired[JsonObject]
+    _meta: NotRequired[JsonObject]
+
+
+class InitializeParams(RootParams):
+    """`initialize`: the first request of a connection. Most preferred version first."""
+
     protocolVersions: list[str]
     clientId: str
     initialSubscriptions: NotRequired[list[URI]]
@@ -31,173 +49,245 @@ class InitializeParams(TypedDict):
     capabilities: NotRequired[ClientCapabilities]
 
 
-class ClientCapabilities(TypedDict):
-    mcpApps: NotRequired[JsonObject]
-
-
 class InitializeResult(TypedDict):
+    """The version both speak from now on, and the states asked for."""
+
     protocolVersion: str
-    serverSeq: int | float
+    serverSeq: int
     snapshots: list[Snapshot]
     defaultDirectory: NotRequired[URI]
     completionTriggerCharacters: NotRequired[list[str]]
     telemetry: NotRequired[TelemetryCapabilities]
+    _meta: NotRequired[JsonObject]
 
 
-class PingParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class PingParams(RootParams):
+    """`ping`: allowed at any time. Answered with null."""
 
 
-class ReconnectParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ReconnectParams(RootParams):
+    """`reconnect`: the first request instead of `initialize`, to go on after `lastSeenServerSeq`."""
+
     clientId: str
-    lastSeenServerSeq: int | float
+    lastSeenServerSeq: int
     subscriptions: list[URI]
 
 
 class ReconnectReplayResult(TypedDict):
+    """Everything missed; `missing` are channels that are gone."""
+
     type: Literal["replay"]
     actions: list[ActionEnvelope]
     missing: list[URI]
 
 
 class ReconnectSnapshotResult(TypedDict):
+    """Too much was missed: states anew."""
+
     type: Literal["snapshot"]
     snapshots: list[Snapshot]
 
 
+ReconnectResult = ReconnectReplayResult | ReconnectSnapshotResult
+
+
 class SubscribeParams(BaseParams):
-    pass
+    """`subscribe` to a channel."""
 
 
 class SubscribeResult(TypedDict):
+    """The state; channels without state have none."""
+
     snapshot: NotRequired[Snapshot]
 
 
 class UnsubscribeParams(BaseParams):
-    pass
+    """`unsubscribe` from a channel; a notification."""
 
 
 class DispatchActionParams(BaseParams):
-    clientSeq: int | float
+    """`dispatchAction`: a client wants an action applied; a notification. The answer is an envelope."""
+
+    clientSeq: int
     action: StateAction
 
 
-class ResourceReadParams(TypedDict):
-    channel: Literal["ahp-root://"]
-    uri: str
+class ResourceReadParams(RootParams):
+    """`resourceRead`."""
+
+    uri: URI
     encoding: NotRequired[ContentEncoding]
 
 
 class ResourceReadResult(TypedDict):
+    """The content."""
+
     data: str
     encoding: ContentEncoding
     contentType: NotRequired[str]
 
 
-class ResourceWriteParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResourceWriteParams(RootParams):
+    """`resourceWrite`: `position` counts bytes, for mode insert; `ifMatch` is the etag it must still have."""
+
     uri: URI
     data: str
     encoding: ContentEncoding
     contentType: NotRequired[str]
     createOnly: NotRequired[bool]
     mode: NotRequired[ResourceWriteMode]
-    position: NotRequired[int | float]
+    position: NotRequired[int]
     ifMatch: NotRequired[str]
 
 
 class ResourceWriteResult(TypedDict):
-    pass
+    """Written."""
 
 
-class ResourceListParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResourceListParams(RootParams):
+    """`resourceList`: what is in a directory."""
+
     uri: URI
 
 
 class DirectoryEntry(TypedDict):
+    """A name in a directory."""
+
     name: str
     type: Literal["file", "directory"]
 
 
 class ResourceListResult(TypedDict):
+    """The entries of the directory."""
+
     entries: list[DirectoryEntry]
 
 
-class ResourceCopyParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResourceCopyParams(RootParams):
+    """`resourceCopy`."""
+
     source: URI
     destination: URI
     failIfExists: NotRequired[bool]
 
 
 class ResourceCopyResult(TypedDict):
-    pass
+    """Copied."""
 
 
-class ResourceDeleteParams(TypedDict):
-    channel: Literal["ahp-root://"]
-    uri: URI
-    recursive: NotRequired[bool]
+class ResourceMoveParams(RootParams):
+    """`resourceMove`."""
 
-
-class ResourceDeleteResult(TypedDict):
-    pass
-
-
-class ResourceRequestParams(TypedDict):
-    channel: Literal["ahp-root://"]
-    uri: URI
-    read: NotRequired[bool]
-    write: NotRequired[bool]
-
-
-class ResourceRequestResult(TypedDict):
-    pass
-
-
-class ResourceMoveParams(TypedDict):
-    channel: Literal["ahp-root://"]
     source: URI
     destination: URI
     failIfExists: NotRequired[bool]
 
 
 class ResourceMoveResult(TypedDict):
-    pass
+    """Moved."""
 
 
-class ResourceResolveParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResourceDeleteParams(RootParams):
+    """`resourceDelete`: a directory that is not empty needs `recursive`."""
+
+    uri: URI
+    recursive: NotRequired[bool]
+
+
+class ResourceDeleteResult(TypedDict):
+    """Deleted."""
+
+
+class ResourceResolveParams(RootParams):
+    """`resourceResolve`: what is there, and where really."""
+
     uri: URI
     followSymlinks: NotRequired[bool]
 
 
 class ResourceResolveResult(TypedDict):
+    """Times are ISO 8601; `etag` changes when the content does."""
+
     uri: URI
     type: ResourceType
-    size: NotRequired[int | float]
+    size: NotRequired[int]
     mtime: NotRequired[str]
     ctime: NotRequired[str]
     contentType: NotRequired[str]
     etag: NotRequired[str]
 
 
-class ResourceMkdirParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResourceMkdirParams(RootParams):
+    """`resourceMkdir`, parents included."""
+
     uri: URI
 
 
 class ResourceMkdirResult(TypedDict):
-    pass
+    """It is there."""
 
 
-class AuthenticateParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResourceRequestParams(RootParams):
+    """`resourceRequest`: ask for access to a resource outside the allowed roots."""
+
+    uri: URI
+    read: NotRequired[bool]
+    write: NotRequired[bool]
+
+
+class ResourceRequestResult(TypedDict):
+    """Granted."""
+
+
+class AuthenticateParams(RootParams):
+    """`authenticate`: a token for a protected resource."""
+
     resource: str
     token: str
 
 
 class AuthenticateResult(TypedDict):
-    pass
+    """Accepted."""
+
+
+__all__ = [
+    "AuthenticateParams",
+    "AuthenticateResult",
+    "BaseParams",
+    "ClientCapabilities",
+    "ContentEncoding",
+    "DirectoryEntry",
+    "DispatchActionParams",
+    "InitializeParams",
+    "InitializeResult",
+    "PingParams",
+    "ReconnectParams",
+    "ReconnectReplayResult",
+    "ReconnectResult",
+    "ReconnectResultType",
+    "ReconnectSnapshotResult",
+    "ResourceCopyParams",
+    "ResourceCopyResult",
+    "ResourceDeleteParams",
+    "ResourceDeleteResult",
+    "ResourceListParams",
+    "ResourceListResult",
+    "ResourceMkdirParams",
+    "ResourceMkdirResult",
+    "ResourceMoveParams",
+    "ResourceMoveResult",
+    "ResourceReadParams",
+    "ResourceReadResult",
+    "ResourceRequestParams",
+    "ResourceRequestResult",
+    "ResourceResolveParams",
+    "ResourceResolveResult",
+    "ResourceType",
+    "ResourceWriteMode",
+    "ResourceWriteParams",
+    "ResourceWriteResult",
+    "RootParams",
+    "SubscribeParams",
+    "SubscribeResult",
+    "UnsubscribeParams",
+]

@@ -1,23 +1,22 @@
+"""Notifications that belong to no channel of their own."""
+
 from __future__ import annotations
 
-from ahpkit.protocol.root.notifications import (
-    AuthRequiredParams,
-    SessionAddedParams,
-    SessionRemovedParams,
-    SessionSummaryChangedParams,
-)
-from ahpkit.protocol.telemetry.notifications import (
-    OtlpExportLogsParams,
-    OtlpExportMetricsParams,
-    OtlpExportTracesParams,
-)
+from typing import Literal, NotRequired
 
-ProtocolNotification = (
-    AuthRequiredParams
-    | SessionAddedParams
-    | SessionRemovedParams
-    | SessionSummaryChangedParams
-    | OtlpExportLogsParams
-    | OtlpExportTracesParams
-    | OtlpExportMetricsParams
-)
+from ahpkit.protocol.common.commands import BaseParams
+
+AuthRequiredReason = Literal["required", "expired"]
+
+
+class AuthRequiredParams(BaseParams):
+    """`auth/required`: `resource` needs a token, for what `channel` says."""
+
+    resource: str
+    reason: NotRequired[AuthRequiredReason]
+
+
+__all__ = [
+    "AuthRequiredParams",
+    "AuthRequiredReason",
+]

@@ -1,17 +1,30 @@
+"""Commands on watches. Knows no handler."""
+
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-from ahpkit.protocol.common.state import URI, JsonObject
+from ahpkit.protocol.common.commands import RootParams
+from ahpkit.protocol.common.state import URI
+from ahpkit.protocol.resource_watch.state import ResourceWatchPatterns
 
 
-class CreateResourceWatchParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class CreateResourceWatchParams(RootParams):
+    """`createResourceWatch`, in both directions."""
+
     uri: URI
     recursive: NotRequired[bool]
-    excludes: NotRequired[JsonObject]  # INLINE {"items": ["str", true]}
-    includes: NotRequired[JsonObject]  # INLINE {"items": ["str", true]}
+    excludes: NotRequired[ResourceWatchPatterns]
+    includes: NotRequired[ResourceWatchPatterns]
 
 
 class CreateResourceWatchResult(TypedDict):
+    """The channel to subscribe to; the watch ends with its last subscriber."""
+
     channel: URI
+
+
+__all__ = [
+    "CreateResourceWatchParams",
+    "CreateResourceWatchResult",
+]

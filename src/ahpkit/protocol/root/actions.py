@@ -1,3 +1,5 @@
+"""Actions on `ahp-root://`. Which of them a client may dispatch says `ahpkit.protocol.registry`."""
+
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
@@ -8,21 +10,43 @@ from ahpkit.protocol.terminal.state import TerminalInfo
 
 
 class RootAgentsChangedAction(TypedDict):
+    """The agents were replaced."""
+
     type: Literal["root/agentsChanged"]
     agents: list[AgentInfo]
 
 
 class RootActiveSessionsChangedAction(TypedDict):
+    """The number of sessions in memory."""
+
     type: Literal["root/activeSessionsChanged"]
-    activeSessions: int | float
+    activeSessions: int
 
 
 class RootTerminalsChangedAction(TypedDict):
+    """The terminals were replaced."""
+
     type: Literal["root/terminalsChanged"]
     terminals: list[TerminalInfo]
 
 
 class RootConfigChangedAction(TypedDict):
+    """Settings changed: merged, or with `replace` exchanged as a whole."""
+
     type: Literal["root/configChanged"]
     config: JsonObject
     replace: NotRequired[bool]
+
+
+RootAction = (
+    RootAgentsChangedAction | RootActiveSessionsChangedAction | RootTerminalsChangedAction | RootConfigChangedAction
+)
+
+
+__all__ = [
+    "RootAction",
+    "RootActiveSessionsChangedAction",
+    "RootAgentsChangedAction",
+    "RootConfigChangedAction",
+    "RootTerminalsChangedAction",
+]

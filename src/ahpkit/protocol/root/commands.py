@@ -1,40 +1,44 @@
+"""Commands on the host. Knows no handler."""
+
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
+from ahpkit.protocol.common.commands import RootParams
 from ahpkit.protocol.common.state import URI, JsonObject
 from ahpkit.protocol.session.state import SessionConfigSchema, SessionSummary
 
 
-class ListSessionsParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ListSessionsParams(RootParams):
+    """`listSessions`."""
+
     filter: NotRequired[JsonObject]
 
 
 class ListSessionsResult(TypedDict):
+    """All sessions."""
+
     items: list[SessionSummary]
 
 
-class ResolveSessionConfigParams(TypedDict):
-    channel: Literal["ahp-root://"]
+class ResolveSessionConfigParams(RootParams):
+    """`resolveSessionConfig`: which settings a new session would have, given what is chosen so far."""
+
     provider: NotRequired[str]
     workingDirectory: NotRequired[URI]
     config: NotRequired[JsonObject]
 
 
 class ResolveSessionConfigResult(TypedDict):
+    """The settings and their values."""
+
     schema: SessionConfigSchema
     values: JsonObject
 
 
-class SessionConfigValueItem(TypedDict):
-    value: str
-    label: str
-    description: NotRequired[str]
+class SessionConfigCompletionsParams(RootParams):
+    """`sessionConfigCompletions`: values for one setting that fit `query`."""
 
-
-class SessionConfigCompletionsParams(TypedDict):
-    channel: Literal["ahp-root://"]
     provider: NotRequired[str]
     workingDirectory: NotRequired[URI]
     config: NotRequired[JsonObject]
@@ -42,5 +46,26 @@ class SessionConfigCompletionsParams(TypedDict):
     query: NotRequired[str]
 
 
+class SessionConfigValueItem(TypedDict):
+    """A possible value."""
+
+    value: str
+    label: str
+    description: NotRequired[str]
+
+
 class SessionConfigCompletionsResult(TypedDict):
+    """In the order to show them."""
+
     items: list[SessionConfigValueItem]
+
+
+__all__ = [
+    "ListSessionsParams",
+    "ListSessionsResult",
+    "ResolveSessionConfigParams",
+    "ResolveSessionConfigResult",
+    "SessionConfigCompletionsParams",
+    "SessionConfigCompletionsResult",
+    "SessionConfigValueItem",
+]

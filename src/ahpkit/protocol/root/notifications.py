@@ -1,27 +1,33 @@
+"""Notifications on `ahp-root://`. They are never replayed: who reconnects lists the sessions again."""
+
 from __future__ import annotations
 
-from typing import Literal, NotRequired
-
 from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import URI, JsonObject
-from ahpkit.protocol.session.state import SessionSummary
-
-AuthRequiredReason = Literal["required", "expired"]
-
-
-class AuthRequiredParams(BaseParams):
-    resource: str
-    reason: NotRequired[AuthRequiredReason]
+from ahpkit.protocol.common.state import URI
+from ahpkit.protocol.session.state import PartialSessionSummary, SessionSummary
 
 
 class SessionAddedParams(BaseParams):
+    """`root/sessionAdded`."""
+
     summary: SessionSummary
 
 
 class SessionRemovedParams(BaseParams):
+    """`root/sessionRemoved`."""
+
     session: URI
 
 
 class SessionSummaryChangedParams(BaseParams):
+    """`root/sessionSummaryChanged`: only what changed."""
+
     session: URI
-    changes: JsonObject  # INLINE {"resource": ["URI", false], "provider": ["str", false], "title": ["str", false], "status": ["int", false], "activity": ["str", false], "createdAt": ["int | float", false], "modifiedAt": ["int | float", false], "project": ["ProjectInfo", false], "model": ["ModelSelection", false], "agent": ["AgentSelection", false], "workingDirectory": ["URI", false], "changes": ["ChangesSummary", false], "annotations": ["AnnotationsSummary", false]}
+    changes: PartialSessionSummary
+
+
+__all__ = [
+    "SessionAddedParams",
+    "SessionRemovedParams",
+    "SessionSummaryChangedParams",
+]

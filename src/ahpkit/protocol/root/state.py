@@ -1,3 +1,5 @@
+"""State of the host itself. Knows no connection."""
+
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
@@ -9,15 +11,22 @@ from ahpkit.protocol.terminal.state import TerminalInfo
 PolicyState = Literal["enabled", "disabled", "unconfigured"]
 
 
-class RootState(TypedDict):
-    agents: list[AgentInfo]
-    activeSessions: NotRequired[int | float]
-    terminals: NotRequired[list[TerminalInfo]]
-    config: NotRequired[RootConfigState]
+class SessionModelInfo(TypedDict):
+    """A model that an agent offers."""
+
+    id: str
+    provider: str
+    name: str
+    maxContextWindow: NotRequired[int]
+    supportsVision: NotRequired[bool]
+    policyState: NotRequired[PolicyState]
+    configSchema: NotRequired[ConfigSchema]
     _meta: NotRequired[JsonObject]
 
 
 class AgentInfo(TypedDict):
+    """An agent that sessions can run."""
+
     provider: str
     displayName: str
     description: str
@@ -26,17 +35,27 @@ class AgentInfo(TypedDict):
     customizations: NotRequired[list[Customization]]
 
 
-class SessionModelInfo(TypedDict):
-    id: str
-    provider: str
-    name: str
-    maxContextWindow: NotRequired[int | float]
-    supportsVision: NotRequired[bool]
-    policyState: NotRequired[PolicyState]
-    configSchema: NotRequired[ConfigSchema]
+class RootConfigState(TypedDict):
+    """The host's settings and their values."""
+
+    schema: ConfigSchema
+    values: JsonObject
+
+
+class RootState(TypedDict):
+    """State of `ahp-root://`."""
+
+    agents: list[AgentInfo]
+    activeSessions: NotRequired[int]
+    terminals: NotRequired[list[TerminalInfo]]
+    config: NotRequired[RootConfigState]
     _meta: NotRequired[JsonObject]
 
 
-class RootConfigState(TypedDict):
-    schema: ConfigSchema
-    values: JsonObject
+__all__ = [
+    "AgentInfo",
+    "PolicyState",
+    "RootConfigState",
+    "RootState",
+    "SessionModelInfo",
+]

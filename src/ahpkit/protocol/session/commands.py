@@ -1,20 +1,24 @@
+"""Commands on a session. Knows no handler."""
+
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from ahpkit.protocol.common.commands import BaseParams
 from ahpkit.protocol.common.state import URI, AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.session.state import SessionActiveClient
 
-CompletionItemKind = Literal["userMessage"]
-
 
 class SessionForkSource(TypedDict):
+    """The session to copy, up to and including the response of `turnId`."""
+
     session: URI
     turnId: str
 
 
 class CreateSessionParams(BaseParams):
+    """`createSession`: `channel` is the URI that the client chooses. Answered with null, at once."""
+
     provider: NotRequired[str]
     model: NotRequired[ModelSelection]
     agent: NotRequired[AgentSelection]
@@ -25,4 +29,11 @@ class CreateSessionParams(BaseParams):
 
 
 class DisposeSessionParams(BaseParams):
-    pass
+    """`disposeSession`. Answered with null."""
+
+
+__all__ = [
+    "CreateSessionParams",
+    "DisposeSessionParams",
+    "SessionForkSource",
+]

@@ -1,68 +1,134 @@
+"""State of a session. Customizations, MCP servers and canvases have modules of their own beside this one and are
+re-exported here: every name of the specification's session state is found in this module.
+"""
+
 from __future__ import annotations
 
+from enum import KEEP, IntFlag
 from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.annotations.state import AnnotationsSummary
 from ahpkit.protocol.changeset.state import Changeset
 from ahpkit.protocol.chat.state import ChatSummary
+from ahpkit.protocol.common import status
 from ahpkit.protocol.common.state import (
     URI,
     AgentSelection,
     ConfigPropertySchema,
     ErrorInfo,
-    Icon,
     JsonObject,
-    JsonValue,
     ModelSelection,
-    ProtectedResourceMetadata,
-    TextRange,
 )
-
-ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"]
-
+from ahpkit.protocol.session.canvases import (
+    CanvasActionResult,
+    CanvasActiveClientTarget,
+    CanvasCancellationReason,
+    CanvasCloseResult,
+    CanvasErrorPayload,
+    CanvasInstanceAvailability,
+    CanvasOpenResult,
+    CanvasProviderKind,
+    CanvasRenderer,
+    CanvasRequestKind,
+    CanvasRequestTarget,
+    CanvasResult,
+    CanvasServerTarget,
+    ClientCanvasDeclaration,
+    SessionCanvasAction,
+    SessionCanvasDeclaration,
+    SessionCanvasRequest,
+    SessionOpenCanvas,
+    SessionOpenCanvasUpdate,
+)
+from ahpkit.protocol.session.customizations import (
+    AgentCustomization,
+    ChildCustomization,
+    ChildCustomizationBase,
+    ChildCustomizationType,
+    ClientPluginCustomization,
+    ContainerCustomizationBase,
+    Customization,
+    CustomizationBase,
+    CustomizationDegradedState,
+    CustomizationErrorState,
+    CustomizationLoadedState,
+    CustomizationLoadingState,
+    CustomizationLoadState,
+    CustomizationLoadStatus,
+    CustomizationType,
+    DirectoryCustomization,
+    HookCustomization,
+    McpServerCustomization,
+    PluginCustomization,
+    PromptCustomization,
+    RuleCustomization,
+    SkillCustomization,
+)
+from ahpkit.protocol.session.mcp import (
+    AhpMcpUiHostCapabilities,
+    McpAuthRequiredReason,
+    McpListChangedCapability,
+    McpSamplingCapability,
+    McpServerAuthRequiredState,
+    McpServerCustomizationApps,
+    McpServerErrorState,
+    McpServerReadyState,
+    McpServerStartingState,
+    McpServerState,
+    McpServerStatus,
+    McpServerStoppedState,
+)
 
 SessionLifecycle = Literal["creating", "ready", "creationFailed"]
 
 
-CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+class SessionStatus(IntFlag, boundary=KEEP):
+    """Bits of `status`. States hold the plain int: unknown bits stay. Idle to InputNeeded exclude each other."""
 
-
-CustomizationLoadStatus = Literal["loading", "loaded", "degraded", "error"]
-
-
-McpServerStatus = Literal["starting", "ready", "authRequired", "error", "stopped"]
-
-
-McpAuthRequiredReason = Literal["required", "expired", "insufficientScope"]
-
-
-class SessionState(TypedDict):
-    summary: SessionSummary
-    lifecycle: SessionLifecycle
-    creationError: NotRequired[ErrorInfo]
-    serverTools: NotRequired[list[ToolDefinition]]
-    activeClient: NotRequired[SessionActiveClient]
-    chats: list[ChatSummary]
-    defaultChat: NotRequired[URI]
-    config: NotRequired[SessionConfigState]
-    customizations: NotRequired[list[Customization]]
-    changesets: NotRequired[list[Changeset]]
-    _meta: NotRequired[JsonObject]
-
-
-class SessionActiveClient(TypedDict):
-    clientId: str
-    displayName: NotRequired[str]
-    tools: list[ToolDefinition]
-    customizations: NotRequired[list[ClientPluginCustomization]]
+    Idle = status.IDLE
+    Error = status.ERROR
+    InProgress = status.IN_PROGRESS
+    InputNeeded = status.INPUT_NEEDED
+    IsRead = status.IS_READ
+    IsArchived = status.IS_ARCHIVED
 
 
 class ProjectInfo(TypedDict):
+    """The project a session works on."""
+
     uri: URI
     displayName: str
 
 
+class ChangesSummary(TypedDict):
+    """How much a session changed."""
+
+    additions: NotRequired[int]
+    deletions: NotRequired[int]
+    files: NotRequired[int]
+
+
+class PartialSessionSummary(TypedDict):
+    """Fields of a summary that changed."""
+
+    resource: NotRequired[URI]
+    provider: NotRequired[str]
+    title: NotRequired[str]
+    status: NotRequired[int]
+    activity: NotRequired[str]
+    createdAt: NotRequired[int | float]
+    modifiedAt: NotRequired[int | float]
+    project: NotRequired[ProjectInfo]
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
+    workingDirectory: NotRequired[URI]
+    changes: NotRequired[ChangesSummary]
+    annotations: NotRequired[AnnotationsSummary]
+
+
 class SessionSummary(TypedDict):
+    """A session in a list. Times are milliseconds since the epoch."""
+
     resource: URI
     provider: str
     title: str
@@ -78,55 +144,9 @@ class SessionSummary(TypedDict):
     annotations: NotRequired[AnnotationsSummary]
 
 
-class ChangesSummary(TypedDict):
-    additions: NotRequired[int | float]
-    deletions: NotRequired[int | float]
-    files: NotRequired[int | float]
-
-
-class SessionConfigPropertySchema(TypedDict):
-    type: Literal["string", "number", "boolean", "array", "object"]
-    title: str
-    description: NotRequired[str]
-    default: NotRequired[JsonValue]
-    enum: NotRequired[list[str]]
-    enumLabels: NotRequired[list[str]]
-    enumDescriptions: NotRequired[list[str]]
-    readOnly: NotRequired[bool]
-    items: NotRequired[ConfigPropertySchema]
-    properties: NotRequired[dict[str, ConfigPropertySchema]]
-    required: NotRequired[list[str]]
-    additionalProperties: NotRequired[ConfigPropertySchema]
-    enumDynamic: NotRequired[bool]
-    sessionMutable: NotRequired[bool]
-
-
-class SessionConfigSchema(TypedDict):
-    type: Literal["object"]
-    properties: dict[str, SessionConfigPropertySchema]
-    required: NotRequired[list[str]]
-
-
-class SessionConfigState(TypedDict):
-    schema: SessionConfigSchema
-    values: JsonObject
-
-
-class ToolDefinition(TypedDict):
-    name: str
-    title: NotRequired[str]
-    description: NotRequired[str]
-    inputSchema: NotRequired[
-        JsonObject
-    ]  # INLINE {"type": ["str", true], "properties": ["str", false], "required": ["str", false]}
-    outputSchema: NotRequired[
-        JsonObject
-    ]  # INLINE {"type": ["str", true], "properties": ["str", false], "required": ["str", false]}
-    annotations: NotRequired[ToolAnnotations]
-    _meta: NotRequired[JsonObject]
-
-
 class ToolAnnotations(TypedDict):
+    """Hints about a tool's behaviour, as in MCP; nothing to rely on."""
+
     title: NotRequired[str]
     readOnlyHint: NotRequired[bool]
     destructiveHint: NotRequired[bool]
@@ -134,148 +154,135 @@ class ToolAnnotations(TypedDict):
     openWorldHint: NotRequired[bool]
 
 
-class CustomizationBase(TypedDict):
-    id: str
-    uri: URI
+class ToolDefinition(TypedDict):
+    """A tool of the host or of the active client. Its schemas are JSON Schema objects, as in MCP."""
+
     name: str
-    icons: NotRequired[list[Icon]]
-    range: NotRequired[TextRange]
-
-
-class CustomizationLoadingState(TypedDict):
-    kind: Literal["loading"]
-
-
-class CustomizationLoadedState(TypedDict):
-    kind: Literal["loaded"]
-
-
-class CustomizationDegradedState(TypedDict):
-    kind: Literal["degraded"]
-    message: str
-
-
-class CustomizationErrorState(TypedDict):
-    kind: Literal["error"]
-    message: str
-
-
-class ContainerCustomizationBase(CustomizationBase):
-    enabled: bool
-    clientId: NotRequired[str]
-    load: NotRequired[CustomizationLoadState]
-    children: NotRequired[list[ChildCustomization]]
-
-
-class PluginCustomization(ContainerCustomizationBase):
-    type: Literal["plugin"]
-
-
-class ClientPluginCustomization(ContainerCustomizationBase):
-    type: Literal["plugin"]
-    nonce: NotRequired[str]
-
-
-class DirectoryCustomization(ContainerCustomizationBase):
-    type: Literal["directory"]
-    contents: ChildCustomizationType
-    writable: bool
-
-
-class AgentCustomization(CustomizationBase):
-    type: Literal["agent"]
+    title: NotRequired[str]
     description: NotRequired[str]
+    inputSchema: NotRequired[JsonObject]
+    outputSchema: NotRequired[JsonObject]
+    annotations: NotRequired[ToolAnnotations]
     _meta: NotRequired[JsonObject]
 
 
-class SkillCustomization(CustomizationBase):
-    type: Literal["skill"]
-    description: NotRequired[str]
-    disableModelInvocation: NotRequired[bool]
+class SessionActiveClient(TypedDict):
+    """The one client that gives a session its tools, plugins and canvases."""
+
+    clientId: str
+    displayName: NotRequired[str]
+    tools: list[ToolDefinition]
+    customizations: NotRequired[list[ClientPluginCustomization]]
+    canvasProviders: NotRequired[list[ClientCanvasDeclaration]]
+    canRenderCanvases: NotRequired[bool]
 
 
-class PromptCustomization(CustomizationBase):
-    type: Literal["prompt"]
-    description: NotRequired[str]
+class SessionConfigPropertySchema(ConfigPropertySchema):
+    """A setting of a session. `enumDynamic`: ask `sessionConfigCompletions` for values."""
+
+    enumDynamic: NotRequired[bool]
+    sessionMutable: NotRequired[bool]
 
 
-class RuleCustomization(CustomizationBase):
-    type: Literal["rule"]
-    description: NotRequired[str]
-    alwaysApply: NotRequired[bool]
-    globs: NotRequired[list[str]]
+class SessionConfigSchema(TypedDict):
+    """The settings of a session."""
+
+    type: Literal["object"]
+    properties: dict[str, SessionConfigPropertySchema]
+    required: NotRequired[list[str]]
 
 
-class HookCustomization(CustomizationBase):
-    type: Literal["hook"]
+class SessionConfigState(TypedDict):
+    """A session's settings and their values."""
+
+    schema: SessionConfigSchema
+    values: JsonObject
 
 
-class McpServerCustomization(CustomizationBase):
-    type: Literal["mcpServer"]
-    enabled: bool
-    state: McpServerState
-    channel: NotRequired[URI]
-    mcpApp: NotRequired[McpServerCustomizationApps]
+class SessionState(TypedDict):
+    """State of `ahp-session:/<id>`."""
+
+    summary: SessionSummary
+    lifecycle: SessionLifecycle
+    creationError: NotRequired[ErrorInfo]
+    serverTools: NotRequired[list[ToolDefinition]]
+    activeClient: NotRequired[SessionActiveClient]
+    chats: list[ChatSummary]
+    defaultChat: NotRequired[URI]
+    config: NotRequired[SessionConfigState]
+    customizations: NotRequired[list[Customization]]
+    changesets: NotRequired[list[Changeset]]
+    canvasRegistry: NotRequired[list[SessionCanvasDeclaration]]
+    openCanvases: NotRequired[list[SessionOpenCanvas]]
+    canvasRequests: NotRequired[list[SessionCanvasRequest]]
+    _meta: NotRequired[JsonObject]
 
 
-class McpServerCustomizationApps(TypedDict):
-    capabilities: AhpMcpUiHostCapabilities
-
-
-class AhpMcpUiHostCapabilities(TypedDict):
-    serverTools: NotRequired[JsonObject]  # INLINE {"listChanged": ["bool", false]}
-    serverResources: NotRequired[JsonObject]  # INLINE {"listChanged": ["bool", false]}
-    logging: NotRequired[JsonObject]
-    sampling: NotRequired[JsonObject]  # INLINE {"tools": ["str", false]}
-
-
-class McpServerStartingState(TypedDict):
-    kind: Literal["starting"]
-
-
-class McpServerReadyState(TypedDict):
-    kind: Literal["ready"]
-
-
-class McpServerAuthRequiredState(TypedDict):
-    kind: Literal["authRequired"]
-    reason: McpAuthRequiredReason
-    resource: ProtectedResourceMetadata
-    requiredScopes: NotRequired[list[str]]
-    description: NotRequired[str]
-
-
-class McpServerErrorState(TypedDict):
-    kind: Literal["error"]
-    error: ErrorInfo
-
-
-class McpServerStoppedState(TypedDict):
-    kind: Literal["stopped"]
-
-
-CustomizationLoadState = (
-    CustomizationLoadingState | CustomizationLoadedState | CustomizationDegradedState | CustomizationErrorState
-)
-
-
-ChildCustomization = (
-    AgentCustomization
-    | SkillCustomization
-    | PromptCustomization
-    | RuleCustomization
-    | HookCustomization
-    | McpServerCustomization
-)
-
-
-Customization = PluginCustomization | DirectoryCustomization | McpServerCustomization
-
-
-McpServerState = (
-    McpServerStartingState
-    | McpServerReadyState
-    | McpServerAuthRequiredState
-    | McpServerErrorState
-    | McpServerStoppedState
-)
+__all__ = [
+    "AgentCustomization",
+    "AhpMcpUiHostCapabilities",
+    "CanvasActionResult",
+    "CanvasActiveClientTarget",
+    "CanvasCancellationReason",
+    "CanvasCloseResult",
+    "CanvasErrorPayload",
+    "CanvasInstanceAvailability",
+    "CanvasOpenResult",
+    "CanvasProviderKind",
+    "CanvasRenderer",
+    "CanvasRequestKind",
+    "CanvasRequestTarget",
+    "CanvasResult",
+    "CanvasServerTarget",
+    "ChangesSummary",
+    "ChildCustomization",
+    "ChildCustomizationBase",
+    "ChildCustomizationType",
+    "ClientCanvasDeclaration",
+    "ClientPluginCustomization",
+    "ContainerCustomizationBase",
+    "Customization",
+    "CustomizationBase",
+    "CustomizationDegradedState",
+    "CustomizationErrorState",
+    "CustomizationLoadState",
+    "CustomizationLoadStatus",
+    "CustomizationLoadedState",
+    "CustomizationLoadingState",
+    "CustomizationType",
+    "DirectoryCustomization",
+    "HookCustomization",
+    "McpAuthRequiredReason",
+    "McpListChangedCapability",
+    "McpSamplingCapability",
+    "McpServerAuthRequiredState",
+    "McpServerCustomization",
+    "McpServerCustomizationApps",
+    "McpServerErrorState",
+    "McpServerReadyState",
+    "McpServerStartingState",
+    "McpServerState",
+    "McpServerStatus",
+    "McpServerStoppedState",
+    "PartialSessionSummary",
+    "PluginCustomization",
+    "ProjectInfo",
+    "PromptCustomization",
+    "RuleCustomization",
+    "SessionActiveClient",
+    "SessionCanvasAction",
+    "SessionCanvasDeclaration",
+    "SessionCanvasRequest",
+    "SessionConfigPropertySchema",
+    "SessionConfigSchema",
+    "SessionConfigState",
+    "SessionLifecycle",
+    "SessionOpenCanvas",
+    "SessionOpenCanvasUpdate",
+    "SessionState",
+    "SessionStatus",
+    "SessionSummary",
+    "SkillCustomization",
+    "ToolAnnotations",
+    "ToolDefinition",
+]

@@ -1,3 +1,5 @@
+"""Notifications on `ahp-otlp:` channels, which have no state. `payload` is OTLP/JSON."""
+
 from __future__ import annotations
 
 from ahpkit.protocol.common.commands import BaseParams
@@ -5,12 +7,25 @@ from ahpkit.protocol.common.state import JsonObject
 
 
 class OtlpExportLogsParams(BaseParams):
+    """`otlp/exportLogs`."""
+
     payload: JsonObject
 
 
 class OtlpExportTracesParams(BaseParams):
+    """`otlp/exportTraces`."""
+
     payload: JsonObject
 
 
 class OtlpExportMetricsParams(BaseParams):
+    """`otlp/exportMetrics`."""
+
     payload: JsonObject
+
+
+__all__ = [
+    "OtlpExportLogsParams",
+    "OtlpExportMetricsParams",
+    "OtlpExportTracesParams",
+]

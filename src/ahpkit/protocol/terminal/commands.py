@@ -1,3 +1,5 @@
+"""Commands on terminals. Knows no handler."""
+
 from __future__ import annotations
 
 from typing import NotRequired
@@ -8,12 +10,20 @@ from ahpkit.protocol.terminal.state import TerminalClaim
 
 
 class CreateTerminalParams(BaseParams):
+    """`createTerminal`: `channel` is the URI that the client chooses. Answered with null."""
+
     claim: TerminalClaim
     name: NotRequired[str]
     cwd: NotRequired[URI]
-    cols: NotRequired[int | float]
-    rows: NotRequired[int | float]
+    cols: NotRequired[int]
+    rows: NotRequired[int]
 
 
 class DisposeTerminalParams(BaseParams):
-    pass
+    """`disposeTerminal`. Answered with null."""
+
+
+__all__ = [
+    "CreateTerminalParams",
+    "DisposeTerminalParams",
+]

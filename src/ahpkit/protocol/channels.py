@@ -1,0 +1,88 @@
+"""One table: URI → channel, its state, its reducer, its actions. Knows no subscription and no sequence numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from ahpkit.protocol.annotations.reducer import annotations_reducer
+from ahpkit.protocol.annotations.state import AnnotationsState
+from ahpkit.protocol.changeset.reducer import changeset_reducer
+from ahpkit.protocol.changeset.state import ChangesetState
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.chat.state import ChatState
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.registry import ACTIONS, Shape
+from ahpkit.protocol.resource_watch.reducer import resource_watch_reducer
+from ahpkit.protocol.resource_watch.state import ResourceWatchState
+from ahpkit.protocol.root.reducer import root_reducer
+from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.session.reducer import session_reducer
+from ahpkit.protocol.session.state import SessionState
+from ahpkit.protocol.terminal.reducer import terminal_reducer
+from ahpkit.protocol.terminal.state import TerminalState
+
+
+class Reducer(Protocol):
+    """State and action to state; the same object when nothing changes."""
+
+    def __call__(self, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A kind of channel. Without reducer it has no state: it only delivers."""
+
+    name: str
+    """As in the prefix of its actions, and in the `reducer` of conformance fixtures."""
+    scheme: str
+    pattern: re.Pattern[str]
+    """What its URIs look like as a whole."""
+    state: Shape
+    reducer: Reducer | None
+    actions: frozenset[str]
+
+
+def _channel(name: str, uri: str, state: Shape = None, reducer: Reducer | None = None) -> Channel:
+    actions = frozenset(spec.type for spec in ACTIONS.values() if spec.channel == name)
+    return Channel(name, uri.partition(":")[0], re.compile(uri), state, reducer, actions)
+
+
+_SEGMENT = "[^/?#]+"
+
+_CHANNELS = (
+    _channel("root", "ahp-root://", RootState, root_reducer),
+    _channel("annotations", f"ahp-session:/{_SEGMENT}/annotations", AnnotationsState, annotations_reducer),
+    _channel("session", f"ahp-session:/{_SEGMENT}", SessionState, session_reducer),
+    _channel("chat", f"ahp-chat:/{_SEGMENT}", ChatState, chat_reducer),
+    _channel("terminal", f"ahp-terminal:/{_SEGMENT}", TerminalState, terminal_reducer),
+    _channel("changeset", "ahp-changeset:/.+", ChangesetState, changeset_reducer),
+    _channel("resourceWatch", f"ahp-resource-watch:/{_SEGMENT}", ResourceWatchState, resource_watch_reducer),
+    _channel("telemetry", "ahp-otlp:.+"),
+    _channel("mcp", "mcp://.+"),
+)
+
+CHANNELS: Mapping[str, Channel] = MappingProxyType({channel.name: channel for channel in _CHANNELS})
+"""Channel name → channel."""
+
+
+def channel_of(uri: str) -> Channel | None:
+    """The kind of channel a URI names, or None."""
+    for channel in _CHANNELS:
+        if channel.pattern.fullmatch(uri):
+            return channel
+    return None
+
+
+def reduce(uri: str, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+    """The state of `uri` after `action`; the same object for a channel nobody knows, or one without state."""
+    channel = channel_of(uri)
+    if channel is None or channel.reducer is None:
+        return state
+    return channel.reducer(state, action, now=now)
+
+
+__all__ = ["CHANNELS", "ROOT_URI", "Channel", "Reducer", "channel_of", "reduce"]

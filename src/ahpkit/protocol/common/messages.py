@@ -1,0 +1,64 @@
+"""JSON-RPC 2.0 messages as types, for round trips and schemas. `ahpkit.protocol.codec` reads and writes them."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from ahpkit.protocol.common.state import JsonObject, JsonValue
+
+
+class JsonRpcRequest(TypedDict):
+    """Asks for an answer."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str
+    method: str
+    params: NotRequired[JsonObject]
+
+
+class JsonRpcNotification(TypedDict):
+    """Asks for none."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    params: NotRequired[JsonObject]
+
+
+class JsonRpcErrorObject(TypedDict):
+    """Why there is no result."""
+
+    code: int
+    message: str
+    data: NotRequired[JsonValue]
+
+
+class JsonRpcSuccessResponse(TypedDict):
+    """The answer."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str
+    result: JsonValue
+
+
+class JsonRpcErrorResponse(TypedDict):
+    """No answer; `id` is null when the request could not be read."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str | None
+    error: JsonRpcErrorObject
+
+
+JsonRpcResponse = JsonRpcSuccessResponse | JsonRpcErrorResponse
+
+JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse
+
+
+__all__ = [
+    "JsonRpcErrorObject",
+    "JsonRpcErrorResponse",
+    "JsonRpcMessage",
+    "JsonRpcNotification",
+    "JsonRpcRequest",
+    "JsonRpcResponse",
+    "JsonRpcSuccessResponse",
+]

@@ -1,0 +1,102 @@
+"""Protocol versions: read, compare, negotiate. Knows no connection.
+
+Versions are SemVer. Before 1.0.0 peers understand each other within one `0.MINOR`, from then on within one MAJOR.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Final
+
+from ahpkit.protocol.errors import InvalidParams, UnsupportedProtocolVersion
+from ahpkit.protocol.registry import ACTIONS, NOTIFICATIONS
+
+SPOKEN: Final = ("0.4.0",)
+"""The versions we speak."""
+
+_NUMBER = r"(0|[1-9][0-9]*)"
+_IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
+_SEMVER = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_LONGEST = 256
+"""A version is a short text; longer ones are not looked at."""
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A SemVer version. Build metadata is accepted and means nothing."""
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Raises `ValueError` when `text` is not SemVer."""
+        match = _SEMVER.fullmatch(text) if len(text) <= _LONGEST else None
+        if match is None:
+            raise ValueError(f"{text[:_LONGEST]!r} is not a version such as 0.4.0")
+        major, minor, patch, prerelease = match.groups()
+        return cls(int(major), int(minor), int(patch), tuple(prerelease.split(".")) if prerelease else ())
+
+    def __str__(self) -> str:
+        core = f"{self.major}.{self.minor}.{self.patch}"
+        return f"{core}-{'.'.join(self.prerelease)}" if self.prerelease else core
+
+    def __lt__(self, other: Version) -> bool:
+        return self._precedence() < other._precedence()
+
+    def compatible_with(self, other: Version) -> bool:
+        """Whether peers of these versions understand each other. A pre-release only fits itself."""
+        if self.prerelease or other.prerelease:
+            return self == other
+        return self.major == other.major and (self.major > 0 or self.minor == other.minor)
+
+    def _precedence(self) -> tuple[object, ...]:
+        # semver.org §11: a pre-release is lower than its release; numbers are lower than words and compare as numbers.
+        identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.prerelease)
+        return (self.major, self.minor, self.patch, not self.prerelease, identifiers)
+
+
+def negotiate(offered: Sequence[str], spoken: Sequence[str] = SPOKEN) -> str:
+    """The first version of `offered` that fits one we speak: that entry itself is what both use.
+
+    Raises `InvalidParams` for the first malformed entry and `UnsupportedProtocolVersion` when none fits.
+    """
+    ours = [Version.parse(text) for text in spoken]
+    wanted = [_parse_offer(index, text) for index, text in enumerate(offered)]
+    for version, text in zip(wanted, offered, strict=True):
+        if any(version.compatible_with(own) for own in ours):
+            return text
+    offer = ", ".join(offered[:10]) or "no version"
+    raise UnsupportedProtocolVersion(spoken, f"{offer} offered; this side speaks {', '.join(spoken)}")
+
+
+def _parse_offer(index: int, text: object) -> Version:
+    try:
+        if not isinstance(text, str):
+            raise ValueError("not a string")
+        return Version.parse(text)
+    except ValueError as exc:
+        raise InvalidParams(f"protocolVersions[{index}]: {exc}") from None
+
+
+def has_action(version: str, action_type: str) -> bool:
+    """Whether a peer of that version knows an action."""
+    spec = ACTIONS.get(action_type)
+    return spec is not None and Version.parse(spec.since) <= Version.parse(version)
+
+
+def has_notification(version: str, method: str) -> bool:
+    """Whether a peer of that version knows a notification."""
+    spec = NOTIFICATIONS.get(method)
+    return spec is not None and Version.parse(spec.since) <= Version.parse(version)
+
+
+__all__ = ["SPOKEN", "Version", "has_action", "has_notification", "negotiate"]
