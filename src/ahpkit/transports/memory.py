@@ -71,7 +71,7 @@ class MemoryTransport:
         while not inbox.messages:
             if inbox.closed is not None:
                 reason, code = inbox.closed
-                raise TransportClosed(reason, code=code)
+                raise TransportClosed(reason or "connection closed", code=code)
             await inbox.wait_changed()
         return inbox.take()
 

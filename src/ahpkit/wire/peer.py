@@ -3,7 +3,7 @@
     Peer.request / notify / respond / fail    what we say, as bytes to send
     Peer.receive(bytes) -> Event              what the other side said
 
-`receive` never raises, whatever arrives: what breaks the rules becomes `Rejected`, with the reply to send if one is due.
+`receive` never raises, whatever arrives: what breaks the rules becomes `Rejected`, with the reply to send if due.
 """
 
 from __future__ import annotations

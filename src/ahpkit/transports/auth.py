@@ -1,0 +1,136 @@
+"""The token: made once, kept in a private file, asked of every connection. Knows headers, not sockets.
+
+A client presents it in one of three ways, looked for in this order:
+
+    Authorization: Bearer TOKEN                       programs
+    Sec-WebSocket-Protocol: ahp, ahp.token.TOKEN      browsers, which cannot set the header above
+    ?token=TOKEN                                      tools that can do nothing else; it may end up in their history
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from ahpkit.transports.errors import BindError
+
+SUBPROTOCOL = "ahp"
+"""The subprotocol the server selects when it is offered. Browsers need one selected when they offer any."""
+
+TOKEN_SUBPROTOCOL = "ahp.token."
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""RFC 9110, 5.6.2: what may stand in all three places without quoting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The decision about one request: let in, and as whom; or not, and what to tell it."""
+
+    allowed: bool
+    credential: str | None = None
+    """A stable fingerprint of the token."""
+    reason: str = ""
+
+
+class Authenticator:
+    """Checks what a request presents against the token. Without a token everyone is let in (see `check_bind`).
+
+    `where` tells a rejected client where the token is to be found, for example the path of the token file.
+    """
+
+    def __init__(self, token: str | None, *, where: str = "the output of `ahpkit serve`") -> None:
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise ValueError("a token consists of letters, digits and any of !#$%&'*+.^_`|~-")
+        self._token = token
+        self._where = where
+
+    def __repr__(self) -> str:
+        return f"Authenticator(required={self.required})"
+
+    @property
+    def required(self) -> bool:
+        return self._token is not None
+
+    def admit(self, headers: Mapping[str, str], query: str) -> Admission:
+        """Decide about a request by its headers (names in lower case) and its query string."""
+        if self._token is None:
+            return Admission(True)
+        presented = next(_presented(headers, query), None)
+        if presented is None:
+            return Admission(False, reason=f"a token is required; it is in {self._where}")
+        if not hmac.compare_digest(presented.encode(), self._token.encode()):
+            return Admission(False, reason=f"the token is wrong; the right one is in {self._where}")
+        return Admission(True, credential=fingerprint(self._token))
+
+
+def fingerprint(token: str) -> str:
+    """Tells tokens apart without giving them away."""
+    return hashlib.sha256(b"ahpkit token\0" + token.encode()).hexdigest()
+
+
+def _presented(headers: Mapping[str, str], query: str) -> Iterator[str]:
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        yield value.strip()
+    for offer in headers.get("sec-websocket-protocol", "").split(","):
+        if offer.strip().startswith(TOKEN_SUBPROTOCOL):
+            yield offer.strip().removeprefix(TOKEN_SUBPROTOCOL)
+    yield from parse_qs(query).get("token", ())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address, as given, means this machine only. Names are not looked up."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def check_bind(host: str, *, token: bool, tls: bool) -> str | None:
+    """Refuse to listen where strangers could come in. Returns a warning when a token would cross a network in clear."""
+    if is_loopback(host):
+        return None
+    if not token:
+        raise BindError(f"{host or 'every interface'} is reachable from other machines: a token is required there")
+    return None if tls else f"{host or 'every interface'} is reachable from other machines and there is no TLS"
+
+
+def load_or_create_token(path: Path) -> str:
+    """The token in `path`; on first use a random one is written there, readable by the owner only."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _load_token(path)
+    token = secrets.token_urlsafe(32)
+    with open(descriptor, "w") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _load_token(path: Path) -> str:
+    path.chmod(0o600)  # It may have been copied or restored with a wider mode.
+    token = path.read_text().strip()
+    if not _TOKEN.fullmatch(token):
+        raise BindError(f"{path} holds no token: delete the file to get a new one")
+    return token
+
+
+__all__ = [
+    "SUBPROTOCOL",
+    "TOKEN_SUBPROTOCOL",
+    "Admission",
+    "Authenticator",
+    "check_bind",
+    "fingerprint",
+    "is_loopback",
+    "load_or_create_token",
+]

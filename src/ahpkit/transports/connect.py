@@ -1,0 +1,123 @@
+"""Open a connection to a host by URL, and say in plain words why it failed. Knows no messages.
+
+ws://HOST:PORT      wss://HOST:PORT      ws+unix:///PATH/TO/SOCKET
+"""
+
+from __future__ import annotations
+
+import re
+from ssl import SSLCertVerificationError, SSLContext, SSLError
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import connect, unix_connect
+from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+from ahpkit.transports.auth import SUBPROTOCOL, is_loopback
+from ahpkit.transports.connection import (
+    CLOSE_TIMEOUT,
+    HIGH_WATER,
+    PING_INTERVAL,
+    ClientSide,
+    WebSocketTransport,
+    address,
+    log,
+)
+from ahpkit.transports.errors import ConnectError
+from ahpkit.transports.unix import unix_path
+from ahpkit.wire.transport import PeerInfo
+
+MAX_SIZE = 256 * 1024 * 1024
+"""Bytes of one incoming message. A host is trusted with more than a client: a snapshot of a long session is one."""
+
+_BEARER = re.compile(r"[!-~]+")
+
+_MAX_BODY = 300
+"""Characters of a refusal's text that are worth showing."""
+
+
+async def connect_transport(
+    url: str,
+    *,
+    token: str | None = None,
+    ssl: SSLContext | None = None,
+    open_timeout: float = 10.0,
+    ping_interval: float = PING_INTERVAL,
+    max_size: int = MAX_SIZE,
+) -> WebSocketTransport:
+    """Connect; `ssl` replaces the system's certificates for `wss://`. Raises `ConnectError`."""
+    options: dict[str, Any] = {
+        "additional_headers": {"Authorization": f"Bearer {token}"} if token is not None else None,
+        "subprotocols": [Subprotocol(SUBPROTOCOL)],
+        "create_connection": ClientSide,
+        "compression": None,
+        "open_timeout": open_timeout,
+        "close_timeout": CLOSE_TIMEOUT,
+        "ping_interval": ping_interval,
+        "ping_timeout": ping_interval,
+        "max_size": max_size,
+        "write_limit": HIGH_WATER,
+        "logger": log,
+    }
+    shown = url.partition("?")[0]
+    if token is not None and not _BEARER.fullmatch(token):  # Checked here: the library would quote it in its error.
+        raise ConnectError(shown, "the token is malformed: it may not contain spaces or control characters")
+    try:
+        connection = await _opening(url, ssl, options)
+    except (OSError, InvalidHandshake, InvalidURI, ValueError) as exc:
+        raise _explain(shown, exc) from exc
+    assert isinstance(connection, ClientSide)
+    kind = "websocket" if unix_path(url) is None else "unix"
+    return WebSocketTransport(connection, PeerInfo(kind, address(connection.remote_address)))
+
+
+def _opening(url: str, ssl: SSLContext | None, options: dict[str, Any]) -> connect:
+    path = unix_path(url)
+    if path is not None:
+        return unix_connect(path, "ws://localhost/", **options)
+    parts = urlsplit(url)
+    if parts.scheme == "wss" and ssl is not None:
+        options["ssl"] = ssl
+    if is_loopback(parts.hostname or ""):
+        options["proxy"] = None  # A proxy would reach its own loopback, not ours.
+    return connect(url, **options)
+
+
+def _explain(url: str, exc: Exception) -> ConnectError:
+    match exc:
+        case InvalidStatus(response=response):
+            return _explain_status(url, response.status_code, bytes(response.body or b""))
+        case InvalidURI():
+            return ConnectError(url, "not an address of a host: expected ws://, wss:// or ws+unix://")
+        case InvalidMessage() | InvalidHandshake():
+            return ConnectError(url, "what listens there does not speak WebSocket")
+        case SSLCertVerificationError():
+            return ConnectError(url, f"its certificate is not trusted: {exc.verify_message}")
+        case SSLError():
+            return ConnectError(url, f"TLS failed: {exc.reason}; is it ws:// instead of wss://?")
+        case TimeoutError():
+            return ConnectError(url, "no answer in time", transient=True)
+        case ConnectionRefusedError():
+            return ConnectError(url, "nobody listens there", transient=True)
+        case FileNotFoundError():
+            return ConnectError(url, "there is no such socket", transient=True)
+        case OSError():
+            return ConnectError(url, exc.strerror or str(exc), transient=True)
+        case _:
+            return ConnectError(url, "the URL is malformed")
+
+
+def _explain_status(url: str, status: int, body: bytes) -> ConnectError:
+    said = body.decode(errors="replace").strip()[:_MAX_BODY]
+    match status:
+        case 401:
+            reason = f"not let in: {said or 'a token is required'}"
+        case 403:
+            reason = f"refused: {said or 'forbidden'}"
+        case _:
+            reason = f"answered HTTP {status} instead of opening a WebSocket"
+    return ConnectError(url, reason, status=status, transient=status >= 500)
+
+
+__all__ = ["MAX_SIZE", "connect_transport"]

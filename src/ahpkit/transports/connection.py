@@ -1,0 +1,171 @@
+"""An open WebSocket as a transport, on either side. Knows frames and close codes; no handshake, no JSON, no methods.
+
+Frames are built once and written to the socket as they are, however many connections they go to (docs/decisions,
+2026-11-15). That is sound because nothing is compressed or sent in fragments, and nothing is written unless the
+connection is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any, cast
+
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.connection import Connection
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import Event, State
+
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.auth import Admission
+from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
+
+PING_INTERVAL = 20.0
+"""Seconds between pings, and for the pong to come: a peer that vanished is noticed within a minute."""
+
+CLOSE_TIMEOUT = 2.0
+"""Seconds for the closing handshake. Who does not answer by then is cut off."""
+
+HIGH_WATER = 64 * 1024
+"""`drain` waits while more than this is buffered."""
+
+_SEND_BUFFER = 256 * 1024
+"""Kernel memory for what one peer does not read. Left alone, Linux gives a stalled reader almost 4 MB."""
+
+_MAX_UNREAD = 64 * 1024 * 1024
+"""A peer that makes us answer (pings) and never reads is cut off. Who writes messages has tighter limits."""
+
+_MAX_REASON = 123
+"""Bytes: RFC 6455, 5.5, gives a control frame 125, two of them for the code."""
+
+log = logging.getLogger("ahpkit.transports.websocket")
+log.setLevel(logging.INFO)
+"""For the library. At DEBUG it would print request headers, and with them the token."""
+
+
+class _TextConnection(Connection):
+    """What both sides add to the library's connection: text only, bounded buffers, control frames that never wait.
+
+    The library waits for a full socket before it goes on, also with pings and closes, so it would not notice that a
+    reader stalled. Here it never learns that the socket is full (`pause_writing` ends at us); only `drain` waits.
+    """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self._refused = False
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.writable.set()
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.transport.get_write_buffer_size() > _MAX_UNREAD:
+            self.transport.abort()
+
+    def process_event(self, event: Event) -> None:
+        if isinstance(event, Frame) and event.opcode is Opcode.BINARY:
+            self._refused = True
+            self.protocol.fail(CloseCode.UNSUPPORTED_DATA, "binary frame: messages are JSON in text frames")
+            self.send_data()
+        if not self._refused:
+            super().process_event(event)
+
+
+class ServerSide(_TextConnection, ServerConnection):
+    """The connection class of the server."""
+
+    admission: Admission
+    """Set during the handshake, when the gate let it in."""
+
+
+class ClientSide(_TextConnection, ClientConnection):
+    """The connection class of the client."""
+
+
+class WebSocketTransport:
+    """An open connection. Over TLS `buffered` leaves out up to 64 KiB that are encrypted already."""
+
+    def __init__(self, connection: ServerSide | ClientSide, peer: PeerInfo) -> None:
+        self.peer = peer
+        self._connection = connection
+        self._masked = isinstance(connection, ClientSide)  # RFC 6455, 5.1: a client MUST mask, a server MUST NOT.
+        self.framing = "ws-masked" if self._masked else "ws"
+        self._ended: tuple[str, int] | None = None
+
+    @property
+    def buffered(self) -> int:
+        raw = self._connection.transport
+        return 0 if raw.is_closing() else raw.get_write_buffer_size()
+
+    async def receive(self) -> bytes:
+        if self._ended is None:
+            try:
+                return await self._connection.recv(decode=False)
+            except ConnectionClosed as closed:
+                self._end(*_cause(closed))
+        reason, code = cast("tuple[str, int]", self._ended)
+        raise TransportClosed(reason, code=code)
+
+    def frame(self, message: bytes) -> bytes:
+        return bytes(Frame(Opcode.TEXT, message).serialize(mask=self._masked))
+
+    def write(self, frames: bytes) -> None:
+        connection = self._connection
+        if connection.state is State.OPEN and not connection.transport.is_closing():
+            connection.transport.write(frames)
+
+    async def drain(self) -> None:
+        await self._connection.writable.wait()
+
+    async def aclose(self, *, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
+        self._end(reason or "connection closed", code)
+        await self._connection.close(code, reason.encode()[:_MAX_REASON].decode(errors="ignore"))
+
+    def abort(self) -> None:
+        self._end("connection aborted", ABNORMAL_CLOSURE)
+        self._connection.transport.abort()
+
+    def _end(self, reason: str, code: int) -> None:
+        if self._ended is None:
+            self._ended = (reason, code)
+
+
+def _cause(closed: ConnectionClosed) -> tuple[str, int]:
+    """Reason and code as given by the side that closed first."""
+    first = closed.rcvd if closed.rcvd_then_sent or closed.sent is None else closed.sent
+    if first is None:
+        return "connection lost", ABNORMAL_CLOSURE
+    return first.reason or "connection closed", first.code
+
+
+def address(name: Any) -> str:
+    """A socket name in words: `127.0.0.1:80`, `[::1]:80`; empty for the unnamed end of a Unix socket."""
+    if not isinstance(name, tuple):
+        return str(name or "")
+    host, port = cast("tuple[str, int]", name[:2])
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+__all__ = [
+    "CLOSE_TIMEOUT",
+    "HIGH_WATER",
+    "PING_INTERVAL",
+    "ClientSide",
+    "ServerSide",
+    "WebSocketTransport",
+    "address",
+    "log",
+]

@@ -1,0 +1,186 @@
+"""Messages as lines over a pair of pipes: this process's own stdio, or a child's. Knows no JSON: it splits lines.
+
+A pipe cannot say why it ends, so the other side of a close sees `TransportClosed` with code 1006.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Generator
+from io import FileIO
+
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.errors import BindError
+from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
+
+MAX_LINE = 100 * 1000 * 1000
+"""Bytes of one line. Agents send whole files in one message; more than this is a mistake or an attack."""
+
+TOO_BIG = 1009
+"""Close code for a line over the limit, as for a WebSocket frame."""
+
+_CHUNK = 256 * 1024
+_CLOSE_TIMEOUT = 2.0
+"""Seconds for a reader to take what is still buffered at a close."""
+
+
+class LineSplitter:
+    """Bytes in, whole lines out. LF or CRLF ends a line, blank lines are skipped, an unended one is no message."""
+
+    def __init__(self, *, max_bytes: int = MAX_LINE) -> None:
+        self.max_bytes = max_bytes
+        self.overflow = False
+        """A line grew over the limit. Nothing comes out any more."""
+        self._partial = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes."""
+        *ends, rest = data.split(b"\n")
+        lines: list[bytes] = []
+        for end in ends:
+            if not self._keep(end):
+                return lines
+            line = bytes(self._partial).removesuffix(b"\r")
+            self._partial.clear()
+            if line and not line.isspace():
+                lines.append(line)
+        self._keep(rest)
+        return lines
+
+    def _keep(self, piece: bytes) -> bool:
+        self.overflow = self.overflow or len(self._partial) + len(piece) > self.max_bytes
+        if self.overflow:
+            self._partial.clear()
+        else:
+            self._partial += piece
+        return not self.overflow
+
+
+class LineTransport:
+    """A transport over asyncio streams, for example `process.stdout` and `process.stdin`."""
+
+    framing = "line"
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, max_bytes: int = MAX_LINE
+    ) -> None:
+        self.peer = PeerInfo("stdio", address)
+        self._reader = reader
+        self._writer = writer
+        self._splitter = LineSplitter(max_bytes=max_bytes)
+        self._lines: deque[bytes] = deque()
+        self._ended = False
+
+    @property
+    def buffered(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
+
+    async def receive(self) -> bytes:
+        while not self._lines:
+            self._lines.extend(self._splitter.feed(await self._read()))
+            if self._splitter.overflow:
+                self._end(f"a line is longer than {self._splitter.max_bytes} bytes", TOO_BIG)
+                self._writer.close()
+        return self._lines.popleft()
+
+    async def _read(self) -> bytes:
+        try:
+            data = await self._reader.read(_CHUNK)
+        except TransportClosed:
+            raise
+        except OSError as exc:
+            raise TransportClosed(f"reading failed: {exc.strerror}", code=ABNORMAL_CLOSURE) from exc
+        if not data:
+            raise TransportClosed("end of input", code=ABNORMAL_CLOSURE)
+        return data
+
+    def frame(self, message: bytes) -> bytes:
+        # In JSON a raw line break can only stand between tokens, where a space means the same.
+        return message.replace(b"\n", b" ") + b"\n" if b"\n" in message else message + b"\n"
+
+    def write(self, frames: bytes) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(frames)
+
+    async def drain(self) -> None:
+        with contextlib.suppress(OSError):  # The pipe broke: `receive` tells.
+            await self._writer.drain()
+
+    async def aclose(self, *, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
+        self._end(reason or "connection closed", code)
+        self._lines.clear()
+        self._writer.close()
+        try:
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_TIMEOUT):
+                    await self._writer.wait_closed()
+        finally:
+            self._cut()
+
+    def abort(self) -> None:
+        self._end("connection aborted", ABNORMAL_CLOSURE)
+        self._lines.clear()
+        self._cut()
+
+    def _cut(self) -> None:
+        if self.buffered or not self._writer.is_closing():  # asyncio's pipes do not bear an abort after their end.
+            self._writer.transport.abort()
+
+    def _end(self, reason: str, code: int) -> None:
+        """From now on `receive` raises, also one that is waiting. The reader belongs to whoever made the pipe."""
+        if not self._ended:
+            self._ended = True
+            self._reader.set_exception(TransportClosed(reason, code=code))
+
+
+@contextlib.asynccontextmanager
+async def open_stdio(*, max_bytes: int = MAX_LINE) -> AsyncGenerator[LineTransport]:
+    """This process's stdin and stdout as a transport.
+
+    While it is open, descriptor 0 reads nothing and descriptor 1 is stderr: a stray `print` cannot garble the messages.
+    """
+    with _own_stdio() as (stdin, stdout):
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        try:
+            incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
+            outgoing, protocol = await loop.connect_write_pipe(
+                lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), stdout
+            )
+        except ValueError as exc:
+            raise BindError("stdin and stdout must be pipes, sockets or terminals, not files") from exc
+        writer = asyncio.StreamWriter(outgoing, protocol, None, loop)
+        transport = LineTransport(reader, writer, address="stdio", max_bytes=max_bytes)
+        try:
+            yield transport
+        finally:
+            try:
+                await transport.aclose()
+            finally:
+                incoming.close()
+
+
+@contextlib.contextmanager
+def _own_stdio() -> Generator[tuple[FileIO, FileIO]]:
+    """Files for what stdin and stdout were, with harmless ones in their place; put back at the end."""
+    saved = os.dup(0), os.dup(1)
+    sys.stdout.flush()
+    with open(os.devnull, "rb") as null:
+        os.dup2(null.fileno(), 0)
+    os.dup2(2, 1)
+    try:
+        with FileIO(os.dup(saved[0]), "rb") as stdin, FileIO(os.dup(saved[1]), "wb") as stdout:
+            yield stdin, stdout
+    finally:
+        sys.stdout.flush()
+        for fd, copy in enumerate(saved):
+            os.set_blocking(copy, True)  # asyncio changed it for everyone who shares the pipe.
+            os.dup2(copy, fd)
+            os.close(copy)
+
+
+__all__ = ["MAX_LINE", "TOO_BIG", "LineSplitter", "LineTransport", "open_stdio"]

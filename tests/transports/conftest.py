@@ -1,0 +1,142 @@
+"""Connected pairs of every transport, server's end first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import os
+import ssl
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.connect import connect_transport
+from ahpkit.transports.memory import memory_pair
+from ahpkit.transports.stdio import LineTransport
+from ahpkit.transports.websocket import serve_websocket
+from ahpkit.wire.transport import Transport
+
+Pair = tuple[Transport, Transport]
+OpenPair = Callable[[], AbstractAsyncContextManager[Pair]]
+Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
+
+
+@contextlib.asynccontextmanager
+async def websocket_pair(client_ssl: ssl.SSLContext | None = None, **options: Any) -> AsyncGenerator[Pair]:
+    accepted: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
+    done = asyncio.Event()
+
+    async def handler(transport: Transport) -> None:
+        accepted.set_result(transport)
+        await done.wait()
+
+    async with serve_websocket(handler, auth=Authenticator(None), **options) as server:
+        client = await connect_transport(server.url, ssl=client_ssl)
+        pair = await accepted, client
+        try:
+            yield pair
+        finally:
+            for end in pair:
+                end.abort()
+            done.set()
+
+
+@contextlib.asynccontextmanager
+async def open_memory_pair() -> AsyncGenerator[Pair]:
+    yield memory_pair()
+
+
+@contextlib.asynccontextmanager
+async def stdio_pair(**options: Any) -> AsyncGenerator[Pair]:
+    async with contextlib.AsyncExitStack() as stack:
+        (read_a, write_b), (read_b, write_a) = os.pipe(), os.pipe()
+        a = LineTransport(*await _streams(stack, read_a, write_a), address="a", **options)
+        b = LineTransport(*await _streams(stack, read_b, write_b), address="b", **options)
+        yield a, b
+        a.abort()
+        b.abort()
+
+
+async def _streams(
+    stack: contextlib.AsyncExitStack, read: int, write: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", 0))
+    stack.callback(incoming.close)
+    outgoing, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(write, "wb", 0)
+    )
+    return reader, asyncio.StreamWriter(outgoing, protocol, None, loop)
+
+
+@pytest.fixture(scope="session")
+def tls_contexts(tmp_path_factory: pytest.TempPathFactory) -> Contexts:
+    """For the server and for a client that trusts it: a certificate for 127.0.0.1, made for this run."""
+    certificate = tmp_path_factory.mktemp("tls") / "cert.pem"
+    certificate.write_bytes(_self_signed())
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate)
+    return server, ssl.create_default_context(cafile=certificate)
+
+
+def _self_signed() -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ahpkit test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    return key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) + certificate.public_bytes(pem)
+
+
+@pytest.fixture
+def short_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who does not read is given up on quickly."""
+    for name in ("websocket.CLOSE_TIMEOUT", "connect.CLOSE_TIMEOUT", "stdio._CLOSE_TIMEOUT"):
+        monkeypatch.setattr(f"ahpkit.transports.{name}", 0.1)
+
+
+@pytest.fixture(params=["memory", "websocket", "unix", "tls", "stdio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def open_pair(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> OpenPair:
+    if kind == "tls":
+        server, client = request.getfixturevalue("tls_contexts")
+        return lambda: websocket_pair(ssl=server, client_ssl=client)
+    pairs: dict[str, OpenPair] = {
+        "memory": open_memory_pair,
+        "websocket": websocket_pair,
+        "unix": lambda: websocket_pair(unix_path=tmp_path / "host.sock"),
+        "stdio": stdio_pair,
+    }
+    return pairs[kind]
+
+
+@pytest.fixture(params=["server", "client"])
+async def ends(request: pytest.FixtureRequest, open_pair: OpenPair) -> AsyncGenerator[Pair]:
+    """(near, far): every test of the contract runs from both sides."""
+    async with open_pair() as (server, client):
+        yield (server, client) if request.param == "server" else (client, server)

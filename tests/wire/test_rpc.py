@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound, NotFound, TransportClosed
+from ahpkit.transports.memory import MemoryTransport, memory_pair
+from ahpkit.wire.peer import Peer
+from ahpkit.wire.rpc import MAX_BUFFERED, NotificationHandler, RequestHandler, RpcConnection, Tap
+
+
+async def no_requests(method: str, params: JsonObject) -> Any:
+    raise MethodNotFound(method)
+
+
+def ignore(method: str, params: JsonObject) -> None:
+    pass
+
+
+class Wire:
+    """The other side, by hand: sees and says raw messages."""
+
+    def __init__(self, transport: MemoryTransport) -> None:
+        self.transport = transport
+
+    async def receive(self) -> Any:
+        async with asyncio.timeout(5):
+            return json.loads(await self.transport.receive())
+
+    def send(self, **message: Any) -> None:
+        self.transport.write(self.transport.frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    *,
+    on_request: RequestHandler = no_requests,
+    on_notification: NotificationHandler = ignore,
+    peer: Peer | None = None,
+    max_buffered: int = MAX_BUFFERED,
+    tap: Tap | None = None,
+) -> AsyncGenerator[tuple[RpcConnection, Wire]]:
+    far, near = memory_pair()
+    rpc = RpcConnection(
+        near, on_request=on_request, on_notification=on_notification, peer=peer, max_buffered=max_buffered, tap=tap
+    )
+    async with asyncio.timeout(10), rpc:
+        yield rpc, Wire(far)
+
+
+class TestAsking:
+    async def test_a_request_returns_its_result(self) -> None:
+        async with connected() as (rpc, wire):
+            asking = asyncio.create_task(rpc.request("ping", {"a": 1}))
+            request = await wire.receive()
+            assert (request["method"], request["params"]) == ("ping", {"a": 1})
+            wire.send(id=request["id"], result={"b": 2})
+            assert await asking == {"b": 2}
+
+    async def test_answers_may_come_in_any_order(self) -> None:
+        async with connected() as (rpc, wire):
+            asking = [asyncio.create_task(rpc.request("m", {"n": n})) for n in range(5)]
+            requests = [await wire.receive() for _ in asking]
+            for request in reversed(requests):
+                wire.send(id=request["id"], result=request["params"]["n"])
+            assert await asyncio.gather(*asking) == [0, 1, 2, 3, 4]
+
+    async def test_an_error_of_the_other_side_is_raised(self) -> None:
+        async with connected() as (rpc, wire):
+            asking = asyncio.create_task(rpc.request("m", {}))
+            wire.send(id=(await wire.receive())["id"], error={"code": -32008, "message": "gone"})
+            with pytest.raises(NotFound, match="gone"):
+                await asking
+
+    async def test_no_answer_in_time_raises_and_a_late_one_is_ignored(self) -> None:
+        async with connected() as (rpc, wire):
+            with pytest.raises(TimeoutError):
+                await rpc.request("m", {}, timeout=0.01)
+            wire.send(id=(await wire.receive())["id"], result="late")
+            asking = asyncio.create_task(rpc.request("m", {}))
+            wire.send(id=(await wire.receive())["id"], result="in time")
+            assert await asking == "in time"
+
+    async def test_a_cancelled_request_leaves_nothing_behind(self) -> None:
+        async with connected(peer=Peer(max_pending=1)) as (rpc, wire):
+            asking = asyncio.create_task(rpc.request("m", {}))
+            await wire.receive()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            asking = asyncio.create_task(rpc.request("m", {}))
+            wire.send(id=(await wire.receive())["id"], result=1)
+            assert await asking == 1
+
+    async def test_a_request_over_the_limit_is_refused_here(self) -> None:
+        async with connected(peer=Peer(max_pending=0)) as (rpc, _):
+            with pytest.raises(LocalProtocolError):
+                await rpc.request("m", {})
+
+    async def test_requests_that_wait_fail_with_the_reason_of_the_close(self) -> None:
+        async with connected() as (rpc, wire):
+            asking = [asyncio.create_task(rpc.request("m", {})) for _ in range(3)]
+            for _ in asking:
+                await wire.receive()
+            await wire.transport.aclose(code=4001, reason="too slow")
+            for result in await asyncio.gather(*asking, return_exceptions=True):
+                assert isinstance(result, TransportClosed)
+                assert (result.code, result.reason) == (4001, "too slow")
+            with pytest.raises(TransportClosed, match="too slow"):
+                await rpc.request("m", {})
+
+    async def test_notify_after_the_close_is_dropped(self) -> None:
+        async with connected() as (rpc, wire):
+            await wire.transport.aclose()
+            await rpc.wait_closed()
+            rpc.notify("n", {})
+
+
+class TestOrder:
+    async def test_an_answer_never_overtakes_an_earlier_notification(self) -> None:
+        seen: list[Any] = []
+        async with connected(on_notification=lambda method, params: seen.append(params["n"])) as (rpc, wire):
+            asking = asyncio.create_task(rpc.request("prompt", {}))
+            id = (await wire.receive())["id"]
+            for n in range(50):
+                wire.send(method="update", params={"n": n})
+            wire.send(id=id, result="end")
+            await asking
+            assert seen == list(range(50))
+
+    async def test_who_asked_goes_on_before_the_next_message_is_handled(self) -> None:
+        seen: list[str] = []
+
+        async def subscribe(rpc: RpcConnection) -> None:
+            await rpc.request("subscribe", {})
+            seen.append("subscribed")
+
+        async with connected(on_notification=lambda method, params: seen.append(method)) as (rpc, wire):
+            asking = asyncio.create_task(subscribe(rpc))
+            id = (await wire.receive())["id"]
+            wire.send(method="before")
+            wire.send(id=id, result={})
+            wire.send(method="after")
+            await asking
+            await _answered_ping(rpc, wire)
+            assert seen == ["before", "subscribed", "after"]
+
+    async def test_a_slow_request_does_not_hold_up_what_comes_after_it(self) -> None:
+        release = asyncio.Event()
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            if method == "slow":
+                await release.wait()
+            return method
+
+        async with connected(on_request=serve) as (_, wire):
+            wire.send(id=1, method="slow")
+            wire.send(id=2, method="fast")
+            assert (await wire.receive())["id"] == 2
+            release.set()
+            assert (await wire.receive())["id"] == 1
+
+
+async def _answered_ping(rpc: RpcConnection, wire: Wire) -> None:
+    asking = asyncio.create_task(rpc.request("ping", {}))
+    wire.send(id=(await wire.receive())["id"], result={})
+    await asking
+
+
+class TestServing:
+    async def test_a_request_is_answered_with_the_result(self) -> None:
+        async def serve(method: str, params: JsonObject) -> Any:
+            return [method, params]
+
+        async with connected(on_request=serve) as (_, wire):
+            wire.send(id="a", method="m", params={"x": 1})
+            assert await wire.receive() == {"jsonrpc": "2.0", "id": "a", "result": ["m", {"x": 1}]}
+
+    async def test_an_rpc_error_passes(self) -> None:
+        async with connected() as (_, wire):
+            wire.send(id=1, method="nope")
+            assert (await wire.receive())["error"] == {"code": -32601, "message": "nope"}
+
+    @pytest.mark.parametrize("failure", [RuntimeError("secret"), asyncio.CancelledError("secret"), object()])
+    async def test_every_other_failure_is_answered_without_details(
+        self, failure: object, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def serve(method: str, params: JsonObject) -> Any:
+            if isinstance(failure, BaseException):
+                raise failure
+            return failure
+
+        async with connected(on_request=serve) as (_, wire):
+            wire.send(id=1, method="m")
+            reply = await wire.receive()
+            assert (reply["id"], reply["error"]["code"]) == (1, -32603)
+            assert "secret" not in json.dumps(reply)
+
+    async def test_a_failing_notification_handler_is_logged_and_the_next_message_handled(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        seen: list[str] = []
+
+        def hear(method: str, params: JsonObject) -> None:
+            seen.append(method)
+            if method == "bad":
+                raise RuntimeError("boom")
+
+        async with connected(on_notification=hear) as (rpc, wire):
+            wire.send(method="bad")
+            wire.send(method="good")
+            await _answered_ping(rpc, wire)
+        assert seen == ["bad", "good"]
+        assert "notification bad failed" in caplog.text
+
+    async def test_a_malformed_message_is_answered_and_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        async with connected() as (_, wire):
+            wire.transport.write(wire.transport.frame(b"[]"))
+            assert (await wire.receive())["error"]["code"] == -32600
+        assert caplog.records[0].levelno == logging.WARNING
+
+    async def test_more_requests_than_the_limit_are_refused_not_queued(self) -> None:
+        release = asyncio.Event()
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            await release.wait()
+
+        async with connected(on_request=serve, peer=Peer(max_pending=2)) as (_, wire):
+            for id in (1, 2, 3):
+                wire.send(id=id, method="m")
+            assert (await wire.receive())["id"] == 3
+            release.set()
+            assert {(await wire.receive())["id"], (await wire.receive())["id"]} == {1, 2}
+
+    async def test_handlers_are_cancelled_when_the_connection_ends(self) -> None:
+        started, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+
+        async with connected(on_request=serve) as (rpc, wire):
+            wire.send(id=1, method="m")
+            await started.wait()
+            wire.transport.abort()
+            closed = await rpc.wait_closed()
+            assert cancelled.is_set()
+            assert closed.code == 1006
+            assert rpc.closed is closed
+
+    async def test_a_handler_may_ask_back_on_the_same_connection(self) -> None:
+        async def serve(method: str, params: JsonObject) -> Any:
+            return await rpc.request("back", {})
+
+        async with connected(on_request=serve) as (rpc, wire):
+            wire.send(id=1, method="m")
+            question = await wire.receive()
+            wire.send(id=question["id"], result="answer")
+            assert await wire.receive() == {"jsonrpc": "2.0", "id": 1, "result": "answer"}
+
+
+class TestLifetime:
+    async def test_leaving_closes_the_transport(self) -> None:
+        async with connected() as (_, wire):
+            pass
+        with pytest.raises(TransportClosed) as info:
+            await wire.transport.receive()
+        assert info.value.code == 1000
+
+    async def test_an_error_in_the_block_passes_and_the_transport_is_closed(self) -> None:
+        far, near = memory_pair()
+        with pytest.raises(KeyError):
+            async with RpcConnection(near, on_request=no_requests, on_notification=ignore):
+                raise KeyError
+        with pytest.raises(TransportClosed):
+            await far.receive()
+
+    async def test_a_reader_that_never_reads_loses_its_connection(self) -> None:
+        async with connected(max_buffered=1000) as (rpc, _):
+            for _ in range(20):
+                rpc.notify("n", {"text": "x" * 100})
+            closed = await rpc.wait_closed()
+            assert closed.code == 1006
+            assert rpc.transport.buffered == 0
+
+    async def test_the_tap_sees_every_message(self) -> None:
+        seen: list[tuple[str, Any]] = []
+        async with connected(tap=lambda direction, data: seen.append((direction, json.loads(data)))) as (rpc, wire):
+            wire.send(id=1, method="m")
+            await wire.receive()
+            rpc.notify("n", {})
+        assert [(direction, message.get("method")) for direction, message in seen] == [
+            ("received", "m"),
+            ("sent", None),
+            ("sent", "n"),
+        ]
