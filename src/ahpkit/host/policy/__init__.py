@@ -1,0 +1,82 @@
+"""Policy: may this client do this, now? One place, pure, deny by default. Knows no connection, task or agent.
+
+Every action a client dispatches comes here after its shape was checked and its channel found, every method before it is
+served. An answer is None (it may) or a reason that a person can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
+from ahpkit.host.policy.attempt import Attempt, Rule, StateOf
+from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
+from ahpkit.host.policy.chat import RULES as CHAT_RULES
+from ahpkit.host.policy.root import RULES as ROOT_RULES
+from ahpkit.host.policy.session import RULES as SESSION_RULES
+from ahpkit.host.policy.session import check_active_client, check_agent, check_model
+from ahpkit.host.policy.terminal import RULES as TERMINAL_RULES
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.registry import ACTIONS
+
+RULES: Mapping[str, Rule] = {
+    **ROOT_RULES,
+    **SESSION_RULES,
+    **CANVAS_RULES,
+    **CHAT_RULES,
+    **TERMINAL_RULES,
+    **ANNOTATIONS_RULES,
+}
+"""The rule of each action type that clients may dispatch. A type without a rule is refused."""
+
+BEFORE_HANDSHAKE = frozenset({"initialize", "ping", "reconnect"})
+"""All that a connection may ask before it has said who it is."""
+
+_HANDSHAKES = frozenset({"initialize", "reconnect"})
+
+
+def check_action(
+    *,
+    client_id: str,
+    channel: str,
+    action: JsonObject,
+    state: JsonObject,
+    state_of: StateOf,
+    session: JsonObject | None = None,
+) -> str | None:
+    """Why this client may not dispatch this action now; `session` is the state of the session a chat belongs to."""
+    if (reason := _check_type(action["type"], channel)) is not None:
+        return reason
+    return RULES[action["type"]](Attempt(client_id, channel, action, state, state_of, session))
+
+
+def _check_type(action_type: str, channel: str) -> str | None:
+    spec = ACTIONS.get(action_type)
+    if spec is None:
+        return f"unknown action type {action_type!r}"
+    if not spec.client_dispatchable or action_type not in RULES:
+        return f"{action_type} is dispatched by the host, not by clients"
+    target = channel_of(channel)
+    if target is None or target.name != spec.channel:
+        return f"{action_type} is an action of {spec.channel} channels; {channel} is not one"
+    return None
+
+
+def check_method(method: str, *, initialized: bool) -> str | None:
+    """Why a connection may not use this method yet, or not again."""
+    if initialized:
+        return "this connection is initialized already" if method in _HANDSHAKES else None
+    return None if method in BEFORE_HANDSHAKE else f"{method} is not served before initialize"
+
+
+__all__ = [
+    "BEFORE_HANDSHAKE",
+    "RULES",
+    "StateOf",
+    "check_action",
+    "check_active_client",
+    "check_agent",
+    "check_method",
+    "check_model",
+]

@@ -1,0 +1,118 @@
+"""Answers to questions an agent asked: of the right kind, within the question's limits, complete. Knows no channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ahpkit.host.policy.attempt import repeated
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.json_schema import find_problem
+
+_ANSWER_KIND = {
+    "text": "text",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "single-select": "selected",
+    "multi-select": "selected-many",
+}
+"""The kind of value that answers each kind of question."""
+
+
+def check_draft(question: JsonObject, answer: JsonObject | None) -> str | None:
+    """A draft may still be short of a limit, but never of the wrong kind; a submitted answer obeys the limits too."""
+    if answer is None or answer["state"] == "skipped":
+        return None
+    return _check_kind(question, answer["value"]) or (
+        _check_limits(question, answer["value"]) if answer["state"] == "submitted" else None
+    )
+
+
+def check_accepted(questions: list[JsonObject], answers: Mapping[str, JsonObject]) -> str | None:
+    """All answers of a request that is being accepted."""
+    for question in questions:
+        answer = answers.get(question["id"])
+        if answer is None or answer["state"] == "skipped" or _is_blank(answer["value"]):
+            if question.get("required"):
+                return f"question {question['id']!r} must be answered"
+        elif reason := _check_kind(question, answer["value"]) or _check_limits(question, answer["value"]):
+            return reason
+    return None
+
+
+def _check_kind(question: JsonObject, value: JsonObject) -> str | None:
+    wanted = _ANSWER_KIND.get(question["kind"])
+    if wanted is not None and value["kind"] != wanted:
+        return f"question {question['id']!r} is answered with a value of kind {wanted}, not {value['kind']}"
+    return None
+
+
+def _is_blank(value: JsonObject) -> bool:
+    """Nothing was entered or picked: no answer to a question that needs one."""
+    return value["value"] in ("", []) and not value.get("freeformValues")
+
+
+def _check_limits(question: JsonObject, value: JsonObject) -> str | None:
+    check = _LIMITS.get(question["kind"])
+    problem = check(question, value) if check else None
+    return f"the answer to question {question['id']!r} {problem}" if problem else None
+
+
+def _check_text(question: JsonObject, value: JsonObject) -> str | None:
+    text: str = value["value"]
+    return _check_range(question, len(text), "characters") or _check_format(question.get("format"), text)
+
+
+def _check_number(question: JsonObject, value: JsonObject) -> str | None:
+    number: float = value["value"]
+    if question["kind"] == "integer" and number != int(number):
+        return f"must be a whole number, not {number}"
+    return _check_range(question, number, "")
+
+
+def _check_selected(question: JsonObject, value: JsonObject) -> str | None:
+    picked = [value["value"]] if value["value"] else []
+    return _check_options(question, value, picked, question.get("allowFreeformInput", False))
+
+
+def _check_selected_many(question: JsonObject, value: JsonObject) -> str | None:
+    picked: list[str] = value["value"]
+    count = len(picked) + len(value.get("freeformValues", ()))
+    return _check_options(question, value, picked, False) or _check_range(question, count, "selections")
+
+
+def _check_options(question: JsonObject, value: JsonObject, picked: list[str], free: bool) -> str | None:
+    if value.get("freeformValues") and not question.get("allowFreeformInput"):
+        return "must be picked from the options, free text is not allowed"
+    if (twice := repeated(picked)) is not None:
+        return f"picks option {twice!r} twice"
+    offered = {option["id"] for option in question["options"]}
+    unknown = next((option for option in picked if option not in offered and not free), None)
+    return None if unknown is None else f"picks {unknown!r}, which is not one of the options"
+
+
+def _check_range(question: JsonObject, amount: float, unit: str) -> str | None:
+    low, high = question.get("min"), question.get("max")
+    if low is not None and amount < low:
+        return f"must be at least {low} {unit}".rstrip()
+    if high is not None and amount > high:
+        return f"must be at most {high} {unit}".rstrip()
+    return None
+
+
+def _check_format(name: str | None, text: str) -> str | None:
+    """Formats JSON Schema does not know are hints for display only."""
+    if name is None or not text:
+        return None
+    return f"must be a valid {name}" if find_problem({"format": name}, text) else None
+
+
+_LIMITS: dict[str, Callable[[JsonObject, JsonObject], str | None]] = {
+    "text": _check_text,
+    "number": _check_number,
+    "integer": _check_number,
+    "single-select": _check_selected,
+    "multi-select": _check_selected_many,
+}
+
+__all__ = ["check_accepted", "check_draft"]

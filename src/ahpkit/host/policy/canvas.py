@@ -1,0 +1,56 @@
+"""What clients may do about canvases: answer requests routed to them, ask to close, declare their own. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
+from ahpkit.protocol.common.state import JsonObject
+
+
+def check_providers(declarations: list[JsonObject]) -> str | None:
+    """A canvas is known by its id, an action of it by its name: neither twice."""
+    reasons = [check_names("canvas id", (canvas["canvasId"] for canvas in declarations))]
+    for canvas in declarations:
+        names = (action["name"] for action in canvas.get("actions", ()))
+        reasons.append(check_names("action name", names, where=f" in canvas {canvas['canvasId']!r}"))
+    return next((reason for reason in reasons if reason), None)
+
+
+def _request_completed(attempt: Attempt) -> str | None:
+    action = attempt.action
+    request = find(attempt.state.get("canvasRequests"), "requestId", action["requestId"])
+    if request is None:
+        return f"there is no canvas request {action['requestId']!r}"
+    if (action.get("result") is None) == (action.get("error") is None):
+        return "a completed canvas request has exactly one of result and error"
+    return _check_target(request["target"], attempt.client_id) or _check_kind(request, action.get("result"))
+
+
+def _check_target(target: JsonObject, client_id: str) -> str | None:
+    if target["kind"] == "server":
+        return "this canvas request is answered by the host"
+    return None if target["clientId"] == client_id else "this canvas request is for another client"
+
+
+def _check_kind(request: JsonObject, result: JsonObject | None) -> str | None:
+    if result is None or result["kind"] == request["kind"]:
+        return None
+    return f"a canvas request of kind {request['kind']} cannot have a result of kind {result['kind']}"
+
+
+def _instance_close_requested(attempt: Attempt) -> str | None:
+    # An instance that is not open is no reason to refuse: the wish is already true.
+    instance = find(attempt.state.get("openCanvases"), "instanceId", attempt.action["instanceId"]) or {}
+    renderer = instance.get("renderer")
+    if renderer is None or renderer["clientId"] == attempt.client_id:
+        return None
+    return f"canvas instance {instance['instanceId']!r} is shown by another client"
+
+
+RULES: Mapping[str, Rule] = {
+    "session/canvasRequestCompleted": _request_completed,
+    "session/canvasInstanceCloseRequested": _instance_close_requested,
+}
+
+__all__ = ["RULES", "check_providers"]

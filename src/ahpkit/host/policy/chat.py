@@ -1,0 +1,196 @@
+"""What clients may do to a chat: start, steer and end turns, decide about tool calls, answer questions. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ahpkit.host.limits import MAX_QUEUED_MESSAGES
+from ahpkit.host.policy.answers import check_accepted, check_draft
+from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
+from ahpkit.protocol.common.state import JsonObject
+
+_NOT_READY = {
+    "creating": "the session is still being created",
+    "creationFailed": "the session could not be created",
+}
+
+
+def _check_message(attempt: Attempt) -> str | None:
+    """A message may be sent to this chat, now or later."""
+    lifecycle = attempt.session["lifecycle"] if attempt.session else "ready"
+    if lifecycle in _NOT_READY:
+        return _NOT_READY[lifecycle]
+    kind = attempt.action["message"]["origin"]["kind"]
+    if kind != "user":
+        return f"a client sends messages of kind user, not {kind}"
+    return _check_writable(attempt)
+
+
+def _check_writable(attempt: Attempt) -> str | None:
+    interactivity = attempt.state.get("interactivity", "full")
+    return None if interactivity == "full" else f"this chat is {interactivity}"
+
+
+def _turn_started(attempt: Attempt) -> str | None:
+    state, turn_id = attempt.state, attempt.action["turnId"]
+    if (reason := _check_message(attempt)) is not None:
+        return reason
+    if "activeTurn" in state:
+        return f"turn {state['activeTurn']['id']!r} is still running; queue the message, or cancel the turn first"
+    if not turn_id:
+        return "a turn needs an id"
+    if find(state["turns"], "id", turn_id):
+        return f"there is already a turn with id {turn_id!r}"
+    queued = attempt.action.get("queuedMessageId")
+    if queued is not None and not find(state.get("queuedMessages"), "id", queued):
+        return f"there is no queued message {queued!r}"
+    return None
+
+
+def _turn_cancelled(attempt: Attempt) -> str | None:
+    active = attempt.state.get("activeTurn")
+    if active is None:
+        return "no turn is running"
+    return _check_turn(attempt, active)
+
+
+def _truncated(attempt: Attempt) -> str | None:
+    turn_id = attempt.action.get("turnId")
+    if turn_id is not None and not find(attempt.state["turns"], "id", turn_id):
+        return f"there is no finished turn {turn_id!r}"
+    return _check_writable(attempt)
+
+
+def _pending_message_set(attempt: Attempt) -> str | None:
+    action, queue = attempt.action, attempt.state.get("queuedMessages", [])
+    if not action["id"]:
+        return "a pending message needs an id"
+    if action["kind"] == "queued" and len(queue) >= MAX_QUEUED_MESSAGES and not find(queue, "id", action["id"]):
+        return f"{len(queue)} messages are queued already, which is the most a chat may have"
+    return _check_message(attempt)
+
+
+def _pending_message_removed(attempt: Attempt) -> str | None:
+    kind, message_id = attempt.action["kind"], attempt.action["id"]
+    steering = attempt.state.get("steeringMessage")
+    there = attempt.state.get("queuedMessages") if kind == "queued" else [steering] if steering else []
+    return None if find(there, "id", message_id) else f"there is no {kind} message {message_id!r}"
+
+
+def _check_turn(attempt: Attempt, active: JsonObject) -> str | None:
+    turn_id = attempt.action["turnId"]
+    return None if active["id"] == turn_id else f"turn {turn_id!r} is not the one that is running"
+
+
+def _tool_call(attempt: Attempt) -> JsonObject | str:
+    """The tool call the action is about, or why there is none."""
+    active = attempt.state.get("activeTurn")
+    if active is None:
+        return "no turn is running"
+    if (reason := _check_turn(attempt, active)) is not None:
+        return reason
+    calls = (part["toolCall"] for part in active["responseParts"] if part["kind"] == "toolCall")
+    call_id = attempt.action["toolCallId"]
+    return find(calls, "toolCallId", call_id) or f"the running turn has no tool call {call_id!r}"
+
+
+def _check_status(call: JsonObject, wanted: str) -> str | None:
+    if call["status"] == wanted:
+        return None
+    return f"tool call {call['toolCallId']!r} is {call['status']}, not {wanted}"
+
+
+def _tool_call_confirmed(attempt: Attempt) -> str | None:
+    call = _tool_call(attempt)
+    if isinstance(call, str):
+        return call
+    return _check_status(call, "pending-confirmation") or _check_decision(call, attempt.action)
+
+
+def _check_decision(call: JsonObject, action: JsonObject) -> str | None:
+    """The option is one that was offered and says the same as `approved`; only editable input was edited."""
+    option_id = action.get("selectedOptionId")
+    if option_id is not None:
+        option = find(call.get("options"), "id", option_id)
+        if option is None:
+            return f"{option_id!r} is not one of the options offered for this tool call"
+        if option["kind"] != ("approve" if action["approved"] else "deny"):
+            return f"option {option_id!r} means {option['kind']}, which is not what `approved` says"
+    if "editedToolInput" in action and not call.get("editable"):
+        return "the input of this tool call cannot be edited"
+    return None
+
+
+def _tool_call_result_confirmed(attempt: Attempt) -> str | None:
+    call = _tool_call(attempt)
+    return call if isinstance(call, str) else _check_status(call, "pending-result-confirmation")
+
+
+def _executing_tool_call(attempt: Attempt) -> str | None:
+    """Progress and result come from the client that runs the tool, once it runs: never around an approval."""
+    call = _tool_call(attempt)
+    if isinstance(call, str):
+        return call
+    return _check_owner(call, attempt.client_id) or _check_status(call, "running")
+
+
+def _check_owner(call: JsonObject, client_id: str) -> str | None:
+    contributor: JsonObject = call.get("contributor", {})
+    if contributor.get("kind") != "client":
+        return f"tool call {call['toolCallId']!r} is run by the host"
+    if contributor["clientId"] != client_id:
+        return f"tool call {call['toolCallId']!r} belongs to another client"
+    return None
+
+
+def _input_answer_changed(attempt: Attempt) -> str | None:
+    request = _input_request(attempt)
+    if isinstance(request, str):
+        return request
+    question = find(request.get("questions"), "id", attempt.action["questionId"])
+    if question is None:
+        return _no_question(attempt.action["questionId"])
+    return check_draft(question, attempt.action.get("answer"))
+
+
+def _input_completed(attempt: Attempt) -> str | None:
+    request = _input_request(attempt)
+    if isinstance(request, str):
+        return request
+    if attempt.action["response"] != "accept":
+        return None
+    questions: list[JsonObject] = request.get("questions", [])
+    given: JsonObject = attempt.action.get("answers", {})
+    unknown = given.keys() - {question["id"] for question in questions}
+    if unknown:
+        return _no_question(min(unknown))
+    return check_accepted(questions, {**request.get("answers", {}), **given})
+
+
+def _input_request(attempt: Attempt) -> JsonObject | str:
+    request_id = attempt.action["requestId"]
+    request = find(attempt.state.get("inputRequests"), "id", request_id)
+    return request or f"there is no open input request {request_id!r}"
+
+
+def _no_question(question_id: str) -> str:
+    return f"the input request has no question {question_id!r}"
+
+
+RULES: Mapping[str, Rule] = {
+    "chat/turnStarted": _turn_started,
+    "chat/turnCancelled": _turn_cancelled,
+    "chat/truncated": _truncated,
+    "chat/pendingMessageSet": _pending_message_set,
+    "chat/pendingMessageRemoved": _pending_message_removed,
+    # An id that is no longer queued is skipped: the host may have taken it meanwhile.
+    "chat/queuedMessagesReordered": allow,
+    "chat/toolCallConfirmed": _tool_call_confirmed,
+    "chat/toolCallResultConfirmed": _tool_call_result_confirmed,
+    "chat/toolCallComplete": _executing_tool_call,
+    "chat/toolCallContentChanged": _executing_tool_call,
+    "chat/inputAnswerChanged": _input_answer_changed,
+    "chat/inputCompleted": _input_completed,
+}
+
+__all__ = ["RULES"]

@@ -1,0 +1,65 @@
+"""Changes of configuration values, checked against the schema that came with them. Knows no channel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.json_schema import find_problem
+
+Mutable = Callable[[JsonObject], bool]
+"""Whether the property with this schema may be changed now."""
+
+
+def check_change(config: JsonObject | None, changes: JsonObject, *, replace: bool, mutable: Mutable) -> str | None:
+    """Why `changes` may not be merged into `config.values`, or take their place."""
+    if config is None:
+        return "there is no configuration to change"
+    schema, values = config["schema"], config["values"]
+    for name, value in changes.items():
+        if (reason := _check_property(schema["properties"], values, name, value, mutable)) is not None:
+            return reason
+    return _check_dropped(schema, values, changes, mutable) if replace else None
+
+
+def check_value(name: str, schema: JsonObject, value: Any) -> str | None:
+    """Why `value` is not one of property `name`, as a sentence that names the place."""
+    problem = find_problem(_validated_part(schema), value)
+    return f"{name}{problem}" if problem else None
+
+
+def _check_property(properties: JsonObject, values: JsonObject, name: str, value: Any, mutable: Mutable) -> str | None:
+    schema = properties.get(name)
+    if schema is None:
+        return f"there is no configuration property {name!r}"
+    if name in values and _same(values[name], value):
+        return None
+    if not mutable(schema):
+        return f"configuration property {name!r} cannot be changed now"
+    return check_value(name, schema, value)
+
+
+def _check_dropped(schema: JsonObject, values: JsonObject, changes: JsonObject, mutable: Mutable) -> str | None:
+    properties = schema["properties"]
+    for name in values.keys() - changes.keys():
+        if name in properties and not mutable(properties[name]):
+            return f"configuration property {name!r} cannot be changed now, so a replacement must keep its value"
+    for name in schema.get("required", ()):
+        if name not in changes:
+            return f"configuration property {name!r} is required, so a replacement must give its value"
+    return None
+
+
+def _validated_part(schema: JsonObject) -> JsonObject:
+    """The values listed for an `enumDynamic` property are suggestions, not all there are."""
+    return {key: value for key, value in schema.items() if key != "enum"} if schema.get("enumDynamic") else schema
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal as JSON: `true` is not 1."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+__all__ = ["Mutable", "check_change", "check_value"]

@@ -1,0 +1,134 @@
+"""What clients may do to a session: rename, select, configure, toggle, take the active role. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
+from ahpkit.host.policy.canvas import check_providers
+from ahpkit.host.policy.config import check_change
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session import enablement
+from ahpkit.protocol.session.enablement import Placed, walk
+
+
+def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | None:
+    """Why a session of `provider` cannot use this model."""
+    agent = find((root or {}).get("agents"), "provider", provider)
+    model = find(agent["models"], "id", model_id) if agent else None
+    if model is None:
+        return f"{provider} has no model {model_id!r}"
+    if model.get("policyState") == "disabled":
+        return f"model {model_id!r} is disabled by policy"
+    return None
+
+
+def check_agent(session: JsonObject, uri: str) -> str | None:
+    """Why a user cannot select the custom agent with this URI."""
+    candidates = [one for one in walk(session) if one.entry["type"] == "agent" and one.entry["uri"] == uri]
+    if not candidates:
+        return f"this session has no custom agent {uri}"
+    reasons = [_check_selectable(agent) for agent in candidates]
+    return None if None in reasons else reasons[0]
+
+
+def check_active_client(session: JsonObject | None, client_id: str, claim: JsonObject) -> str | None:
+    """Why a client cannot take the active role with this entry; `session` is None while there is none yet."""
+    session = session or {}
+    if claim["clientId"] != client_id:
+        return "a client can claim the active role only for itself"
+    holder: JsonObject = session.get("activeClient") or {}
+    if holder and holder["clientId"] != client_id:
+        return f"{holder.get('displayName') or 'another client'} is active in this session"
+    return (
+        _check_tools(claim["tools"])
+        or _check_published(session, client_id, claim.get("customizations", []))
+        or check_providers(claim.get("canvasProviders", []))
+    )
+
+
+def _title_changed(attempt: Attempt) -> str | None:
+    return None if attempt.action["title"].strip() else "a title must not be empty"
+
+
+def _model_changed(attempt: Attempt) -> str | None:
+    provider = attempt.state["summary"]["provider"]
+    return check_model(attempt.state_of(ROOT_URI), provider, attempt.action["model"]["id"])
+
+
+def _agent_changed(attempt: Attempt) -> str | None:
+    agent = attempt.action.get("agent")
+    return check_agent(attempt.state, agent["uri"]) if agent else None
+
+
+def _check_selectable(agent: Placed) -> str | None:
+    name = agent.entry["name"]
+    if not agent.effective.enabled:
+        return f"custom agent {name!r} is disabled"
+    return None if agent.effective.user_invocable else f"custom agent {name!r} can only be used by the model"
+
+
+def _config_changed(attempt: Attempt) -> str | None:
+    action = attempt.action
+    return check_change(
+        attempt.state.get("config"), action["config"], replace=action.get("replace", False), mutable=_session_mutable
+    )
+
+
+def _session_mutable(schema: JsonObject) -> bool:
+    return schema.get("sessionMutable", False) and not schema.get("readOnly", False)
+
+
+def _active_client_changed(attempt: Attempt) -> str | None:
+    claim = attempt.action["activeClient"]
+    return _check_active(attempt) if claim is None else check_active_client(attempt.state, attempt.client_id, claim)
+
+
+def _active_client_tools_changed(attempt: Attempt) -> str | None:
+    return _check_active(attempt) or _check_tools(attempt.action["tools"])
+
+
+def _check_active(attempt: Attempt) -> str | None:
+    holder: JsonObject = attempt.state.get("activeClient") or {}
+    return None if holder.get("clientId") == attempt.client_id else "only the session's active client may do this"
+
+
+def _check_tools(tools: list[JsonObject]) -> str | None:
+    return check_names("tool name", (tool["name"] for tool in tools))
+
+
+def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObject]) -> str | None:
+    """Clients publish plugins, under ids that nobody else has in this session."""
+    if other := next((plugin["type"] for plugin in plugins if plugin["type"] != "plugin"), None):
+        return f"a client can publish plugins only, not a {other}"
+    foreign = {placed.entry["id"] for placed in walk(session) if _publisher(placed) != client_id}
+    if taken := next((plugin["id"] for plugin in plugins if plugin["id"] in foreign), None):
+        return f"this session has another customization with id {taken!r}"
+    return check_names("customization id", (plugin["id"] for plugin in plugins))
+
+
+def _customization_toggled(attempt: Attempt) -> str | None:
+    # The reducer ignores an unknown id; refusing it says so to whoever asked.
+    wanted = attempt.action["id"]
+    there = enablement.find(attempt.state, wanted)
+    return None if there else f"this session has no customization with id {wanted!r}"
+
+
+def _publisher(placed: Placed) -> str | None:
+    return (placed.container or placed.entry).get("clientId")
+
+
+RULES: Mapping[str, Rule] = {
+    "session/titleChanged": _title_changed,
+    "session/modelChanged": _model_changed,
+    "session/agentChanged": _agent_changed,
+    "session/isReadChanged": allow,
+    "session/isArchivedChanged": allow,
+    "session/configChanged": _config_changed,
+    "session/activeClientChanged": _active_client_changed,
+    "session/activeClientToolsChanged": _active_client_tools_changed,
+    "session/customizationToggled": _customization_toggled,
+}
+
+__all__ = ["RULES", "check_active_client", "check_agent", "check_model"]

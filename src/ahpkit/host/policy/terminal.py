@@ -1,0 +1,34 @@
+"""What clients may do to a terminal: who holds it types, resizes, clears and hands it on. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ahpkit.host.policy.attempt import Attempt, Rule, allow
+
+
+def _by_holder(attempt: Attempt) -> str | None:
+    claim = attempt.state["claim"]
+    if claim["kind"] == "client" and claim["clientId"] == attempt.client_id:
+        return None
+    return f"this terminal is held by {'another client' if claim['kind'] == 'client' else 'a session'}"
+
+
+def _by_holder_while_running(attempt: Attempt) -> str | None:
+    return _by_holder(attempt) or ("this terminal's process has exited" if "exitCode" in attempt.state else None)
+
+
+def _resized(attempt: Attempt) -> str | None:
+    small = min(attempt.action["cols"], attempt.action["rows"]) < 1
+    return _by_holder(attempt) or ("a terminal has at least one column and one row" if small else None)
+
+
+RULES: Mapping[str, Rule] = {
+    "terminal/input": _by_holder_while_running,
+    "terminal/resized": _resized,
+    "terminal/claimed": _by_holder,
+    "terminal/cleared": _by_holder,
+    "terminal/titleChanged": allow,
+}
+
+__all__ = ["RULES"]
