@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.common.actions import ActionEnvelope, StateAction
+from ahpkit.protocol.common.actions import ActionEnvelope
 from ahpkit.protocol.common.state import URI, JsonObject, Snapshot
 from ahpkit.protocol.telemetry.state import TelemetryCapabilities
 
@@ -106,10 +106,10 @@ class UnsubscribeParams(BaseParams):
 
 
 class DispatchActionParams(BaseParams):
-    """`dispatchAction`: a client wants an action applied; a notification. The answer is an envelope."""
+    """`dispatchAction`: a client wants a `StateAction` applied; a notification. The answer is an envelope."""
 
     clientSeq: int
-    action: StateAction
+    action: JsonObject
 
 
 class ResourceReadParams(RootParams):

@@ -1,0 +1,127 @@
+"""JSON Schema from the wire types. Knows no validator.
+
+The `TypedDict`s are the only place where shapes are written down. What they become here is open where the protocol is:
+
+- every object may have more members than we know; `_meta` is an object wherever it appears;
+- in a union of objects one member tells the variants apart (`type`, `kind`, `status`, …): a value nobody knows passes,
+  a known one must have its variant's shape, and errors are found inside that variant (`if`/`then`, not `oneOf`);
+- any other `Literal` is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+JsonSchema = dict[str, Any]
+
+_SCALARS: dict[object, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+    None: "null",
+}
+
+
+def json_schema(shape: Any) -> JsonSchema:
+    """A self-contained schema for a `TypedDict`, a union, or any type they are made of."""
+    defs: dict[str, JsonSchema] = {}
+    schema = _schema(shape, defs)
+    return {**schema, "$defs": defs}
+
+
+def _schema(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
+    if shape is Any:
+        return {}
+    if shape in _SCALARS:
+        return {"type": _SCALARS[shape]}
+    if is_typeddict(shape):
+        return _reference(shape, defs)
+    origin, arguments = get_origin(shape), get_args(shape)
+    if origin in (NotRequired, Required):
+        return _schema(arguments[0], defs)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is list:
+        return {"type": "array", "items": _schema(arguments[0], defs)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], defs)}
+    if origin in (Union, UnionType):
+        return _union(arguments, defs)
+    raise TypeError(f"{shape!r} is not a wire type")
+
+
+def _reference(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
+    name = shape.__name__
+    if name not in defs:
+        defs[name] = {}  # before its members, which may refer back
+        properties = {key: _schema(hint, defs) for key, hint in _hints(shape).items()}
+        properties.setdefault("_meta", {"type": "object"})
+        defs[name].update(type="object", required=sorted(_required(shape)), properties=properties)
+    return {"$ref": f"#/$defs/{name}"}
+
+
+@cache
+def _hints(shape: Any) -> dict[str, Any]:
+    return get_type_hints(shape, include_extras=True)
+
+
+def _required(shape: Any) -> set[str]:
+    # `__required_keys__` cannot see through postponed annotations; the evaluated hints can.
+    return {key for key, hint in _hints(shape).items() if get_origin(hint) is not NotRequired}
+
+
+def _union(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
+    objects = [member for member in members if is_typeddict(member)]
+    types = {_SCALARS[member] for member in members if not is_typeddict(member)}
+    if "number" in types:
+        types.discard("integer")
+    if not objects:
+        return {"type": _one_or_many(types)}
+    variants = _variants(objects, defs)
+    if not types:
+        return variants
+    return {"type": _one_or_many(types | {"object"}), "if": {"type": "object"}, "then": variants}
+
+
+def _one_or_many(types: set[str]) -> str | list[str]:
+    return next(iter(types)) if len(types) == 1 else sorted(types)
+
+
+def _variants(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
+    if len(members) == 1:
+        return _reference(members[0], defs)
+    key = _discriminator(members)
+    if key is None:
+        return {"anyOf": [_reference(member, defs) for member in members]}
+    values = [_literals(member, key) for member in members]
+    by_value: dict[Any, list[Any]] = {}
+    for member, own in zip(members, values, strict=True):
+        for value in own:
+            by_value.setdefault(value, []).append(member)
+    cases = [
+        {"if": {"properties": {key: {"const": value}}, "required": [key]}, "then": _variants(group, defs)}
+        for value, group in by_value.items()
+    ]
+    known = {"type": "string"} if isinstance(values[0][0], str) else {"type": "boolean"}
+    return {"type": "object", "required": [key], "properties": {key: known}, "allOf": cases}
+
+
+def _discriminator(members: Sequence[Any]) -> str | None:
+    """The member of all variants that tells them apart best: a literal in each, with the most different values."""
+    keys = set[str].intersection(*(_required(member) for member in members))
+    kinds = {key: {_literals(member, key) for member in members} for key in keys}
+    usable = [key for key, values in kinds.items() if () not in values and len(values) > 1]
+    return max(usable, key=lambda key: (len(kinds[key]), key), default=None)
+
+
+def _literals(member: Any, key: str) -> tuple[Any, ...]:
+    hint = _hints(member).get(key)
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+__all__ = ["JsonSchema", "json_schema"]

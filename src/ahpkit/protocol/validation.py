@@ -1,0 +1,121 @@
+"""Does a message have the shape of its kind? Knows no state: whether an action makes sense is for others to say.
+
+What a newer peer may add passes: unknown members, unknown action types, unknown variants inside known types, unknown
+methods. What is known must be right, and the error says where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, NotRequired, Protocol, TypedDict, cast
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, Shape
+from ahpkit.protocol.schema import json_schema
+
+_LONGEST_VALUE = 60
+"""Characters of a wrong value that an error quotes."""
+
+
+def check_action(action: JsonObject) -> None:
+    """Raise `InvalidParams` when an action is malformed, naming the path; an action of unknown type passes."""
+    spec = ACTIONS.get(_type_of(action))
+    check(_AnyAction if spec is None else spec.shape, action, at="action")
+
+
+def check_params(method: str, params: JsonObject) -> None:
+    """Raise `InvalidParams` when the params of a known method, in either direction, are malformed.
+
+    Every AHP method needs a string `channel`; methods nobody knows, extensions among them, may leave it out. Of the
+    action in a `dispatchAction` only the outside is looked at: what `check_action` finds in it is told to the
+    dispatcher in an envelope, as a notification has no other answer.
+    """
+    spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
+    check(_AnyParams if spec is None else spec.params, params)
+
+
+def check(shape: Shape, value: Any, *, at: str = "") -> None:
+    """Raise `InvalidParams` when `value` does not have that shape; `at` is where the path in the error begins."""
+    validator = _validator(shape)
+    try:
+        if validator.is_valid(value):
+            return
+        error = next(iter(validator.iter_errors(value)))
+    except ValueError as exc:  # not JSON: only possible for values that did not come through the codec
+        raise InvalidParams(f"{at or 'params'}: {exc}") from None
+    raise InvalidParams(_describe(error, at))
+
+
+class _AnyAction(TypedDict):
+    type: str
+
+
+class _AnyParams(TypedDict):
+    channel: NotRequired[str]
+
+
+class _Error(Protocol):
+    kind: Any
+    instance: Any
+    instance_path: list[str | int]
+
+
+class _Validator(Protocol):
+    def is_valid(self, instance: Any) -> bool: ...
+    def iter_errors(self, instance: Any) -> Iterable[_Error]: ...
+
+
+@cache
+def _validator(shape: Shape) -> _Validator:
+    import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
+
+    return cast("_Validator", jsonschema_rs.validator_for(json_schema(shape)))
+
+
+def _type_of(action: Any) -> str:
+    kind = cast("dict[str, Any]", action).get("type") if isinstance(action, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _describe(error: _Error, at: str) -> str:
+    kind = error.kind
+    if kind.name == "required":
+        return f"{_path(at, [*error.instance_path, kind.property])}: missing"
+    path = _path(at, error.instance_path) or "params"
+    if kind.name == "enum":
+        return f"{path}: expected {_choice(kind.options)}, got {_value(error.instance)}"
+    expected = " or ".join(kind.types) if kind.name == "type" else "another shape"
+    return f"{path}: expected {expected}, got {_type_name(error.instance)}"
+
+
+def _path(at: str, steps: Sequence[str | int]) -> str:
+    text = at
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _choice(options: Sequence[Any]) -> str:
+    quoted = [_value(option) for option in options]
+    return quoted[0] if len(quoted) == 1 else f"one of {', '.join(quoted)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _LONGEST_VALUE else f'"{value[:_LONGEST_VALUE]}…"'
+    return str(value).lower() if isinstance(value, bool) else _type_name(value)
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return {str: "string", list: "array", dict: "object"}.get(cast("type[Any]", type(value)), "something else")
+
+
+__all__ = ["check", "check_action", "check_params"]
