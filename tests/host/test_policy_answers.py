@@ -90,6 +90,16 @@ def test_a_draft_can_be_taken_back_or_skipped() -> None:
     assert draft(QUESTIONS["text"], None, answer={"state": "skipped"}) is None
 
 
+def test_an_answer_in_a_state_nobody_knows_is_refused() -> None:
+    reason = "an answer is draft, submitted, skipped; not 'odd'"
+    assert draft(QUESTIONS["text"], None, answer={"state": "odd"}) == reason
+    assert accept(asked(QUESTIONS["text"]), q={"state": "odd"}) == reason
+
+
+def test_a_value_of_a_kind_nobody_knows_is_refused() -> None:
+    assert submit(QUESTIONS["text"], {"kind": "odd"}) == "question 'q' is answered with a value of kind text, not odd"
+
+
 def test_a_draft_may_still_be_short_of_the_limits() -> None:
     question = {"kind": "text", "min": 10, "format": "email"}
     assert draft(question, {"kind": "text", "value": "a"}) is None

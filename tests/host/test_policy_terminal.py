@@ -51,6 +51,11 @@ def test_a_terminal_keeps_a_size(cols: int, rows: int) -> None:
     assert reason == "a terminal has at least one column and one row"
 
 
+def test_a_terminal_is_handed_on_to_a_client_or_a_session() -> None:
+    reason = check(TERMINAL, terminal(MINE), "terminal/claimed", claim={"kind": "nobody"})
+    assert reason == "a terminal is held by a client or a session, not by a 'nobody'"
+
+
 def annotation(id: str = "n", *entries: str) -> JsonObject:
     return {
         "id": id,

@@ -18,26 +18,36 @@ _ANSWER_KIND = {
 }
 """The kind of value that answers each kind of question."""
 
+_STATES = ("draft", "submitted", "skipped")
+
+_SKIPPED: JsonObject = {"state": "skipped"}
+
 
 def check_draft(question: JsonObject, answer: JsonObject | None) -> str | None:
     """A draft may still be short of a limit, but never of the wrong kind; a submitted answer obeys the limits too."""
-    if answer is None or answer["state"] == "skipped":
+    if answer is None:
         return None
-    return _check_kind(question, answer["value"]) or (
-        _check_limits(question, answer["value"]) if answer["state"] == "submitted" else None
-    )
+    return _check_answer(question, answer, complete=answer["state"] == "submitted")
 
 
 def check_accepted(questions: list[JsonObject], answers: Mapping[str, JsonObject]) -> str | None:
     """All answers of a request that is being accepted."""
     for question in questions:
-        answer = answers.get(question["id"])
-        if answer is None or answer["state"] == "skipped" or _is_blank(answer["value"]):
-            if question.get("required"):
-                return f"question {question['id']!r} must be answered"
-        elif reason := _check_kind(question, answer["value"]) or _check_limits(question, answer["value"]):
+        answer = answers.get(question["id"], _SKIPPED)
+        if reason := _check_answer(question, answer, complete=True):
             return reason
+        if question.get("required") and _is_blank(answer):
+            return f"question {question['id']!r} must be answered"
     return None
+
+
+def _check_answer(question: JsonObject, answer: JsonObject, *, complete: bool) -> str | None:
+    if answer["state"] not in _STATES:
+        return f"an answer is {', '.join(_STATES)}; not {answer['state']!r}"
+    if answer["state"] == "skipped":
+        return None
+    reason = _check_kind(question, answer["value"])
+    return reason or (_check_limits(question, answer["value"]) if complete and not _is_blank(answer) else None)
 
 
 def _check_kind(question: JsonObject, value: JsonObject) -> str | None:
@@ -47,9 +57,10 @@ def _check_kind(question: JsonObject, value: JsonObject) -> str | None:
     return None
 
 
-def _is_blank(value: JsonObject) -> bool:
+def _is_blank(answer: JsonObject) -> bool:
     """Nothing was entered or picked: no answer to a question that needs one."""
-    return value["value"] in ("", []) and not value.get("freeformValues")
+    value: JsonObject = answer.get("value", {})
+    return value.get("value", "") in ("", []) and not value.get("freeformValues")
 
 
 def _check_limits(question: JsonObject, value: JsonObject) -> str | None:

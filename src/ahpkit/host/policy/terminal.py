@@ -23,10 +23,16 @@ def _resized(attempt: Attempt) -> str | None:
     return _by_holder(attempt) or ("a terminal has at least one column and one row" if small else None)
 
 
+def _claimed(attempt: Attempt) -> str | None:
+    kind = attempt.action["claim"]["kind"]
+    odd = None if kind in ("client", "session") else f"a terminal is held by a client or a session, not by a {kind!r}"
+    return _by_holder(attempt) or odd
+
+
 RULES: Mapping[str, Rule] = {
     "terminal/input": _by_holder_while_running,
     "terminal/resized": _resized,
-    "terminal/claimed": _by_holder,
+    "terminal/claimed": _claimed,
     "terminal/cleared": _by_holder,
     "terminal/titleChanged": allow,
 }
