@@ -28,6 +28,7 @@ from ahpkit.protocol.session import commands as session_commands
 from ahpkit.protocol.telemetry import notifications as telemetry
 from ahpkit.protocol.terminal import actions as terminal
 from ahpkit.protocol.terminal import commands as terminal_commands
+from ahpkit.protocol.types import TYPES
 
 Shape = Any
 """A `TypedDict`, a union of them, or None where the wire says null."""
@@ -249,6 +250,7 @@ __all__ = [
     "ACTIONS",
     "COMMANDS",
     "NOTIFICATIONS",
+    "TYPES",
     "ActionSpec",
     "CommandSpec",
     "Direction",
