@@ -297,10 +297,20 @@ class Chat(Protocol):
 
     uri: str
     session_uri: str
-    working_directory: Path
-    model: ModelSelection | None
-    agent: AgentSelection | None
-    config: Mapping[str, Any]
+
+    @property
+    def working_directory(self) -> Path: ...
+
+    @property
+    def model(self) -> ModelSelection | None: ...
+
+    @property
+    def agent(self) -> AgentSelection | None: ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The session's configuration values."""
+        ...
 
     @property
     def history(self) -> Sequence[TurnRecord]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ahpkit.host.agent import Chat, TurnContext
+from ahpkit.host.agent import CanvasRuntime, Chat, TurnContext
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
@@ -62,17 +62,18 @@ class Values(Protocol):
 class Services(Protocol):
     """What a feature gets from the host."""
 
-    values: Values
+    @property
+    def values(self) -> Values: ...
 
     def state(self, uri: str) -> JsonObject | None:
         """The present state of a channel; never change it in place."""
         ...
 
-    def sessions(self) -> Sequence[str]:
+    def session_uris(self) -> Sequence[str]:
         """URIs of the sessions there are."""
         ...
 
-    def dispatch(self, uri: str, action: Mapping[str, Any]) -> int:
+    def dispatch(self, uri: str, action: JsonObject) -> int:
         """The door: reduce, log and send an action of the host's own; returns its serverSeq."""
         ...
 
@@ -133,11 +134,34 @@ class Feature:
         """A session and its chats are gone."""
 
     async def prepare_session(self, session_uri: str) -> None:
-        """A session is being created (or was restored); it becomes ready afterwards. An exception fails its creation."""
+        """A session is being created (or was restored); it becomes ready afterwards. Raising fails the creation."""
 
     async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         """Add to a turn's context before the agent sees it; returns the prompt, expanded or as it was."""
         return prompt
+
+    def canvas_runtime(self, chat: Chat) -> CanvasRuntime | None:
+        """Canvases for the agent of a chat, from the one feature that has them."""
+        return None
+
+    async def before_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
+        """A reason to deny a tool call before anyone is asked, or None."""
+        return None
+
+    def store_content(self, session_uri: str, data: bytes, content_type: str) -> str | None:
+        """Keep content an agent produced; returns the URI `resourceRead` serves it under, from the one that can."""
+        return None
+
+    async def authenticate(self, resource: str, token: str) -> bool:
+        """Take a token a client pushed, if something of this feature asked for it."""
+        return False
+
+    def serves_channel(self, uri: str) -> bool:
+        """Whether clients may subscribe to this channel although it has no state."""
+        return False
+
+    def on_unsubscribed(self, uri: str) -> None:
+        """A channel lost its last subscriber."""
 
     async def completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         """Items offered at `offset` (UTF-16 code units) of `text`."""

@@ -1,0 +1,45 @@
+# Two commands do everything on a machine that has only Python 3.11+:
+#   make run    create the environment, install, start the host with the demo agent
+#   make test   the same environment, then lint, types and the whole test suite
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test lint types unit test-agents test-browser bench docs clean
+
+run: $(READY)
+	@$(BIN)/ahpkit serve $(ARGS)
+
+test: lint types unit
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/pyright
+
+unit: $(READY)
+	$(BIN)/pytest -q -n auto --dist loadfile
+
+# Real agents of other people, installed into a scratch directory (npm and PyPI).
+test-agents: $(READY)
+	tools/real-agents.sh
+
+bench: $(READY)
+	$(BIN)/python bench/protocol.py --quick
+	$(BIN)/python bench/host.py --quick
+
+docs: $(READY)
+	$(BIN)/python tools/requirements.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

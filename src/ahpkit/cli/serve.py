@@ -1,0 +1,181 @@
+"""`ahpkit serve`: puts a host together from options and settings, and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import ssl
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ahpkit.cli.settings import Settings, load_settings
+from ahpkit.client.endpoints import publish_endpoint
+from ahpkit.host.agent import Agent
+from ahpkit.host.config import HostConfig
+from ahpkit.host.feature import Feature
+from ahpkit.host.host import Host
+from ahpkit.log.datadir import data_directory
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.log.storage import Storage
+from ahpkit.protocol.errors import AhpError
+from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
+from ahpkit.transports.errors import BindError
+from ahpkit.transports.websocket import WebSocketServer, serve_websocket
+
+
+@click.command()
+@click.option("--host", help="Address to listen on. Anything but loopback needs the token.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 7110]")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
+@click.option(
+    "--durability", type=click.Choice(["full", "normal", "memory"]), help="What a crash may cost: full: nothing."
+)
+@click.option("--no-token", is_flag=True, help="Let every local program in. Only on loopback.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND]", help="Add an ACP agent (repeatable).")
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
+@click.option("--extension", "extensions", multiple=True, metavar="CMD", help="Start a canvas extension (repeatable).")
+@click.option("--allow-hooks", is_flag=True, help="Run hooks of trusted working directories.")
+@click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory's hooks and servers.")
+@click.option("--terminals", is_flag=True, help="Let clients open terminals.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="Settings in TOML.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON once connections are accepted.")
+@click.option("--verbose", is_flag=True, help="Log what happens to standard error.")
+def serve(config_file: Path | None, as_json: bool, no_token: bool, verbose: bool, **options: Any) -> None:
+    """Start a host and serve until Ctrl-C.
+
+    \b
+    Example:
+      ahpkit serve
+      ahpkit serve --port 0 --json --agent gemini
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s")
+    try:
+        settings = with_options(load_settings(config_file), options)
+        asyncio.run(_run(settings, no_token=no_token, as_json=as_json))
+    except AhpError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
+    """Settings with what the command line says on top."""
+    single = {key: value for key in ("host", "port", "data_dir", "durability") if (value := options[key]) is not None}
+    agents = dict(settings.agents)
+    for option in options["agents"]:
+        name, _, command = option.partition("=")
+        agents[name] = {"option": option} if command or name not in agents else agents[name]
+    return replace(
+        settings,
+        **single,
+        agents=agents,
+        plugins=[*settings.plugins, *options["plugins"]],
+        extensions=[*settings.extensions, *options["extensions"]],
+        trusted=[*settings.trusted, *options["trust"]],
+        allow_hooks=settings.allow_hooks or options["allow_hooks"],
+        terminals=settings.terminals or options["terminals"],
+    )
+
+
+async def _run(settings: Settings, *, no_token: bool, as_json: bool) -> None:
+    stop = asyncio.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    async with running_host(settings, no_token=no_token) as (server, token, data_dir):
+        started = time.time_ns() // 1_000_000
+        with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
+            _announce(server, token, data_dir, as_json=as_json)
+            await stop.wait()
+
+
+@asynccontextmanager
+async def running_host(
+    settings: Settings, *, no_token: bool
+) -> AsyncGenerator[tuple[WebSocketServer, str | None, Path]]:
+    """A host that accepts connections."""
+    if no_token and not is_loopback(settings.host):
+        raise BindError(f"--no-token works on loopback only, not on {settings.host}")
+    with data_directory(settings.data_dir or default_data_dir()) as data_dir:
+        token = None if no_token else load_or_create_token(data_dir / "token")
+        auth = Authenticator(token, where=str(data_dir / "token"))
+        host = Host(
+            open_storage(data_dir, settings.durability),
+            agents=make_agents(settings),
+            features=make_features(settings, data_dir),
+            config=HostConfig(
+                default_directory=settings.default_directory or Path.cwd(),
+                default_provider=settings.default_agent,
+                client_grace=settings.client_grace,
+            ),
+        )
+        async with (
+            host,
+            serve_websocket(
+                host.serve,
+                auth=auth,
+                host=settings.host,
+                port=settings.port,
+                hosts=settings.allowed_hosts,
+                origins=settings.allowed_origins,
+                ssl=_tls(settings),
+            ) as server,
+        ):
+            yield server, token, data_dir
+
+
+def default_data_dir() -> Path:
+    import platformdirs
+
+    return platformdirs.user_data_path("ahpkit")
+
+
+def open_storage(data_dir: Path, durability: str) -> Storage:
+    if durability == "memory":
+        return MemoryStorage()
+    return SqliteStorage(data_dir / "log.db", durability="normal" if durability == "normal" else "full")
+
+
+def make_agents(settings: Settings) -> Sequence[Agent]:
+    """The configured agents, then the demo agent: the first one is the default."""
+    from ahpkit.agents.demo import DemoAgent
+
+    if not settings.agents:
+        return [DemoAgent()]
+    from ahpkit.agents.acp import agent_from_settings
+
+    return [*(agent_from_settings(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
+
+
+def make_features(settings: Settings, data_dir: Path) -> Sequence[Feature]:
+    return []
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    return context
+
+
+def _announce(server: WebSocketServer, token: str | None, data_dir: Path, *, as_json: bool) -> None:
+    if as_json:
+        found = {"url": server.url, "token": token, "pid": os.getpid(), "dataDir": str(data_dir)}
+        click.echo(json.dumps(found))
+        return
+    click.echo(f"ahpkit is listening on {server.url}")
+    click.echo(
+        f"Sessions are kept in {data_dir}" + ("" if token is None else "; the token is in the file 'token' there")
+    )
+    click.echo("Try it in another terminal:  ahpkit chat")
+
+
+__all__ = ["running_host", "serve"]

@@ -1,0 +1,60 @@
+"""Keeps the session's catalogue in step with its chats, and root with the sessions. Knows no connection.
+
+Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows; whenever a session may have changed
+its summary, the catalogue is told to compare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ahpkit.host.feature import Applied
+from ahpkit.host.live_chat import LiveChat
+from ahpkit.host.summary import diff_chat_summary
+from ahpkit.protocol.channels import channel_of
+
+if TYPE_CHECKING:
+    from ahpkit.host.host import Host
+
+_NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
+"""Streamed text: by far the most frequent actions, and none of them touches a summary."""
+
+
+class ChatSummaries:
+    """Listens to what is applied."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def on_applied(self, applied: Applied) -> None:
+        if applied.before is applied.after or applied.action["type"] in _NEVER_IN_SUMMARY:
+            return
+        channel = channel_of(applied.channel)
+        name = channel.name if channel else None
+        if name == "chat":
+            self._chat_changed(applied)
+        elif name == "session":
+            self._host.catalogue.touch(applied.channel)
+        elif name == "annotations":
+            self._host.catalogue.touch(applied.channel.rpartition("/")[0])
+
+    def _chat_changed(self, applied: Applied) -> None:
+        session_uri = self._host.sessions.session_of(applied.channel)
+        changes = diff_chat_summary(applied.before, applied.after)
+        if session_uri is not None and changes:
+            action = {"type": "session/chatUpdated", "chat": applied.channel, "changes": changes}
+            self._host.dispatch(session_uri, action)
+
+    def activity(self, chat: LiveChat, text: str | None) -> None:
+        """What a chat is doing now: on its entry, and on the session when it is the default chat."""
+        entry = next((c for c in chat.session.get("chats", ()) if c["resource"] == chat.uri), None)
+        if entry is None or entry.get("activity", "") == (text or ""):
+            return
+        changes = {"type": "session/chatUpdated", "chat": chat.uri, "changes": {"activity": text or ""}}
+        self._host.dispatch(chat.session_uri, changes)
+        if chat.session.get("defaultChat") == chat.uri:
+            action = {"type": "session/activityChanged"} | ({"activity": text} if text else {})
+            self._host.dispatch(chat.session_uri, action)
+
+
+__all__ = ["ChatSummaries"]

@@ -1,0 +1,98 @@
+"""Who is connected: client ids, whose they are, and telling all of them something. Knows no methods and no states.
+
+A client id belongs to the credential that first used it. Another connection with the same credential takes it over, and
+the old one is closed: that is a client coming back faster than its old connection could end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, InvalidRequest
+
+if TYPE_CHECKING:
+    from ahpkit.host.connection import Connection
+    from ahpkit.host.host import Host
+
+_MAX_CLIENT_ID = 256
+"""Characters. An id is a name, not a document; it is stored with every action."""
+
+_CLOSE_PATIENCE = 5.0
+"""Seconds that all connections together get to say goodbye when the host stops."""
+
+
+class Clients:
+    """All connections of a host."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._connections: set[Connection] = set()
+        self._by_id: dict[str, Connection] = {}
+        self._owners: dict[str, str | None] = {}
+        self._empty = asyncio.Event()
+
+    def connected(self, connection: Connection) -> None:
+        self._connections.add(connection)
+
+    def admit(self, connection: Connection, client_id: str) -> None:
+        """Give a connection its client id."""
+        if not 0 < len(client_id) <= _MAX_CLIENT_ID:
+            raise InvalidParams(f"clientId: must have 1 to {_MAX_CLIENT_ID} characters")
+        owner = self._owners.setdefault(client_id, connection.credential)
+        if owner != connection.credential:
+            raise InvalidRequest(f"clientId: {client_id!r} belongs to another credential; choose another id")
+        old = self._by_id.get(client_id)
+        connection.client_id = client_id
+        self._by_id[client_id] = connection
+        if old is not None:
+            old.close("the same client connected again")
+
+    def left(self, connection: Connection) -> bool:
+        """Forget a connection; True when its client is gone with it."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+        if self._by_id.get(connection.client_id) is not connection:
+            return False
+        del self._by_id[connection.client_id]
+        return True
+
+    def get(self, client_id: str) -> Connection | None:
+        return self._by_id.get(client_id)
+
+    def clients(self) -> Sequence[Connection]:
+        return list(self._by_id.values())
+
+    def subscribers(self, uri: str) -> Sequence[Connection]:
+        return [client for client in self._by_id.values() if uri in client.outbox.channels]
+
+    def active_client(self, session_uri: str) -> str | None:
+        active: JsonObject | None = (self._host.state(session_uri) or {}).get("activeClient")
+        return active["clientId"] if active else None
+
+    def to_all(self, method: str, params: JsonObject) -> None:
+        _notify(self._by_id.values(), method, params)
+
+    def to_root(self, method: str, params: JsonObject) -> None:
+        _notify(self.subscribers(ROOT_URI), method, params)
+
+    async def aclose(self, reason: str) -> None:
+        """Close every connection and wait until each has ended."""
+        for connection in tuple(self._connections):
+            connection.close(reason)
+        if self._connections:
+            self._empty.clear()
+            async with asyncio.timeout(_CLOSE_PATIENCE):
+                await self._empty.wait()
+
+
+def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> None:
+    for client in tuple(clients):
+        client.notify(method, params)
+
+
+__all__ = ["Clients"]

@@ -1,0 +1,32 @@
+"""What can be set about a host, with its defaults and reasons. Knows no command line and reads no file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ahpkit.host.limits import MESSAGE_BURST, MESSAGES_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostConfig:
+    """Settings of one host."""
+
+    default_directory: Path = field(default_factory=Path.home)
+    """Working directory of sessions that name none."""
+    default_provider: str | None = None
+    """Agent of sessions that name none; without it, the first one registered."""
+    client_grace: float = 30.0
+    """Seconds that a client may be gone before its running tool calls fail."""
+    max_message_bytes: int = 16 * 1024 * 1024
+    """Largest message a client may send: a pasted file or an image fits."""
+    max_client_backlog: int = 4 * 1024 * 1024
+    """Bytes a client may leave unread before it is dropped: with the kernel's buffers, less than 8 MiB."""
+    message_rate: float = MESSAGES_PER_SECOND
+    """Messages a second that one connection may send for long; see `ahpkit.host.limits`."""
+    message_burst: float = MESSAGE_BURST
+    max_log_backlog: int = 20_000
+    """Actions that may wait for the disk before connections are read more slowly."""
+
+
+__all__ = ["HostConfig"]

@@ -1,0 +1,138 @@
+"""A conversation as its agent sees it: facts from the states, what may be said outside a turn. Knows no agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from ahpkit.host.agent import Command
+from ahpkit.host.feature import Services
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.session.state import SessionConfigSchema
+
+CONFIG_META = "ahpkit/config"
+"""Key of the session's `_meta` for a config schema learnt after creation: no action can change `config.schema`."""
+
+
+def path_of(uri: str | None, default: Path) -> Path:
+    """The path a `file:` URI names."""
+    if uri is None:
+        return default
+    parts = urlsplit(uri)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else default
+
+
+class ExtensionDoor(Protocol):
+    """How an agent's extension messages reach clients."""
+
+    async def forward_request(self, session_uri: str, chat_uri: str, method: str, params: JsonObject) -> Any: ...
+
+    def forward_notification(self, chat_uri: str, method: str, params: JsonObject) -> None: ...
+
+
+class CommandBoard(Protocol):
+    """Where the slash commands of agents are kept for completions and state."""
+
+    def set_commands(self, chat_uri: str, session_uri: str, commands: Sequence[Command]) -> None: ...
+
+
+class LiveChat:
+    """Implements `ahpkit.host.agent.Chat`."""
+
+    def __init__(
+        self,
+        uri: str,
+        session_uri: str,
+        services: Services,
+        *,
+        default_directory: Path,
+        extensions: ExtensionDoor,
+        commands: CommandBoard,
+    ) -> None:
+        self.uri = uri
+        self.session_uri = session_uri
+        self._services = services
+        self._default_directory = default_directory
+        self._extensions = extensions
+        self._commands = commands
+
+    @property
+    def state(self) -> JsonObject:
+        return self._services.state(self.uri) or {}
+
+    @property
+    def session(self) -> JsonObject:
+        return self._services.state(self.session_uri) or {}
+
+    @property
+    def working_directory(self) -> Path:
+        uri = self.state.get("workingDirectory") or self.session.get("summary", {}).get("workingDirectory")
+        return path_of(uri, self._default_directory)
+
+    @property
+    def model(self) -> ModelSelection | None:
+        return self.state.get("model") or self.session.get("summary", {}).get("model")
+
+    @property
+    def agent(self) -> AgentSelection | None:
+        return self.state.get("agent") or self.session.get("summary", {}).get("agent")
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self.session.get("config", {}).get("values", {})
+
+    @property
+    def history(self) -> Sequence[TurnRecord]:
+        return self.state.get("turns", ())
+
+    @property
+    def memory(self) -> JsonObject:
+        return self._services.values.get(self._memory_key) or {}
+
+    def remember(self, memory: JsonObject) -> None:
+        self._services.values.set(self._memory_key, memory)
+
+    def forget(self) -> None:
+        """The chat is disposed: drop what its agent stored."""
+        self._services.values.set(self._memory_key, None)
+
+    def title(self, title: str) -> None:
+        if title and title != self.session["summary"]["title"]:
+            self._services.dispatch(self.session_uri, {"type": "session/titleChanged", "title": title})
+
+    def commands(self, commands: Sequence[Command]) -> None:
+        self._commands.set_commands(self.uri, self.session_uri, commands)
+
+    def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
+        config = self.session.get("config", {})
+        if config.get("schema") != schema:
+            self.meta(CONFIG_META, {"schema": schema})
+        changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
+        if changed and config:
+            self._services.dispatch(self.session_uri, {"type": "session/configChanged", "config": changed})
+
+    def meta(self, key: str, value: Any | None) -> None:
+        meta: JsonObject = dict(self.session.get("_meta") or {})
+        if meta.get(key) == value:
+            return
+        meta.pop(key, None)
+        if value is not None:
+            meta[key] = value
+        action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
+        self._services.dispatch(self.session_uri, action)
+
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        return await self._extensions.forward_request(self.session_uri, self.uri, method, params)
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        self._extensions.forward_notification(self.uri, method, params)
+
+    @property
+    def _memory_key(self) -> str:
+        return f"agent-memory/{self.uri}"
+
+
+__all__ = ["CONFIG_META", "CommandBoard", "ExtensionDoor", "LiveChat", "path_of"]

@@ -1,0 +1,70 @@
+"""First states of sessions and chats, made from the params of their commands. Pure: knows no store, clock or agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionStatus
+
+DEFAULT_TITLE = "New session"
+
+
+def present(**fields: Any) -> JsonObject:
+    """Only the fields that have a value: absent, never null."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def new_session(params: Mapping[str, Any], *, provider: str, project: JsonObject | None, now: int) -> JsonObject:
+    """A session that is being created: no chat yet."""
+    summary = {
+        "resource": params["channel"],
+        "provider": provider,
+        "title": DEFAULT_TITLE,
+        "status": int(SessionStatus.Idle),
+        "createdAt": now,
+        "modifiedAt": now,
+    }
+    summary |= present(
+        model=params.get("model"),
+        agent=params.get("agent"),
+        workingDirectory=params.get("workingDirectory"),
+        project=project,
+    )
+    config: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": dict(params.get("config") or {})}
+    return {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
+
+
+def new_chat(
+    uri: str,
+    *,
+    title: str,
+    now: int,
+    origin: JsonObject | None = None,
+    model: JsonObject | None = None,
+    agent: JsonObject | None = None,
+    interactivity: str | None = None,
+    turns: list[JsonObject] | None = None,
+) -> JsonObject:
+    """A chat without an active turn."""
+    chat = {
+        "resource": uri,
+        "title": title,
+        "status": int(SessionStatus.Idle),
+        "modifiedAt": iso_time(now),
+        "origin": origin or {"kind": "user"},
+        "turns": turns or [],
+    }
+    return chat | present(model=model, agent=agent, interactivity=interactivity)
+
+
+def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
+    """The finished turns up to and including one; None when the chat has no such turn."""
+    turns = chat["turns"]
+    ids = [turn["id"] for turn in turns]
+    return turns[: ids.index(turn_id) + 1] if turn_id in ids else None
+
+
+__all__ = ["DEFAULT_TITLE", "new_chat", "new_session", "present", "turns_until"]

@@ -1,0 +1,111 @@
+"""The root channel: agents, session count, and telling clients which sessions there are. Knows no transport."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from ahpkit import __version__
+from ahpkit.host.agent import Agent
+from ahpkit.host.summary import aggregate, annotations_summary, changed_fields
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+
+_DEBOUNCE = 0.05
+"""Seconds. Status and activity change several times within one step of a turn; a list needs only the last value."""
+
+
+class Announcer(Protocol):
+    """How root notifications leave."""
+
+    def to_all(self, method: str, params: JsonObject) -> None: ...
+
+    def to_root(self, method: str, params: JsonObject) -> None: ...
+
+
+def agent_info(agent: Agent) -> JsonObject:
+    """An agent as root state shows it."""
+    info: JsonObject = {
+        "provider": agent.provider,
+        "displayName": agent.display_name,
+        "description": agent.description,
+        "models": list(agent.models),
+    }
+    if agent.protected_resources:
+        info["protectedResources"] = list(agent.protected_resources)
+    return info
+
+
+def initial_root(agents: Iterable[Agent], sessions: int, meta: JsonObject) -> JsonObject:
+    """Root state at the start of a host."""
+    agents = list(agents)
+    shown = {agent.provider: agent.meta for agent in agents if agent.meta}
+    meta = {"ahpkit": {"version": __version__}, **meta}
+    if shown:
+        meta["ahpkit/agents"] = shown
+    return {"agents": [agent_info(agent) for agent in agents], "activeSessions": sessions, "_meta": meta}
+
+
+class SessionCatalogue:
+    """The summaries of all sessions as clients were last told, kept in step with the states."""
+
+    def __init__(self, state_of: Callable[[str], JsonObject | None], announcer: Announcer) -> None:
+        self._state_of = state_of
+        self._announcer = announcer
+        self._told: dict[str, JsonObject] = {}
+        self._changed: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def uris(self) -> list[str]:
+        return list(self._told)
+
+    def restore(self, uri: str) -> None:
+        """A session from before the restart: nobody needs to be told."""
+        self._told[uri] = self.summary(uri)
+
+    def added(self, uri: str) -> None:
+        self._told[uri] = self.summary(uri)
+        self._announcer.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
+
+    def removed(self, uri: str) -> None:
+        if self._told.pop(uri, None) is not None:
+            self._changed.discard(uri)
+            self._announcer.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
+
+    def touch(self, uri: str) -> None:
+        """A session may have changed: compare and tell soon."""
+        if uri in self._told:
+            self._changed.add(uri)
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self.flush)
+
+    def flush(self) -> None:
+        """Tell what changed since the last time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        changed, self._changed = self._changed, set()
+        for uri in changed:
+            now = self.summary(uri)
+            changes = changed_fields(self._told[uri], now)
+            if changes:
+                self._told[uri] = now
+                params: JsonObject = {"channel": ROOT_URI, "session": uri, "changes": changes}
+                self._announcer.to_root("root/sessionSummaryChanged", params)
+
+    def summary(self, uri: str) -> JsonObject:
+        """One session's aggregated summary, now."""
+        state: Any = self._state_of(uri)
+        annotations = self._state_of(f"{uri}/annotations")
+        return aggregate(state) | ({"annotations": annotations_summary(uri, annotations)} if annotations else {})
+
+    def summaries(self) -> list[JsonObject]:
+        """All of them: those not touched since they were told need no work."""
+        return [self.summary(uri) if uri in self._changed else told for uri, told in self._told.items()]
+
+
+__all__ = ["Announcer", "SessionCatalogue", "agent_info", "initial_root"]

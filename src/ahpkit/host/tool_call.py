@@ -1,0 +1,194 @@
+"""One tool call of a running turn, as the agent drives it: its methods become chat actions. Knows no agent or client.
+
+The state is the truth: a call's status is read from the chat, never remembered here, because clients change it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ahpkit.host.agent import Confirmation, ToolOutcome
+from ahpkit.protocol.chat.state import ConfirmationOption, ToolCallConfirmationReason, ToolResultContent
+from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
+
+if TYPE_CHECKING:
+    from ahpkit.host.turn import LiveTurn
+
+_OVER = frozenset({"completed", "cancelled"})
+
+
+def find_tool_call(chat_state: JsonObject | None, tool_call_id: str) -> JsonObject | None:
+    """A tool call of the active turn, newest first."""
+    turn: JsonObject = (chat_state or {}).get("activeTurn") or {"responseParts": []}
+    parts: list[JsonObject] = turn["responseParts"]
+    for part in reversed(parts):
+        if part.get("kind") == "toolCall" and part["toolCall"]["toolCallId"] == tool_call_id:
+            return part["toolCall"]
+    return None
+
+
+class LiveToolCall:
+    """Implements `ahpkit.host.agent.ToolCall` on a chat's state."""
+
+    def __init__(self, turn: LiveTurn, id: str, name: str) -> None:
+        self._turn = turn
+        self.id = id
+        self.name = name
+        self._meta: JsonObject | None = None
+        self._confirmed: asyncio.Future[JsonObject] | None = None
+        self._completed: asyncio.Future[JsonObject] | None = None
+
+    @property
+    def _state(self) -> JsonObject | None:
+        return find_tool_call(self._turn.chat_state, self.id)
+
+    @property
+    def status(self) -> str | None:
+        """The call's status in the chat; None once its turn is over."""
+        state = self._state
+        return state["status"] if state else None
+
+    @property
+    def over(self) -> bool:
+        return self.status in _OVER or self._turn.over
+
+    def input(self, delta: str, *, message: StringOrMarkdown | None = None) -> None:
+        self._say("chat/toolCallDelta", content=delta, invocationMessage=message)
+
+    def running(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        confirmed: ToolCallConfirmationReason = "not-needed",
+    ) -> None:
+        if self.status == "streaming":
+            self._ready(tool_input, message, confirmed=confirmed)
+
+    async def confirm(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        title: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        edits: Sequence[FileEdit] = (),
+        editable: bool = False,
+    ) -> Confirmation:
+        denial = await self._turn.hooks.before_tool(self.name, self._input(tool_input))
+        self._confirmed = asyncio.get_running_loop().create_future()
+        self._ready(
+            tool_input,
+            message,
+            confirmationTitle=title,
+            options=list(options) or None,
+            edits={"items": list(edits)} if edits else None,
+            editable=editable or None,
+        )
+        if denial is not None:
+            self._turn.say(self._deny(denial))
+        try:
+            answer = await self._confirmed
+        finally:
+            self._confirmed = None
+        return Confirmation(
+            approved=answer["approved"],
+            tool_input=answer.get("editedToolInput", tool_input or ""),
+            option_id=answer.get("selectedOptionId"),
+            reason=_plain(answer.get("reasonMessage")),
+            suggestion=answer.get("userSuggestion"),
+        )
+
+    async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
+        self._completed = asyncio.get_running_loop().create_future()
+        self._ready(tool_input, None, confirmed="not-needed")
+        try:
+            return _outcome(await self._completed)
+        finally:
+            self._completed = None
+
+    def content(self, content: Sequence[ToolResultContent]) -> None:
+        self._say("chat/toolCallContentChanged", content=list(content))
+
+    def complete(
+        self,
+        *,
+        success: bool = True,
+        message: StringOrMarkdown | None = None,
+        content: Sequence[ToolResultContent] = (),
+        error: str | None = None,
+        structured_content: JsonObject | None = None,
+    ) -> None:
+        self.running()
+        if self.over:
+            return
+        result: JsonObject = {"success": success, "pastTenseMessage": message or self._past_tense(success)}
+        result |= {"content": list(content)} if content else {}
+        result |= {"error": {"message": error}} if error is not None else {}
+        result |= {"structuredContent": structured_content} if structured_content is not None else {}
+        self._say("chat/toolCallComplete", result=result)
+
+    def meta(self, meta: JsonObject) -> None:
+        self._meta = meta
+
+    def heard(self, action: JsonObject) -> None:
+        """A client decided about this call, or finished it."""
+        kind = action["type"]
+        if kind == "chat/toolCallConfirmed":
+            _resolve(self._confirmed, action)
+            if not action["approved"]:
+                _resolve(
+                    self._completed, {"success": False, "error": {"message": "the client declined this tool call"}}
+                )
+        elif kind == "chat/toolCallComplete":
+            _resolve(self._completed, action["result"])
+
+    def _ready(self, tool_input: str | None, message: StringOrMarkdown | None, **fields: Any) -> None:
+        state = self._state or {}
+        shown = message or state.get("invocationMessage") or state.get("displayName") or self.name
+        self._say("chat/toolCallReady", invocationMessage=shown, toolInput=self._input(tool_input) or None, **fields)
+
+    def _input(self, tool_input: str | None) -> str:
+        if tool_input is not None:
+            return tool_input
+        state = self._state or {}
+        return str(state.get("toolInput") or state.get("partialInput") or "")
+
+    def _past_tense(self, success: bool) -> str:
+        name = (self._state or {}).get("displayName", self.name)
+        return f"Used {name}" if success else f"{name} failed"
+
+    def _deny(self, reason: str) -> JsonObject:
+        action = {"type": "chat/toolCallConfirmed", "turnId": self._turn.id, "toolCallId": self.id}
+        return action | {"approved": False, "reason": "denied", "reasonMessage": reason}
+
+    def _say(self, type: str, **fields: Any) -> None:
+        action: JsonObject = {"type": type, "turnId": self._turn.id, "toolCallId": self.id}
+        action |= {key: value for key, value in fields.items() if value is not None}
+        if self._meta is not None:
+            action["_meta"] = self._meta
+        self._turn.say(action)
+
+
+def _resolve(future: asyncio.Future[JsonObject] | None, value: JsonObject) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)
+
+
+def _outcome(result: JsonObject) -> ToolOutcome:
+    error: JsonObject = result.get("error") or {}
+    return ToolOutcome(
+        success=result["success"],
+        content=result.get("content", ()),
+        error=error.get("message"),
+        structured_content=result.get("structuredContent"),
+    )
+
+
+def _plain(text: StringOrMarkdown | None) -> str | None:
+    return text["markdown"] if isinstance(text, dict) else text
+
+
+__all__ = ["LiveToolCall", "find_tool_call"]

@@ -1,0 +1,60 @@
+"""OpenTelemetry spans of the host: one per request, turn and tool call, never per delta. Knows no exporter.
+
+A span joins the trace that `traceparent`, `tracestate` and `baggage` in `_meta` name, and the same keys carry it on.
+Without an SDK installed the API does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.propagate import extract, inject
+
+from ahpkit.protocol.common.state import JsonObject
+
+TRACE_KEYS = ("traceparent", "tracestate", "baggage")
+
+
+def carried(meta: Mapping[str, Any] | None) -> dict[str, str]:
+    """The trace context inside a `_meta`."""
+    found = {key: (meta or {}).get(key) for key in TRACE_KEYS}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def injected() -> dict[str, str]:
+    """The present span as `_meta` keys."""
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return {key: value for key, value in carrier.items() if key in TRACE_KEYS}
+
+
+class Tracing:
+    """Makes the spans."""
+
+    def __init__(self) -> None:
+        self._tracer = trace.get_tracer("ahpkit")
+
+    @contextmanager
+    def request(self, method: str, params: JsonObject) -> Generator[None]:
+        """Around one request of a client."""
+        with self._span(f"ahp {method}", params.get("_meta"), {"rpc.system": "jsonrpc", "rpc.method": method}):
+            yield
+
+    @contextmanager
+    def turn(self, provider: str, chat_uri: str, message: Mapping[str, Any]) -> Generator[None]:
+        """Around one turn, from the agent's start to its end."""
+        attributes = {"ahp.provider": provider, "ahp.chat": chat_uri}
+        with self._span("ahp turn", message.get("_meta"), attributes):
+            yield
+
+    @contextmanager
+    def _span(self, name: str, meta: Mapping[str, Any] | None, attributes: dict[str, str]) -> Generator[None]:
+        context = extract(carried(meta)) if meta else None
+        with self._tracer.start_as_current_span(name, context=context, attributes=attributes):
+            yield
+
+
+__all__ = ["TRACE_KEYS", "Tracing", "carried", "injected"]

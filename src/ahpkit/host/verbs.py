@@ -1,0 +1,282 @@
+"""The commands of the spine: what each request and notification of AHP does. Knows no transport.
+
+Reads answer from committed states, so nothing shown can be lost. Changes answer once they are durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ahpkit.host.agent import Agent
+from ahpkit.host.completions import utf16_length
+from ahpkit.host.limits import check_subscriptions
+from ahpkit.host.store import Origin, envelope
+from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.codec import decode_json
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    NotFound,
+    ProviderNotFound,
+    SessionNotFound,
+)
+from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
+from ahpkit.protocol.validation import check_params
+from ahpkit.protocol.version import negotiate
+
+if TYPE_CHECKING:
+    from ahpkit.host.connection import Connection
+    from ahpkit.host.host import Host
+
+_log = logging.getLogger(__name__)
+
+Verb = Callable[["Connection", JsonObject], Awaitable[Any]]
+
+_MAX_TURNS = 200
+"""Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
+
+ORDERED = frozenset(
+    {"initialize", "reconnect", "subscribe", "createSession", "disposeSession", "createChat", "disposeChat"}
+)
+"""Finished before the connection's next message is taken."""
+
+
+class Verbs:
+    """Request methods of the spine, bound to a host."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def requests(self) -> Mapping[str, Verb]:
+        return {
+            "initialize": self.initialize,
+            "ping": self.ping,
+            "reconnect": self.reconnect,
+            "subscribe": self.subscribe,
+            "listSessions": self.list_sessions,
+            "createSession": self.create_session,
+            "disposeSession": self.dispose_session,
+            "createChat": self.create_chat,
+            "disposeChat": self.dispose_chat,
+            "fetchTurns": self.fetch_turns,
+            "resolveSessionConfig": self.resolve_session_config,
+            "sessionConfigCompletions": self.session_config_completions,
+            "completions": self.completions,
+            "authenticate": self.authenticate,
+            "invokeChangesetOperation": self.invoke_changeset_operation,
+        }
+
+    def notifications(self) -> Mapping[str, Callable[[Connection, JsonObject], None]]:
+        return {"unsubscribe": self.unsubscribe, "dispatchAction": self.dispatch_action}
+
+    # -- connection ----------------------------------------------------------------------------------------------
+
+    async def ping(self, client: Connection, params: JsonObject) -> JsonObject:
+        return {}
+
+    async def initialize(self, client: Connection, params: JsonObject) -> JsonObject:
+        try:
+            version = negotiate(params["protocolVersions"])
+        except UnsupportedVersion as error:
+            client.close(error.message)
+            raise
+        self._host.admit(client, params["clientId"], params.get("capabilities", {}))
+        self._host.dispatcher.ledger.begin(client.client_id, self._host.store.head)
+        snapshots = [
+            self._subscribe(client, uri) for uri in params.get("initialSubscriptions", ()) if self._exists(uri)
+        ]
+        return {
+            "protocolVersion": version,
+            "serverSeq": self._host.store.committed_head,
+            "snapshots": [snapshot for snapshot in snapshots if snapshot is not None],
+            "defaultDirectory": self._host.default_directory.as_uri(),
+            "completionTriggerCharacters": ["/", "@", "#"],
+            "_meta": self._host.advertised(),
+        }
+
+    async def reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
+        last_seen: int = params["lastSeenServerSeq"]
+        self._host.admit(client, params["clientId"], params.get("capabilities", {}))
+        wanted: list[str] = params["subscriptions"]
+        present = [uri for uri in dict.fromkeys(wanted) if self._exists(uri)]
+        missing = [uri for uri in dict.fromkeys(wanted) if not self._exists(uri)]
+        if not self._host.can_replay(last_seen, present):
+            return {"type": "snapshot", "snapshots": [self._subscribe(client, uri) for uri in present]}
+        until = self._host.store.committed_head
+        client.outbox.hold()
+        for uri in present:
+            self._host.fanout.subscribe(uri, client.outbox)
+        entries = await self._host.log.read(last_seen, channels=present)
+        actions = [decode_json(entry.payload) for entry in entries if entry.seq <= until]
+        return {"type": "replay", "actions": actions, "missing": missing}
+
+    async def subscribe(self, client: Connection, params: JsonObject) -> JsonObject:
+        uri = params["channel"]
+        channel = channel_of(uri)
+        if channel is not None and channel.reducer is None and self._host.serves_stateless(uri):
+            self._host.fanout.subscribe(uri, client.outbox)
+            return {}
+        if not self._exists(uri):
+            raise _no_channel(uri)
+        if (reason := check_subscriptions(len(client.outbox.channels - {uri}))) is not None:
+            raise InvalidRequest(reason)
+        return {"snapshot": self._subscribe(client, uri)}
+
+    def unsubscribe(self, client: Connection, params: JsonObject) -> None:
+        if isinstance(uri := params.get("channel"), str):
+            self._host.unsubscribe(uri, client)
+
+    def dispatch_action(self, client: Connection, params: JsonObject) -> None:
+        """Apply a client's action, or send it back with the reason."""
+        try:
+            check_params("dispatchAction", params)
+        except InvalidParams as error:
+            _log.warning("%s dispatched something nobody can answer: %s", client.client_id, error.message)
+            return
+        uri, seq, action = params["channel"], params["clientSeq"], params["action"]
+        origin = Origin(client.client_id, seq)
+        if (done := self._host.dispatcher.ledger.find(origin)) is not None:
+            self._host.spawn(self._repeated(client, uri, action, origin, done), name="repeated dispatch")
+        else:
+            self._dispatch(client, uri, action, origin)
+
+    async def _repeated(self, client: Connection, uri: str, action: JsonObject, origin: Origin, done: int) -> None:
+        """The number was used before: for this very action, then it is echoed again; or for another, then it is new."""
+        await self._host.durable()
+        logged = await self._host.log.read(done - 1, channels=None, limit=1) if done else []
+        before = decode_json(logged[0].payload) if logged else None
+        if before is None or (before["channel"], before["action"]) == (uri, action):
+            client.notify("action", before or envelope(uri, action, done, origin))
+        else:
+            self._dispatch(client, uri, action, origin)
+
+    def _dispatch(self, client: Connection, uri: str, action: JsonObject, origin: Origin) -> None:
+        reason = self._host.dispatcher.dispatch(uri, action, origin)
+        if reason is not None:
+            rejected = envelope(uri, action, self._host.store.committed_head, origin, reason)
+            client.notify("action", rejected)
+
+    def _exists(self, uri: str) -> bool:
+        return self._host.store.committed(uri) is not None
+
+    def _subscribe(self, client: Connection, uri: str) -> JsonObject | None:
+        """Atomic with the log: the committed state, and from here on every later action."""
+        state = self._host.store.committed(uri)
+        self._host.fanout.subscribe(uri, client.outbox)
+        return {"resource": uri, "state": state, "fromSeq": self._host.store.committed_head}
+
+    # -- sessions and chats --------------------------------------------------------------------------------------
+
+    async def list_sessions(self, client: Connection, params: JsonObject) -> JsonObject:
+        return {"items": self._host.catalogue.summaries()}
+
+    async def create_session(self, client: Connection, params: JsonObject) -> None:
+        self._check_writable()
+        owner = params.get("activeClient", {}).get("clientId", client.client_id)
+        if owner != client.client_id:
+            raise InvalidParams(f"activeClient.clientId: must be your own, {client.client_id!r}, not {owner!r}")
+        self._host.sessions.create(params)
+        await self._host.durable()
+
+    async def dispose_session(self, client: Connection, params: JsonObject) -> None:
+        self._check_writable()
+        await self._host.sessions.dispose(params["channel"])
+        await self._host.durable()
+
+    async def create_chat(self, client: Connection, params: JsonObject) -> None:
+        self._check_writable()
+        self._host.sessions.create_chat(params)
+        await self._host.durable()
+
+    async def dispose_chat(self, client: Connection, params: JsonObject) -> None:
+        self._check_writable()
+        await self._host.sessions.dispose_chat(params["channel"])
+        await self._host.durable()
+
+    async def fetch_turns(self, client: Connection, params: JsonObject) -> JsonObject:
+        chat = self._chat(params["channel"])
+        limit: int = params.get("limit", _MAX_TURNS)
+        if limit < 1:
+            raise InvalidParams("limit: must be at least 1")
+        turns: list[JsonObject] = chat["turns"]
+        end = len(turns)
+        if (before := params.get("before")) is not None:
+            end = next((at for at, turn in enumerate(turns) if turn["id"] == before), -1)
+            if end < 0:
+                raise NotFound(f"before: the chat has no finished turn {before!r}")
+        start = max(0, end - min(limit, _MAX_TURNS))
+        return {"turns": turns[start:end], "hasMore": start > 0}
+
+    async def completions(self, client: Connection, params: JsonObject) -> JsonObject:
+        chat_uri, text, offset = params["channel"], params["text"], params["offset"]
+        self._chat(chat_uri)
+        length = utf16_length(text)
+        if not 0 <= offset <= length:
+            raise InvalidParams(f"offset: {offset} is outside 0 to {length}, the text's length in UTF-16 code units")
+        offers = await asyncio.gather(
+            *(feature.completions(chat_uri, text, offset) for feature in self._host.features),
+            self._agent_completions(chat_uri, text, offset),
+            return_exceptions=True,
+        )
+        kept = (offer for offer in offers if not isinstance(offer, BaseException))
+        return {"items": list(itertools.chain.from_iterable(kept))}
+
+    async def _agent_completions(self, chat_uri: str, text: str, offset: int) -> Any:
+        runner = self._host.sessions.runner(chat_uri)
+        return await runner.agent.completions(runner.chat, text, offset) if runner else ()
+
+    def _chat(self, uri: str) -> JsonObject:
+        channel = channel_of(uri)
+        chat = self._host.store.committed(uri)
+        if channel is None or channel.name != "chat" or chat is None:
+            raise NotFound(f"there is no chat {uri}")
+        return chat
+
+    # -- root ----------------------------------------------------------------------------------------------------
+
+    async def resolve_session_config(self, client: Connection, params: JsonObject) -> JsonObject:
+        agent = self._agent(params.get("provider"))
+        values = params.get("config", {})
+        directory = self._host.directory_of(params.get("workingDirectory"))
+        schema: Any = await agent.session_config(directory, values) or {"type": "object", "properties": {}}
+        defaults: JsonObject = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
+        return {"schema": schema, "values": {**defaults, **values}}
+
+    async def session_config_completions(self, client: Connection, params: JsonObject) -> JsonObject:
+        agent = self._agent(params.get("provider"))
+        directory = self._host.directory_of(params.get("workingDirectory"))
+        items = await agent.config_completions(directory, params["property"], params.get("query", ""))
+        return {"items": list(items)}
+
+    async def authenticate(self, client: Connection, params: JsonObject) -> JsonObject:
+        await self._host.authenticate(params["resource"], params["token"])
+        return {}
+
+    async def invoke_changeset_operation(self, client: Connection, params: JsonObject) -> JsonObject:
+        raise NotFound(f"there is no changeset {params['channel']}")
+
+    def _agent(self, provider: str | None) -> Agent:
+        agent = self._host.agents.get(provider or self._host.default_provider or "")
+        if agent is None:
+            raise ProviderNotFound(f"there is no agent provider {provider!r}; known: {', '.join(self._host.agents)}")
+        return agent
+
+    def _check_writable(self) -> None:
+        if (reason := self._host.dispatcher.refusing()) is not None:
+            raise InternalError(reason)
+
+
+def _no_channel(uri: str) -> NotFound | SessionNotFound:
+    channel = channel_of(uri)
+    if channel is not None and channel.name == "session":
+        return SessionNotFound(f"there is no session {uri}")
+    return NotFound(f"there is no channel {uri}")
+
+
+__all__ = ["ORDERED", "ROOT_URI", "Verb", "Verbs"]

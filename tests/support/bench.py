@@ -1,0 +1,144 @@
+"""A host over memory: real log, real connections, in-memory transport. Processes and sockets are tested elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
+from ahpkit.host.config import HostConfig
+from ahpkit.host.feature import Feature
+from ahpkit.host.host import Host
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.storage import Storage
+from ahpkit.transports.memory import memory_pair
+from support.raw_client import Json, RawClient
+
+Script = Callable[[Turn], Any]
+"""What the agent of a test does with a turn: an async function."""
+
+
+class ScriptedAgent(Agent):
+    """Runs whatever `script` is set to; echoes the prompt by default."""
+
+    provider = "scripted"
+    display_name = "Scripted"
+    description = "For tests"
+
+    def __init__(self) -> None:
+        self.script: Script = _echo
+        self.turns: list[Turn] = []
+        self.chats: list[ScriptedChat] = []
+        self.models = [{"id": name, "provider": "scripted", "name": name} for name in ("small", "large")]
+        self.fail_open: Exception | None = None
+
+    async def open(self, chat: Chat) -> AgentChat:
+        if self.fail_open is not None:
+            raise self.fail_open
+        opened = ScriptedChat(self, chat)
+        self.chats.append(opened)
+        return opened
+
+
+class ScriptedChat(AgentChat):
+    def __init__(self, agent: ScriptedAgent, chat: Chat) -> None:
+        self.agent = agent
+        self.chat = chat
+        self.configured: list[Json] = []
+        self.closed = False
+
+    async def run(self, turn: Turn) -> StopReason | None:
+        self.agent.turns.append(turn)
+        return await self.agent.script(turn)
+
+    async def configure(self, **changes: Any) -> None:
+        self.configured.append(changes)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def _echo(turn: Turn) -> None:
+    turn.text(f"You said: {turn.prompt}")
+
+
+class Bench:
+    """One host and as many clients as a test needs; `restart` brings up a new host on the same storage."""
+
+    def __init__(self, directory: Path) -> None:
+        self.agent = ScriptedAgent()
+        self.storage: Storage = MemoryStorage()
+        self.config = HostConfig(default_directory=directory)
+        self.features: Sequence[Feature] = ()
+        self.host: Host
+        self._stack = AsyncExitStack()
+        self._numbers = itertools.count(1)
+
+    async def start(self) -> None:
+        self.host = Host(self.storage, agents=[self.agent], features=self.features, config=self.config)
+        await self._stack.enter_async_context(self.host)
+
+    async def stop(self) -> None:
+        stack, self._stack = self._stack, AsyncExitStack()
+        await stack.aclose()
+
+    async def connect(self, client_id: str | None = None) -> RawClient:
+        """A connection that has not said anything yet."""
+        ours, theirs = memory_pair()
+        serving = asyncio.create_task(self.host.serve(theirs))
+        client = RawClient(ours, client_id or f"client-{next(self._numbers)}")
+
+        async def leave() -> None:
+            await client.aclose()
+            await asyncio.wait([serving], timeout=10)
+
+        self._stack.push_async_callback(leave)
+        return client
+
+    async def client(self, *subscriptions: str, client_id: str | None = None) -> RawClient:
+        client = await self.connect(client_id)
+        await client.initialize(*subscriptions)
+        return client
+
+    async def session(self, client: RawClient, **params: Any) -> tuple[str, str]:
+        """A ready session, subscribed with its default chat: their URIs."""
+        uri = f"ahp-session:/s{next(self._numbers)}"
+        await client.ask("createSession", uri, **params)
+        state = (await client.ask("subscribe", uri))["snapshot"]["state"]
+        if state["lifecycle"] == "creating":
+            await client.action(
+                lambda envelope: envelope["channel"] == uri and envelope["action"]["type"] == "session/ready"
+            )
+        chat = state["defaultChat"]
+        await client.ask("subscribe", chat)
+        return uri, chat
+
+    async def state(self, client: RawClient, uri: str) -> Json:
+        return (await client.ask("subscribe", uri))["snapshot"]["state"]
+
+
+@asynccontextmanager
+async def running_bench(directory: Path) -> AsyncGenerator[Bench]:
+    bench = Bench(directory)
+    await bench.start()
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+def say(text: str, turn_id: str = "t1", **extra: Any) -> Json:
+    """The action that starts a turn with a message."""
+    return {
+        "type": "chat/turnStarted",
+        "turnId": turn_id,
+        "message": {"text": text, "origin": {"kind": "user"}},
+        **extra,
+    }
+
+
+__all__ = ["Bench", "ScriptedAgent", "ScriptedChat", "running_bench", "say"]

@@ -1,0 +1,133 @@
+"""A client of bytes: sends JSON-RPC as it is and collects what comes back. Knows nothing of the client SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.wire.transport import Transport
+
+Json = dict[str, Any]
+
+BOUND = 10.0
+"""Seconds any wait in a test may last."""
+
+
+class RawClient:
+    """One connection to a host, driven message by message."""
+
+    def __init__(self, transport: Transport, client_id: str = "tester") -> None:
+        self.transport = transport
+        self.client_id = client_id
+        self.received: list[Json] = []
+        self.closed: TransportClosed | None = None
+        self._ids = itertools.count(1)
+        self._client_seqs = itertools.count(1)
+        self._news = asyncio.Condition()
+        self._reader = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                message = json.loads(await self.transport.receive())
+                async with self._news:
+                    self.received.append(message)
+                    self._news.notify_all()
+        except TransportClosed as closed:
+            async with self._news:
+                self.closed = closed
+                self._news.notify_all()
+
+    def send(self, message: Json) -> None:
+        self.send_bytes(json.dumps(message).encode())
+
+    def send_bytes(self, data: bytes) -> None:
+        self.transport.write(self.transport.frame(data))
+
+    async def wait(self, found: Callable[[Json], bool]) -> Json:
+        """The first message, past or future, for which `found` holds."""
+        async with asyncio.timeout(BOUND), self._news:
+            await self._news.wait_for(lambda: self.closed is not None or any(map(found, self.received)))
+        match = next(filter(found, self.received), None)
+        assert match is not None, f"the connection closed: {self.closed}"
+        return match
+
+    async def wait_closed(self) -> TransportClosed:
+        async with asyncio.timeout(BOUND), self._news:
+            await self._news.wait_for(lambda: self.closed is not None)
+        assert self.closed is not None
+        return self.closed
+
+    async def call(self, method: str, channel: str = "ahp-root://", **params: Any) -> Json:
+        """Send a request; the whole answer, result or error."""
+        request_id = next(self._ids)
+        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": {"channel": channel, **params}})
+        return await self.wait(lambda message: message.get("id") == request_id and "method" not in message)
+
+    async def ask(self, method: str, channel: str = "ahp-root://", **params: Any) -> Any:
+        """Send a request that must succeed; its result."""
+        answer = await self.call(method, channel, **params)
+        assert "error" not in answer, answer["error"]
+        return answer["result"]
+
+    async def refused(self, method: str, channel: str = "ahp-root://", **params: Any) -> Json:
+        """Send a request that must fail; its error."""
+        answer = await self.call(method, channel, **params)
+        assert "error" in answer, answer
+        return answer["error"]
+
+    async def initialize(self, *subscriptions: str, **params: Any) -> Json:
+        params = {"protocolVersions": ["0.4.0"], "clientId": self.client_id, **params}
+        return await self.ask("initialize", initialSubscriptions=list(subscriptions), **params)
+
+    def post(self, channel: str, action: Json, *, client_seq: int | None = None) -> int:
+        """Dispatch an action without waiting; its clientSeq."""
+        seq = client_seq if client_seq is not None else next(self._client_seqs)
+        params = {"channel": channel, "clientSeq": seq, "action": action}
+        self.send({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})
+        return seq
+
+    async def dispatch(self, channel: str, action: Json) -> Json:
+        """Dispatch an action and wait for its echo, accepted or not."""
+        seq = self.post(channel, action)
+        origin = {"clientId": self.client_id, "clientSeq": seq}
+        return await self.action(lambda envelope: envelope.get("origin") == origin)
+
+    async def accepted(self, channel: str, action: Json) -> Json:
+        envelope = await self.dispatch(channel, action)
+        assert "rejectionReason" not in envelope, envelope["rejectionReason"]
+        return envelope
+
+    async def rejected(self, channel: str, action: Json) -> str:
+        envelope = await self.dispatch(channel, action)
+        return envelope["rejectionReason"]
+
+    async def action(self, found: Callable[[Json], bool] | str) -> Json:
+        """The first action envelope for which `found` holds, or of that type."""
+
+        def matches(message: Json) -> bool:
+            if message.get("method") != "action":
+                return False
+            envelope = message["params"]
+            return envelope["action"]["type"] == found if isinstance(found, str) else found(envelope)
+
+        return (await self.wait(matches))["params"]
+
+    async def notification(self, method: str) -> Json:
+        return (await self.wait(lambda message: message.get("method") == method))["params"]
+
+    def actions(self, channel: str | None = None) -> list[Json]:
+        """All action envelopes so far."""
+        envelopes = [message["params"] for message in self.received if message.get("method") == "action"]
+        return [envelope for envelope in envelopes if channel in (None, envelope["channel"])]
+
+    async def aclose(self) -> None:
+        await self.transport.aclose()
+        await asyncio.wait([self._reader], timeout=BOUND)
+
+
+__all__ = ["BOUND", "Json", "RawClient"]
