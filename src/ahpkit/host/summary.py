@@ -27,7 +27,7 @@ _CHAT_FIELDS = (
 """What a chat's state and its entry in the session have in common."""
 
 _CLEARED: JsonObject = {"activity": "", "agent": {"uri": ""}}
-"""How a partial update says that a field has no value any more: an absent key means "as before", and null is not a value
+"""How a partial update says that a field has no value any more: an absent key means "as before", and null is no value
 of these fields."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
