@@ -1,0 +1,150 @@
+"""A Python function as an agent. Knows the agent interface, and no connections, sequence numbers or wire actions.
+
+    @agent(name="parrot")
+    async def parrot(turn: Turn):
+        yield f"You said: {turn.prompt}"
+
+The function may be an async generator (each text it yields is streamed), an async function (it drives the turn itself;
+text it returns is said last), or plain versions of both. A plain function runs in a thread of its own and gets a
+`TurnView`: it can read the turn, and answers with what it returns or yields.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ahpkit.host.agent import Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import ModelSelection
+from ahpkit.protocol.root.state import SessionModelInfo
+
+AgentFunction = (
+    Callable[[Turn], AsyncIterator[str]]
+    | Callable[[Turn], Awaitable[str | None]]
+    | Callable[["TurnView"], Iterator[str]]
+    | Callable[["TurnView"], str | None]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A turn that can be read from another thread; it does not change."""
+
+    id: str
+    prompt: str
+    message: Message
+    context: TurnContext
+    model: ModelSelection | None
+    history: Sequence[TurnRecord]
+    working_directory: Path
+    config: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, turn: Turn) -> TurnView:
+        chat = turn.chat
+        return cls(
+            turn.id,
+            turn.prompt,
+            turn.message,
+            turn.context,
+            turn.model,
+            tuple(chat.history),
+            chat.working_directory,
+            dict(chat.config),
+        )
+
+
+class PythonAgent(Agent):
+    """An agent made of one function; conversations share nothing but the function."""
+
+    def __init__(
+        self,
+        function: AgentFunction,
+        *,
+        name: str,
+        title: str | None = None,
+        description: str | None = None,
+        models: Sequence[str] = (),
+        commands: Sequence[Command] = (),
+    ) -> None:
+        self.provider = name
+        self.display_name = title or name
+        self.description = description or inspect.getdoc(function) or ""
+        self.models: Sequence[SessionModelInfo] = [{"id": id, "provider": name, "name": id} for id in models]
+        self._commands = commands
+        self._function = function
+
+    async def open(self, chat: Chat) -> AgentChat:
+        if self._commands:
+            chat.commands(self._commands)
+        return _PythonChat(self._function)
+
+
+class _PythonChat(AgentChat):
+    def __init__(self, function: AgentFunction) -> None:
+        self._function: Any = function
+
+    async def run(self, turn: Turn) -> StopReason | None:
+        if inspect.isasyncgenfunction(self._function):
+            await _stream(turn, self._function(turn))
+        elif inspect.iscoroutinefunction(self._function):
+            _say(turn, await self._function(turn))
+        elif inspect.isgeneratorfunction(self._function):
+            await _stream(turn, _in_thread(self._function(TurnView.of(turn))))
+        else:
+            _say(turn, await asyncio.to_thread(self._function, TurnView.of(turn)))
+        return None
+
+
+def _say(turn: Turn, text: str | None) -> None:
+    if text:
+        turn.text(text)
+
+
+async def _stream(turn: Turn, texts: AsyncIterator[str]) -> None:
+    try:
+        async for text in texts:
+            _say(turn, text)
+    finally:
+        await cast(Any, texts).aclose()
+
+
+async def _in_thread(texts: Generator[str, None, None]) -> AsyncIterator[str]:
+    """A plain generator, advanced in a thread. When the turn is cancelled it is closed after the step it is in."""
+    step: asyncio.Future[str | None] | None = None
+    try:
+        while True:
+            step = asyncio.ensure_future(asyncio.to_thread(next, texts, None))
+            text = await asyncio.shield(step)
+            if text is None:
+                return
+            yield text
+    finally:
+        if step is not None:
+            await asyncio.wait([step])
+        await asyncio.to_thread(texts.close)
+
+
+def agent(
+    *,
+    name: str,
+    title: str | None = None,
+    description: str | None = None,
+    models: Sequence[str] = (),
+    commands: Sequence[Command] = (),
+) -> Callable[[AgentFunction], PythonAgent]:
+    """Make an agent of the function below; `name` is its provider id."""
+
+    def make(function: AgentFunction) -> PythonAgent:
+        return PythonAgent(function, name=name, title=title, description=description, models=models, commands=commands)
+
+    return make
+
+
+__all__ = ["AgentFunction", "PythonAgent", "TurnView", "agent"]

@@ -1,0 +1,151 @@
+"""Tools as typed Python functions: what the model is told, approval, running, the result. Knows no model and no wire.
+
+    tools = Toolbox()
+
+    @tools.tool
+    def add(a: int, b: int) -> int:
+        "Add two numbers."
+        return a + b
+
+    outcome = await tools.call(turn, "add", '{"a": 1, "b": 2}')
+
+A tool asks for approval unless it is registered with `approval=False`. A name that the active client contributed is run
+by that client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast, get_type_hints, overload
+
+from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
+from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
+from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol.tool_schema import ToolFunction, ToolInputError
+
+_log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_INJECTED = {Turn, ToolCall}
+"""Parameters of these types are given by us and not shown to the model."""
+
+
+class ToolError(Exception):
+    """A tool failed in a way the model and the user should read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function, what the model is told about it, and whether a person must agree first."""
+
+    function: ToolFunction
+    injected: dict[str, type]
+    approval: bool
+
+
+class Toolbox:
+    """The tools of an agent."""
+
+    def __init__(self, *, options: Sequence[ConfirmationOption] = (), editable: bool = False) -> None:
+        """`options` are offered with every approval; `editable` lets the person change the input first."""
+        self._tools: dict[str, Tool] = {}
+        self._options = options
+        self._editable = editable
+
+    @overload
+    def tool(self, function: F) -> F: ...
+
+    @overload
+    def tool(self, *, name: str | None = None, title: str | None = None, approval: bool = True) -> Callable[[F], F]: ...
+
+    def tool(
+        self, function: F | None = None, *, name: str | None = None, title: str | None = None, approval: bool = True
+    ) -> F | Callable[[F], F]:
+        """Register a function. Parameters typed `Turn` or `ToolCall` are filled in when it is called."""
+
+        def register(function: F) -> F:
+            hints = get_type_hints(function)
+            injected = {key: hint for key, hint in hints.items() if hint in _INJECTED}
+            made = ToolFunction(function, name=name, title=title, injected=injected)
+            self._tools[made.name] = Tool(made, injected, approval)
+            return function
+
+        return register if function is None else register(function)
+
+    def definitions(self, turn: Turn | None = None) -> list[ToolDefinition]:
+        """What to tell the model: these tools and, given a turn, those of the active client."""
+        own = [tool.function.definition for tool in self._tools.values()]
+        return own if turn is None else own + list(turn.context.tools)
+
+    async def call(self, turn: Turn, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+        """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception."""
+        tool = self._tools.get(name)
+        contributed = next((one for one in turn.context.tools if one["name"] == name), None)
+        if tool is None and contributed is None:
+            known = ", ".join(one["name"] for one in self.definitions(turn))
+            return ToolOutcome(success=False, error=f"there is no tool {name!r}; there are: {known or 'none'}")
+        definition = tool.function.definition if tool else cast(ToolDefinition, contributed)
+        call = turn.tool_call(name, display_name=definition.get("title"), id=id)
+        if tool is None:
+            return await call.run_by_client(tool_input=tool_input)
+        return await self._run(turn, call, tool, tool_input)
+
+    async def _run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
+        if tool.approval:
+            answer = await call.confirm(tool_input=tool_input, options=self._options, editable=self._editable)
+            if not answer.approved:
+                return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
+            tool_input = answer.tool_input
+        else:
+            call.running(tool_input=tool_input)
+        outcome = await _execute(tool, tool_input, {Turn: turn, ToolCall: call})
+        call.complete(
+            success=outcome.success,
+            content=outcome.content,
+            error=outcome.error,
+            structured_content=outcome.structured_content,
+        )
+        return outcome
+
+
+async def _execute(tool: Tool, tool_input: str, ours: dict[type, object]) -> ToolOutcome:
+    name, function = tool.function.name, tool.function.function
+    try:
+        arguments = tool.function.arguments(tool_input)
+        arguments |= {parameter: ours[kind] for parameter, kind in tool.injected.items()}
+        if inspect.iscoroutinefunction(function):
+            return outcome_of(await function(**arguments))
+        return outcome_of(await asyncio.to_thread(function, **arguments))
+    except (ToolError, ToolInputError) as error:
+        return ToolOutcome(success=False, error=str(error))
+    except Exception:
+        _log.exception("the tool %s failed", name)
+        return ToolOutcome(success=False, error=f"{name} failed unexpectedly; the host's log has the details")
+
+
+def outcome_of(result: Any) -> ToolOutcome:
+    """What a tool function returned, as an outcome: text stays text, an object is given in both forms."""
+    if isinstance(result, ToolOutcome):
+        return result
+    if result is None:
+        return ToolOutcome(success=True)
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    content: list[ToolResultContent] = [{"type": "text", "text": text}]
+    structured = cast("dict[str, Any]", result) if isinstance(result, dict) else None
+    return ToolOutcome(success=True, content=content, structured_content=structured)
+
+
+def text_of(outcome: ToolOutcome) -> str:
+    """An outcome as a model or a person reads it: its texts, or what went wrong."""
+    if not outcome.success:
+        return outcome.error or "the tool failed"
+    return "\n".join(part["text"] for part in outcome.content if part["type"] == "text")
+
+
+__all__ = ["Tool", "ToolError", "Toolbox", "outcome_of", "text_of"]

@@ -1,0 +1,153 @@
+"""Typed functions as an agent's tools: approval, running, results, failures."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from ahpkit.agents.tools import Toolbox, ToolError, outcome_of, text_of
+from ahpkit.host.agent import Confirmation, ToolCall, ToolOutcome, Turn, TurnContext
+from ahpkit.testing.recording import RecordingTurn
+
+CALL = "turn-tool-1"
+
+
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def look(call: ToolCall, where: str) -> dict[str, str]:
+    call.content([{"type": "text", "text": "looking"}])
+    return {"found": where}
+
+
+def fails(expected: bool) -> None:
+    raise ToolError("no luck") if expected else RuntimeError("/secret/path")
+
+
+def toolbox() -> Toolbox:
+    tools = Toolbox()
+    tools.tool(title="Add")(add)
+    tools.tool(approval=False)(look)
+    tools.tool(name="fail", approval=False)(fails)
+    return tools
+
+
+async def test_a_tool_asks_runs_and_completes() -> None:
+    turn = RecordingTurn()
+    outcome = await toolbox().call(turn, "add", '{"a": 2}')
+    assert text_of(outcome) == "3"
+    assert turn.said == [
+        ("tool_call", CALL, "add", {"display_name": "Add"}),
+        ("confirm", CALL, '{"a": 2}'),
+        ("complete", CALL, True, {"content": [{"type": "text", "text": "3"}]}),
+    ]
+
+
+async def test_a_denied_tool_does_not_run() -> None:
+    turn = RecordingTurn(confirmations=[Confirmation(approved=False, tool_input="", reason="not today"), False])
+    tools = toolbox()
+    assert await tools.call(turn, "add", '{"a": 2}') == ToolOutcome(success=False, error="not today")
+    assert (await tools.call(turn, "add", '{"a": 2}')).error == "the user denied this tool call"
+    assert turn.verbs() == ["tool_call", "confirm"] * 2
+
+
+async def test_the_person_may_change_the_input() -> None:
+    turn = RecordingTurn(confirmations=[Confirmation(approved=True, tool_input='{"a": 40, "b": 2}')])
+    assert text_of(await toolbox().call(turn, "add", '{"a": 2}')) == "42"
+
+
+async def test_options_and_editing_are_offered_with_every_approval() -> None:
+    tools = Toolbox(options=[{"id": "y", "label": "Yes", "kind": "approve"}], editable=True)
+    tools.tool(add)
+    turn = RecordingTurn()
+    await tools.call(turn, "add", "{}")
+    assert turn.said[1] == ("confirm", CALL, "{}", {"options": ["y"], "editable": True})
+
+
+async def test_a_tool_without_approval_runs_at_once_and_may_report_progress() -> None:
+    turn = RecordingTurn()
+    outcome = await toolbox().call(turn, "look", '{"where": "here"}')
+    assert outcome.structured_content == {"found": "here"}
+    assert turn.verbs() == ["tool_call", "running", "content", "complete"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tool_input", "problem"),
+    [
+        ("add", '{"a": "x"}', "input of add: Expected `int`, got `str` - at `$.a`"),
+        ("fail", '{"expected": true}', "no luck"),
+    ],
+)
+async def test_a_failure_is_an_outcome_that_tells_what_was_wrong(name: str, tool_input: str, problem: str) -> None:
+    turn = RecordingTurn()
+    assert await toolbox().call(turn, name, tool_input) == ToolOutcome(success=False, error=problem)
+    assert turn.said[-1] == ("complete", CALL, False, {"error": problem})
+
+
+async def test_details_of_an_unexpected_failure_stay_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        outcome = await toolbox().call(RecordingTurn(), "fail", '{"expected": false}')
+    assert outcome.error == "fail failed unexpectedly; the host's log has the details"
+    assert "/secret/path" in caplog.text
+
+
+async def test_an_unknown_tool_is_an_outcome_that_names_the_known_ones() -> None:
+    turn = RecordingTurn()
+    outcome = await toolbox().call(turn, "fly", "{}")
+    assert outcome.error == "there is no tool 'fly'; there are: add, look, fail"
+    assert turn.said == []
+
+
+async def test_a_tool_of_the_active_client_is_run_by_that_client() -> None:
+    done = ToolOutcome(success=True, content=[{"type": "text", "text": "12 passed"}])
+    context = TurnContext(tools=[{"name": "runTests", "title": "Run tests"}])
+    turn = RecordingTurn(context=context, outcomes=[done])
+    assert await toolbox().call(turn, "runTests", "{}") is done
+    assert turn.said == [
+        ("tool_call", CALL, "runTests", {"display_name": "Run tests"}),
+        ("run_by_client", CALL, "{}"),
+    ]
+
+
+def test_the_model_is_told_of_own_tools_and_of_the_clients() -> None:
+    turn = RecordingTurn(context=TurnContext(tools=[{"name": "runTests"}]))
+    assert [tool["name"] for tool in toolbox().definitions()] == ["add", "look", "fail"]
+    assert [tool["name"] for tool in toolbox().definitions(turn)] == ["add", "look", "fail", "runTests"]
+    look = toolbox().definitions()[1]
+    assert list(look.get("inputSchema", {})["properties"]) == ["where"]
+
+
+async def test_the_turn_is_given_to_tools_that_ask_for_it() -> None:
+    async def say(turn: Turn, words: str) -> None:
+        turn.text(words)
+
+    tools, turn = Toolbox(), RecordingTurn()
+    tools.tool(approval=False)(say)
+    await tools.call(turn, "say", '{"words": "hi"}')
+    assert turn.answer == "hi"
+
+
+async def test_a_plain_function_does_not_block_the_host() -> None:
+    tools, threads = Toolbox(), list[threading.Thread]()
+
+    def where() -> None:
+        threads.append(threading.current_thread())
+
+    tools.tool(approval=False)(where)
+    await tools.call(RecordingTurn(), "where", "")
+    assert threads != [threading.main_thread()]
+
+
+def test_results_become_content() -> None:
+    assert outcome_of(None) == ToolOutcome(success=True)
+    assert outcome_of("x").content == [{"type": "text", "text": "x"}]
+    assert outcome_of({"a": "ü"}) == ToolOutcome(
+        success=True, content=[{"type": "text", "text": '{"a": "ü"}'}], structured_content={"a": "ü"}
+    )
+    failed = ToolOutcome(success=False)
+    assert outcome_of(failed) is failed
+    assert text_of(failed) == "the tool failed"
