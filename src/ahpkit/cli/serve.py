@@ -155,7 +155,9 @@ def make_agents(settings: Settings) -> Sequence[Agent]:
 
 
 def make_features(settings: Settings, data_dir: Path) -> Sequence[Feature]:
-    return []
+    from ahpkit.host.resources import Resources
+
+    return [Resources(content_directory=data_dir / "content")]
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:

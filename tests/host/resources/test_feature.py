@@ -1,0 +1,249 @@
+"""The `resource*` methods over a connection, on a real directory."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from ahpkit.host.resources import Resources
+from support import requirement
+from support.bench import Bench
+from support.raw_client import Json, RawClient
+
+
+@pytest.fixture
+async def work(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, work: Path) -> AsyncGenerator[Bench]:
+    made = Bench(work)
+    (tmp_path / "lend").mkdir()
+    made.features = [Resources(content_directory=tmp_path / "content", grantable=[tmp_path / "lend"])]
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+@pytest.fixture
+async def client(bench: Bench, work: Path) -> RawClient:
+    client = await bench.client()
+    await bench.session(client, workingDirectory=work.as_uri())
+    return client
+
+
+async def put(client: RawClient, path: Path, data: str, **params: object) -> None:
+    assert await client.ask("resourceWrite", uri=path.as_uri(), data=data, encoding="utf-8", **params) == {}
+
+
+async def etag(client: RawClient, path: Path) -> str:
+    return (await client.ask("resourceResolve", uri=path.as_uri()))["etag"]
+
+
+async def test_a_file_is_written_listed_and_read_back(client: RawClient, work: Path) -> None:
+    await put(client, work / "a.txt", "grüße")
+    await client.ask("resourceMkdir", uri=(work / "d").as_uri())
+    listed = await client.ask("resourceList", uri=work.as_uri())
+    assert listed == {"entries": [{"name": "a.txt", "type": "file"}, {"name": "d", "type": "directory"}]}
+    read = await client.ask("resourceRead", uri=(work / "a.txt").as_uri())
+    assert read == {"data": "grüße", "encoding": "utf-8", "contentType": "text/plain"}
+
+
+async def test_binary_travels_as_base64_whatever_was_preferred(client: RawClient, work: Path) -> None:
+    data = bytes(range(256))
+    encoded = base64.b64encode(data).decode()
+    await client.ask("resourceWrite", uri=(work / "b").as_uri(), data=encoded, encoding="base64")
+    assert (work / "b").read_bytes() == data
+    read = await client.ask("resourceRead", uri=(work / "b").as_uri(), encoding="utf-8")
+    assert read == {"data": encoded, "encoding": "base64"}
+    bad = await client.refused("resourceWrite", uri=(work / "b").as_uri(), data="%%%", encoding="base64")
+    assert bad["code"] == -32602
+
+
+@requirement("core:resource:write-modes")
+async def test_the_three_write_modes_place_data_where_they_say(client: RawClient, work: Path) -> None:
+    path = work / "m"
+    await put(client, path, "abcdef")
+    await put(client, path, "XY", mode="insert", position=2)
+    assert path.read_text() == "abXYcdef"
+    await put(client, path, "!", mode="append")
+    assert path.read_text() == "abXYcdef!"
+    await put(client, path, "-", mode="append", position=1)
+    assert path.read_text() == "abXYcdef-!"
+    await put(client, path, "Z", mode="truncate", position=3)
+    assert path.read_text() == "abXZ"
+    error = await client.refused(
+        "resourceWrite", uri=path.as_uri(), data="x", encoding="utf-8", mode="insert", position=99
+    )
+    assert error["code"] == -32602
+    assert path.read_text() == "abXZ"
+
+
+@requirement("core:resource:create-only")
+async def test_create_only_never_overwrites(client: RawClient, work: Path) -> None:
+    path = work / "c"
+    await put(client, path, "one", createOnly=True)
+    error = await client.refused("resourceWrite", uri=path.as_uri(), data="two", encoding="utf-8", createOnly=True)
+    assert error["code"] == -32010
+    assert path.read_text() == "one"
+
+
+@requirement("core:resource:if-match")
+async def test_if_match_writes_only_when_nothing_changed(client: RawClient, work: Path) -> None:
+    path = work / "e"
+    await put(client, path, "one")
+    seen = await etag(client, path)
+    await put(client, path, "two", ifMatch=seen)
+    error = await client.refused("resourceWrite", uri=path.as_uri(), data="three", encoding="utf-8", ifMatch=seen)
+    assert error["code"] == -32011
+    assert path.read_text() == "two"
+
+
+@requirement("core:resource:resolve")
+async def test_resolve_gives_metadata_real_path_and_etag(client: RawClient, work: Path) -> None:
+    (work / "real.txt").write_text("hello")
+    (work / "link").symlink_to("real.txt")
+    found = await client.ask("resourceResolve", uri=(work / "link").as_uri())
+    assert (found["uri"], found["type"], found["size"]) == ((work / "real.txt").as_uri(), "file", 5)
+    assert found["etag"]
+    link = await client.ask("resourceResolve", uri=(work / "link").as_uri(), followSymlinks=False)
+    assert (link["uri"], link["type"]) == ((work / "link").as_uri(), "symlink")
+    assert (await client.refused("resourceResolve", uri=(work / "none").as_uri()))["code"] == -32008
+
+
+@requirement("core:resource:mkdir-parents")
+async def test_mkdir_makes_parents_and_is_content_with_what_exists(client: RawClient, work: Path) -> None:
+    for _ in range(2):
+        assert await client.ask("resourceMkdir", uri=(work / "x" / "y" / "z").as_uri()) == {}
+    (work / "file").write_text("")
+    assert (await client.refused("resourceMkdir", uri=(work / "file").as_uri()))["code"] == -32010
+
+
+async def test_copy_move_and_delete(client: RawClient, work: Path) -> None:
+    (work / "a").write_text("A")
+    uri = {name: (work / name).as_uri() for name in "abcd"}
+    await client.ask("resourceCopy", source=uri["a"], destination=uri["b"])
+    assert (await client.refused("resourceCopy", source=uri["a"], destination=uri["b"], failIfExists=True))[
+        "code"
+    ] == -32010
+    await client.ask("resourceMove", source=uri["b"], destination=uri["c"])
+    assert not (work / "b").exists()
+    await client.ask("resourceDelete", uri=uri["c"])
+    assert (await client.refused("resourceDelete", uri=uri["c"]))["code"] == -32008
+    (work / "d").mkdir()
+    (work / "d" / "x").write_text("")
+    assert (await client.refused("resourceDelete", uri=uri["d"]))["code"] == -32602
+    await client.ask("resourceDelete", uri=uri["d"], recursive=True)
+    assert not (work / "d").exists()
+
+
+@requirement("core:resource:outside-roots")
+@requirement("core:wire:permission-error-data")
+async def test_outside_the_roots_nothing_is_touched_and_the_error_says_how_to_ask(
+    client: RawClient, work: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s")
+    for method, params in (
+        ("resourceRead", {"uri": secret.as_uri()}),
+        ("resourceWrite", {"uri": secret.as_uri(), "data": "x", "encoding": "utf-8"}),
+        ("resourceDelete", {"uri": secret.as_uri()}),
+        ("resourceRead", {"uri": f"{work.as_uri()}/../secret"}),
+        ("resourceList", {"uri": "file:///etc"}),
+    ):
+        error = await client.refused(method, **params)
+        assert error["code"] == -32009, method
+        assert error["data"]["request"]["uri"] == params["uri"]
+    assert secret.read_text() == "s"
+
+
+async def test_links_cannot_lead_out_not_even_as_parents_of_new_files(
+    client: RawClient, work: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (work / "door").symlink_to(tmp_path / "out")
+    assert (await client.refused("resourceRead", uri=(work / "door").as_uri()))["code"] == -32009
+    error = await client.refused("resourceWrite", uri=(work / "door" / "new").as_uri(), data="x", encoding="utf-8")
+    assert error["code"] == -32009
+    assert (await client.refused("resourceMkdir", uri=(work / "door" / "d").as_uri()))["code"] == -32009
+    assert os.listdir(tmp_path / "out") == []
+    (work / "loop").symlink_to("loop")
+    assert "error" in await client.call("resourceRead", uri=(work / "loop").as_uri())
+
+
+async def test_a_request_is_granted_only_where_the_settings_allow_it(
+    client: RawClient, bench: Bench, tmp_path: Path
+) -> None:
+    lent = tmp_path / "lend" / "f"
+    lent.write_text("lent")
+    assert (await client.refused("resourceRead", uri=lent.as_uri()))["code"] == -32009
+    assert (await client.refused("resourceRequest", uri="file:///etc", read=True))["code"] == -32009
+    await client.ask("resourceRequest", uri=(tmp_path / "lend").as_uri(), read=True)
+    assert (await client.ask("resourceRead", uri=lent.as_uri()))["data"] == "lent"
+    denied = await client.refused("resourceWrite", uri=lent.as_uri(), data="x", encoding="utf-8")
+    assert denied["code"] == -32009
+    other = await bench.client()
+    assert (await other.refused("resourceRead", uri=lent.as_uri()))["code"] == -32009
+
+
+@pytest.mark.parametrize("uri", ["http://x/y", "file://server/share", "file:relative", "file:///a%00b", "nonsense"])
+async def test_uris_that_name_no_local_path_are_refused(client: RawClient, uri: str) -> None:
+    assert (await client.refused("resourceRead", uri=uri))["code"] == -32602
+
+
+async def test_a_hook_directory_is_not_writable_although_it_is_inside_the_workspace(
+    client: RawClient, bench: Bench, work: Path
+) -> None:
+    hooks = work / ".github" / "hooks"
+    hooks.mkdir(parents=True)
+    container = {"type": "directory", "id": "h", "uri": hooks.as_uri(), "name": "hooks", "enabled": True}
+    container |= {"contents": "hook", "writable": False}
+    [session] = bench.host.session_uris()
+    bench.host.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
+    error = await client.refused("resourceWrite", uri=(hooks / "evil.json").as_uri(), data="{}", encoding="utf-8")
+    assert error["code"] == -32009
+    assert (await client.ask("resourceList", uri=hooks.as_uri())) == {"entries": []}
+
+
+@requirement("core:resource:watch-channel")
+@requirement("core:resource:watch-released")
+async def test_a_watch_reports_changes_until_its_last_subscriber_leaves(
+    client: RawClient, bench: Bench, work: Path
+) -> None:
+    params: Json = {"recursive": True, "excludes": {"items": ["*.tmp"]}}
+    channel = (await client.ask("createResourceWatch", uri=work.as_uri(), **params))["channel"]
+    assert channel.startswith("ahp-resource-watch:/")
+    snapshot = (await client.ask("subscribe", channel))["snapshot"]
+    assert snapshot["state"] == {"root": work.as_uri(), **params}
+    (work / "noise.tmp").write_text("x")
+    (work / "new.txt").write_text("x")
+
+    def tells_new(envelope: Json) -> bool:
+        if envelope["channel"] != channel:
+            return False
+        items: list[Json] = envelope["action"]["changes"]["items"]
+        return any(item["uri"] == (work / "new.txt").as_uri() for item in items)
+
+    envelope = await client.action(tells_new)
+    assert all("noise" not in item["uri"] for item in envelope["action"]["changes"]["items"])
+    client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}})
+    await client.ask("ping")
+    assert bench.host.state(channel) is None
+
+
+async def test_content_of_agents_is_served_by_its_uri(client: RawClient, bench: Bench) -> None:
+    [session] = bench.host.session_uris()
+    uri = bench.host.store_content(session, b"\x89PNG\xff", "image/png")
+    read = await client.ask("resourceRead", uri=uri)
+    assert base64.b64decode(read["data"]) == b"\x89PNG\xff"
+    assert read["contentType"] == "image/png"
+    assert (await client.refused("resourceRead", uri="ahp-content:/../../etc/passwd"))["code"] == -32006
