@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.live_chat import LiveChat
-from ahpkit.host.summary import diff_chat_summary
+from ahpkit.protocol.session.summary import diff_chat_summary
 from ahpkit.protocol.channels import channel_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ahpkit import __version__
 from ahpkit.host.agent import Agent
-from ahpkit.host.summary import aggregate, annotations_summary, changed_fields
+from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 

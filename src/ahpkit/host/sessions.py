@@ -18,7 +18,7 @@ from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.new_state import DEFAULT_TITLE, new_chat, new_session, turns_until
 from ahpkit.host.runner import ChatRunner
 from ahpkit.host.store import Origin
-from ahpkit.host.summary import chat_summary
+from ahpkit.protocol.session.summary import chat_summary
 from ahpkit.host.turn import LiveTurn
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
@@ -144,7 +144,7 @@ class Sessions:
             session.ready.set_result(None)
 
     async def _prepare(self, uri: str, session: _Session) -> None:
-        directory = self._host.state(uri)["summary"].get("workingDirectory")  # type: ignore[index]
+        directory = (self._host.state(uri) or {})["summary"].get("workingDirectory")
         if directory is not None and not await asyncio.to_thread(path_of(directory, Path()).is_dir):
             raise AgentError(f"the working directory {directory} does not exist", error_type="host/working-directory")
         for feature in self._host.features:

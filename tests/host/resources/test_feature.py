@@ -6,6 +6,7 @@ import base64
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def client(bench: Bench, work: Path) -> RawClient:
     return client
 
 
-async def put(client: RawClient, path: Path, data: str, **params: object) -> None:
+async def put(client: RawClient, path: Path, data: str, **params: Any) -> None:
     assert await client.ask("resourceWrite", uri=path.as_uri(), data=data, encoding="utf-8", **params) == {}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.summary import aggregate, annotations_summary, changed_fields, chat_summary, diff_chat_summary
+from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields, chat_summary, diff_chat_summary
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from support import requirement
