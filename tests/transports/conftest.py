@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.memory import memory_pair
 from ahpkit.transports.stdio import LineTransport
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
+from transports.serving import serving
 
 Pair = tuple[Transport, Transport]
 OpenPair = Callable[[], AbstractAsyncContextManager[Pair]]
@@ -29,22 +28,14 @@ Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 
 @contextlib.asynccontextmanager
 async def websocket_pair(client_ssl: ssl.SSLContext | None = None, **options: Any) -> AsyncGenerator[Pair]:
-    accepted: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
-    done = asyncio.Event()
-
-    async def handler(transport: Transport) -> None:
-        accepted.set_result(transport)
-        await done.wait()
-
-    async with serve_websocket(handler, auth=Authenticator(None), **options) as server:
+    async with serving(**options) as server:
         client = await connect_transport(server.url, ssl=client_ssl)
-        pair = await accepted, client
+        pair = await server.accepted.get(), client
         try:
             yield pair
         finally:
             for end in pair:
                 end.abort()
-            done.set()
 
 
 @contextlib.asynccontextmanager

@@ -94,16 +94,16 @@ def _explain(url: str, exc: Exception) -> ConnectError:
             return ConnectError(url, "what listens there does not speak WebSocket")
         case SSLCertVerificationError():
             return ConnectError(url, f"its certificate is not trusted: {exc.verify_message}")
-        case SSLError():
-            return ConnectError(url, f"TLS failed: {exc.reason}; is it ws:// instead of wss://?")
         case TimeoutError():
             return ConnectError(url, "no answer in time", transient=True)
         case ConnectionRefusedError():
             return ConnectError(url, "nobody listens there", transient=True)
         case FileNotFoundError():
             return ConnectError(url, "there is no such socket", transient=True)
+        case SSLError() | ConnectionError() if url.startswith("wss:"):
+            return ConnectError(url, "TLS failed; is it ws:// instead of wss://?")
         case OSError():
-            return ConnectError(url, exc.strerror or str(exc), transient=True)
+            return ConnectError(url, exc.strerror or str(exc) or "the connection was cut", transient=True)
         case _:
             return ConnectError(url, "the URL is malformed")
 

@@ -61,7 +61,11 @@ class LineSplitter:
 
 
 class LineTransport:
-    """A transport over asyncio streams, for example `process.stdout` and `process.stdin`."""
+    """A transport over asyncio streams, for example `process.stdout` and `process.stdin`.
+
+    Closing it closes the writer. The reader stays with whoever made the streams: a child that goes on writing blocks,
+    and is never seen to exit, until somebody reads the rest (`process.communicate()` does).
+    """
 
     framing = "line"
 
@@ -73,7 +77,8 @@ class LineTransport:
         self._writer = writer
         self._splitter = LineSplitter(max_bytes=max_bytes)
         self._lines: deque[bytes] = deque()
-        self._ended = False
+        self._reading: asyncio.Task[bytes] | None = None
+        self._ended: tuple[str, int] | None = None
 
     @property
     def buffered(self) -> int:
@@ -88,14 +93,18 @@ class LineTransport:
         return self._lines.popleft()
 
     async def _read(self) -> bytes:
+        self._check_open()
+        reading = self._reading = self._reading or asyncio.create_task(self._reader.read(_CHUNK))
+        await asyncio.wait((reading,))  # When this is cancelled the task goes on, and the next call takes its result.
+        self._check_open()
+        self._reading = None
         try:
-            data = await self._reader.read(_CHUNK)
-        except TransportClosed:
-            raise
-        except OSError as exc:
-            raise TransportClosed(f"reading failed: {exc.strerror}", code=ABNORMAL_CLOSURE) from exc
+            data = reading.result()
+        except OSError:  # A terminal that hung up, for example: the same as an end.
+            data = b""
         if not data:
-            raise TransportClosed("end of input", code=ABNORMAL_CLOSURE)
+            self._end("end of input", ABNORMAL_CLOSURE)
+            self._check_open()
         return data
 
     def frame(self, message: bytes) -> bytes:
@@ -131,10 +140,16 @@ class LineTransport:
             self._writer.transport.abort()
 
     def _end(self, reason: str, code: int) -> None:
-        """From now on `receive` raises, also one that is waiting. The reader belongs to whoever made the pipe."""
-        if not self._ended:
-            self._ended = True
-            self._reader.set_exception(TransportClosed(reason, code=code))
+        """From now on `receive` raises, also one that is waiting."""
+        if self._ended is None:
+            self._ended = (reason, code)
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _check_open(self) -> None:
+        if self._ended is not None:
+            reason, code = self._ended
+            raise TransportClosed(reason, code=code)
 
 
 @contextlib.asynccontextmanager

@@ -12,10 +12,12 @@ from http import HTTPStatus
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
+from weakref import WeakSet
 
 from websockets.asyncio.server import Server, ServerConnection, serve, unix_serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 from websockets.typing import Subprotocol
 
 from ahpkit.transports.auth import SUBPROTOCOL, Authenticator, check_bind
@@ -81,11 +83,12 @@ async def serve_websocket(
     """
     if unix_path is None:
         check_bind(host, token=auth.required, tls=ssl is not None)
+    connections = _Connections()
     gate = Gate(auth=auth, host=host if unix_path is None else None, hosts=hosts, origins=origins, http=http)
     options: dict[str, Any] = {
         "process_request": _Handshake(gate),
         "select_subprotocol": _select_subprotocol,
-        "create_connection": ServerSide,
+        "create_connection": connections,
         "compression": None,
         "server_header": None,
         "open_timeout": _OPEN_TIMEOUT,
@@ -109,7 +112,25 @@ async def serve_websocket(
             yield _describe(server, host, unix_path, tls=ssl is not None)
         finally:
             server.close(reason="the server is shutting down")
+            connections.abort_opening()
             await server.wait_closed()
+
+
+class _Connections:
+    """Makes the connections and knows those that are still in their handshake, for which a close would wait."""
+
+    def __init__(self) -> None:
+        self._all: WeakSet[ServerSide] = WeakSet()
+
+    def __call__(self, *args: Any, **options: Any) -> ServerSide:
+        connection = ServerSide(*args, **options)
+        self._all.add(connection)
+        return connection
+
+    def abort_opening(self) -> None:
+        for connection in self._all:
+            if connection.state is State.CONNECTING and hasattr(connection, "transport"):  # No TLS, no transport yet.
+                connection.transport.abort()
 
 
 class _Handshake:

@@ -32,6 +32,9 @@ Tap = Callable[[Literal["sent", "received"], bytes], None]
 MAX_BUFFERED = 64 * 1024 * 1024
 """Output the other side has not read. Above it the connection is dropped: a slow reader never costs our memory."""
 
+REQUEST_CANCELLED = -32800
+"""Error code for a request whose sender gave it up, as in the Language Server Protocol and in ACP."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -55,6 +58,8 @@ class RpcConnection:
         self._max_buffered = max_buffered
         self._tap = tap
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._serving: dict[RequestId, asyncio.Task[None]] = {}
+        self._given_up: set[RequestId] = set()
         self._closed: TransportClosed | None = None
         self._runner: asyncio.Task[None]
 
@@ -102,6 +107,12 @@ class RpcConnection:
         """Say it; after a close it is dropped."""
         self._send(self._peer.notify(method, params))
 
+    def cancel(self, id: RequestId) -> None:
+        """The other side gave up its request `id`: stop serving it; the answer is an error that says so."""
+        serving = self._serving.get(id)
+        if serving is not None and serving.cancel():
+            self._given_up.add(id)
+
     def _send(self, data: bytes) -> None:
         if self._tap is not None:
             self._tap("sent", data)
@@ -143,7 +154,9 @@ class RpcConnection:
                 if id is None:
                     self._hand_over(method, params)
                 else:
-                    handlers.create_task(self._serve(id, method, params), name=f"ahpkit-rpc {method}")
+                    serving = self._serve(id, method, params)
+                    self._serving[id] = handlers.create_task(serving, name=f"ahpkit-rpc {method}")
+                    await asyncio.sleep(0)  # It runs to its first wait now, before the next message.
             case Answered() as answered:
                 self._resolve(answered)
                 await asyncio.sleep(0)  # The one who asked runs now, before the next message.
@@ -174,7 +187,10 @@ class RpcConnection:
                 waiting.set_exception(TransportClosed(closed.reason, code=closed.code))
 
     async def _serve(self, id: RequestId, method: str, params: JsonObject) -> None:
-        reply = await self._answer(id, method, params)
+        try:
+            reply = await self._answer(id, method, params)
+        finally:
+            self._serving.pop(id, None)
         if self._closed is None:
             self._send(reply)
 
@@ -184,6 +200,9 @@ class RpcConnection:
         except RpcError as error:
             return self._peer.fail(id, error)
         except asyncio.CancelledError:
+            if id in self._given_up:
+                self._given_up.discard(id)
+                return self._peer.fail(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))
             if _being_cancelled():
                 raise  # The connection is over: there is nobody to answer.
             return self._peer.fail(id, InternalError(f"{method} was cancelled"))
@@ -197,4 +216,4 @@ def _being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-__all__ = ["MAX_BUFFERED", "NotificationHandler", "RequestHandler", "RpcConnection", "Tap"]
+__all__ = ["MAX_BUFFERED", "REQUEST_CANCELLED", "NotificationHandler", "RequestHandler", "RpcConnection", "Tap"]

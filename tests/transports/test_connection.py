@@ -1,0 +1,93 @@
+"""What is refused on an open WebSocket, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.connection import address
+from ahpkit.wire.transport import Transport
+from transports.raw import Raw, masked, raw
+from transports.serving import serving
+
+
+@contextlib.asynccontextmanager
+async def opened(**options: Any) -> AsyncGenerator[tuple[Transport, Raw]]:
+    """A connection with the transport at the server's end and bytes at the other."""
+    async with serving(**options) as server, raw(server.port) as client:
+        await client.upgrade()
+        yield await server.accepted.get(), client
+
+
+async def ending(transport: Transport) -> tuple[int, str]:
+    with pytest.raises(TransportClosed) as info:
+        await transport.receive()
+    return info.value.code, info.value.reason
+
+
+class TestReceiving:
+    async def test_a_message_in_fragments_arrives_whole(self) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x01, b"[1,") + masked(0x89, b"ping") + masked(0x80, b"2]"))
+            assert await transport.receive() == b"[1,2]"
+
+    @pytest.mark.parametrize("frames", [[(0x82, b"{}")], [(0x02, b"{"), (0x80, b"}")]])
+    async def test_a_binary_frame_ends_the_connection_with_a_reason(self, frames: list[tuple[int, bytes]]) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x81, b"1") + b"".join(masked(*frame) for frame in frames))
+            assert await transport.receive() == b"1"
+            code, reason = await client.close_frame()
+            assert (code, reason) == (1003, "binary frame: messages are JSON in text frames")
+            client.writer.close()
+            assert await ending(transport) == (code, reason)
+
+    async def test_a_frame_over_the_limit_is_refused_by_its_head(self) -> None:
+        async with opened(max_size=1000) as (transport, client):
+            client.send(bytes((0x81, 0xFF)) + (2**40).to_bytes(8, "big") + bytes(4))
+            code, reason = await client.close_frame()
+            assert code == 1009
+            assert "1000 bytes" in reason
+            client.writer.close()
+            assert await ending(transport) == (code, reason)
+
+    async def test_a_message_over_the_limit_in_fragments_is_refused(self) -> None:
+        async with opened(max_size=200) as (_, client):
+            client.send(masked(0x01, b"x" * 120) + masked(0x00, b"x" * 120))
+            assert (await client.close_frame())[0] == 1009
+
+    async def test_a_frame_without_a_mask_is_refused(self) -> None:
+        async with opened() as (_, client):
+            client.send(b"\x81\x01a")
+            assert (await client.close_frame())[0] == 1002
+
+
+class TestEnding:
+    async def test_the_reason_of_who_closed_first_counts(self) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x88, (4000).to_bytes(2, "big") + b"bye"))
+            assert await client.close_frame() == (4000, "bye")
+            client.writer.close()
+            assert await ending(transport) == (4000, "bye")
+
+    async def test_a_lost_connection_has_no_reason_of_its_own(self) -> None:
+        async with opened() as (transport, client):
+            client.writer.transport.abort()
+            assert await ending(transport) == (1006, "connection lost")
+
+    async def test_a_close_without_words_still_reads_as_one(self) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x88, b""))
+            await client.close_frame()
+            client.writer.close()
+            assert (await ending(transport))[1] == "connection closed"
+
+
+def test_addresses_read_as_one_writes_them() -> None:
+    assert address(("127.0.0.1", 80)) == "127.0.0.1:80"
+    assert address(("::1", 80, 0, 0)) == "[::1]:80"
+    assert address("/run/x.sock") == "/run/x.sock"
+    assert address(b"") == ""
