@@ -1,0 +1,156 @@
+"""The Agent Host Protocol 0.4.0: wire types, tables, codec, validation, reducers, versions. Pure: no I/O, no tasks.
+
+The names below are the public surface; the wire types are found where the specification puts them, in
+`ahpkit.protocol.<channel>.{state,actions,commands,notifications}`. A name is loaded when it is first used: who needs
+only an error class does not wait for the tables.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ahpkit.protocol.channels import CHANNELS, ROOT_URI, Channel, Reducer, channel_of, reduce
+    from ahpkit.protocol.codec import (
+        MAX_BYTES,
+        MAX_DEPTH,
+        ErrorResponse,
+        Json,
+        Message,
+        Notification,
+        Request,
+        Response,
+        decode,
+        decode_json,
+        encode,
+        encode_error,
+        encode_notification,
+        encode_request,
+        encode_response,
+    )
+    from ahpkit.protocol.errors import (
+        ERRORS,
+        AhpError,
+        AlreadyExists,
+        AuthRequired,
+        Conflict,
+        ContentNotFound,
+        InternalError,
+        InvalidParams,
+        InvalidRequest,
+        LocalProtocolError,
+        MethodNotFound,
+        NotFound,
+        ParseError,
+        PermissionDenied,
+        ProtocolError,
+        ProviderNotFound,
+        RemoteProtocolError,
+        RequestId,
+        RpcError,
+        SessionAlreadyExists,
+        SessionNotFound,
+        TransportClosed,
+        TurnInProgress,
+        UnsupportedProtocolVersion,
+        from_error_object,
+        to_error_object,
+    )
+    from ahpkit.protocol.registry import (
+        ACTIONS,
+        COMMANDS,
+        NOTIFICATIONS,
+        TYPES,
+        ActionSpec,
+        CommandSpec,
+        Direction,
+        NotificationSpec,
+        Shape,
+    )
+    from ahpkit.protocol.rope import Rope
+    from ahpkit.protocol.session.enablement import Effective, effective
+    from ahpkit.protocol.validation import check, check_action, check_params
+    from ahpkit.protocol.version import SPOKEN, Version, has_action, has_notification, negotiate
+
+_PARTS = ("errors", "rope", "codec", "version", "registry", "channels", "validation", "session.enablement")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for part in _PARTS:
+            module = import_module(f"{__name__}.{part}")
+            if name in module.__all__:
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "ACTIONS",
+    "CHANNELS",
+    "COMMANDS",
+    "ERRORS",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "NOTIFICATIONS",
+    "ROOT_URI",
+    "SPOKEN",
+    "TYPES",
+    "ActionSpec",
+    "AhpError",
+    "AlreadyExists",
+    "AuthRequired",
+    "Channel",
+    "CommandSpec",
+    "Conflict",
+    "ContentNotFound",
+    "Direction",
+    "Effective",
+    "ErrorResponse",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "Json",
+    "LocalProtocolError",
+    "Message",
+    "MethodNotFound",
+    "NotFound",
+    "Notification",
+    "NotificationSpec",
+    "ParseError",
+    "PermissionDenied",
+    "ProtocolError",
+    "ProviderNotFound",
+    "Reducer",
+    "RemoteProtocolError",
+    "Request",
+    "RequestId",
+    "Response",
+    "Rope",
+    "RpcError",
+    "SessionAlreadyExists",
+    "SessionNotFound",
+    "Shape",
+    "TransportClosed",
+    "TurnInProgress",
+    "UnsupportedProtocolVersion",
+    "Version",
+    "channel_of",
+    "check",
+    "check_action",
+    "check_params",
+    "decode",
+    "decode_json",
+    "effective",
+    "encode",
+    "encode_error",
+    "encode_notification",
+    "encode_request",
+    "encode_response",
+    "from_error_object",
+    "has_action",
+    "has_notification",
+    "negotiate",
+    "reduce",
+    "to_error_object",
+]

@@ -51,7 +51,8 @@ def _channel(name: str, uri: str, state: Shape = None, reducer: Reducer | None =
     return Channel(name, uri.partition(":")[0], re.compile(uri), state, reducer, actions)
 
 
-_SEGMENT = "[^/?#]+"
+_SEGMENT = r"[^\x00-\x20/?#]+"
+_REST = r"[^\x00-\x20]+"
 
 _CHANNELS = (
     _channel("root", "ahp-root://", RootState, root_reducer),
@@ -59,10 +60,10 @@ _CHANNELS = (
     _channel("session", f"ahp-session:/{_SEGMENT}", SessionState, session_reducer),
     _channel("chat", f"ahp-chat:/{_SEGMENT}", ChatState, chat_reducer),
     _channel("terminal", f"ahp-terminal:/{_SEGMENT}", TerminalState, terminal_reducer),
-    _channel("changeset", "ahp-changeset:/.+", ChangesetState, changeset_reducer),
+    _channel("changeset", f"ahp-changeset:/{_REST}", ChangesetState, changeset_reducer),
     _channel("resourceWatch", f"ahp-resource-watch:/{_SEGMENT}", ResourceWatchState, resource_watch_reducer),
-    _channel("telemetry", "ahp-otlp:.+"),
-    _channel("mcp", "mcp://.+"),
+    _channel("telemetry", f"ahp-otlp:{_REST}"),
+    _channel("mcp", f"mcp://{_REST}"),
 )
 
 CHANNELS: Mapping[str, Channel] = MappingProxyType({channel.name: channel for channel in _CHANNELS})

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema_rs
-
 _BAD_SCHEMA = ": its schema is not valid, so no value can be checked against it"
 
 
 def find_problem(schema: Any, value: Any) -> str | None:
     """What is wrong with `value`, beginning with the place inside it (`['a'][0]: …` or `: …`); None when it fits."""
+    import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
+
     try:
         validator: Any = jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refuse)
         error = next(iter(validator.iter_errors(value)), None)
