@@ -136,7 +136,7 @@ def spoil(action: JsonObject, data: st.DataObject) -> None:
         return
     node, key = data.draw(st.sampled_from(places))
     if data.draw(st.booleans()):
-        node[key] = data.draw(WRONG)
+        node[key] = copy.deepcopy(data.draw(WRONG))
     else:
         del node[key]
 

@@ -54,8 +54,12 @@ async def test_create_session_answers_null_at_once_and_becomes_ready(bench: Benc
     assert await client.ask("createSession", "ahp-session:/mine") is None
     state = await bench.state(client, "ahp-session:/mine")
     assert state["lifecycle"] == "creating"
+    await client.ask("subscribe", state["defaultChat"])
+    await client.accepted(state["defaultChat"], say("early"))
+    assert bench.agent.turns == []
     gate.set()
     await client.action("session/ready")
+    await turn_done(client, state["defaultChat"])
     assert (await bench.state(client, "ahp-session:/mine"))["lifecycle"] == "ready"
 
 

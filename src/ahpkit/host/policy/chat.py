@@ -9,17 +9,12 @@ from ahpkit.host.policy.answers import check_accepted, check_draft
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
 from ahpkit.protocol.common.state import JsonObject
 
-_NOT_READY = {
-    "creating": "the session is still being created",
-    "creationFailed": "the session could not be created",
-}
-
 
 def _check_message(attempt: Attempt) -> str | None:
     """A message may be sent to this chat, now or later."""
-    lifecycle = attempt.session["lifecycle"] if attempt.session else "ready"
-    if lifecycle in _NOT_READY:
-        return _NOT_READY[lifecycle]
+    # A session that is still being created takes messages: they run once it is ready.
+    if attempt.session is not None and attempt.session["lifecycle"] == "creationFailed":
+        return "the session could not be created"
     kind = attempt.action["message"]["origin"]["kind"]
     if kind != "user":
         return f"a client sends messages of kind user, not {kind}"
