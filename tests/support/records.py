@@ -1,8 +1,14 @@
-"""Records of a log for tests: an entry or a snapshot with everything that does not matter filled in."""
+"""For tests of the log: records with everything that does not matter filled in, and a storage that can be restarted."""
 
 from __future__ import annotations
 
-from ahpkit.log.entry import ChannelSnapshot, Entry
+from pathlib import Path
+from typing import Literal
+
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.log.storage import Storage
 
 
 def entry(
@@ -25,4 +31,23 @@ def seqs(found: list[Entry]) -> list[int]:
     return [each.seq for each in found]
 
 
-__all__ = ["entries", "entry", "opening", "seqs"]
+class Shelf:
+    """Holds one storage. `restart` is what a host's end and new start do to it."""
+
+    def __init__(self, kind: Literal["memory", "sqlite"], directory: Path) -> None:
+        self._directory = directory
+        self._memory = MemoryStorage() if kind == "memory" else None
+        self.storage: Storage = self._make()
+        self.recovery: Recovery = self.storage.load()
+
+    def _make(self) -> Storage:
+        return self._memory or SqliteStorage(self._directory / "log.db", durability="normal")
+
+    def restart(self) -> Recovery:
+        self.storage.close()
+        self.storage = self._make()
+        self.recovery = self.storage.load()
+        return self.recovery
+
+
+__all__ = ["Shelf", "entries", "entry", "opening", "seqs"]

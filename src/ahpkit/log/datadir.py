@@ -1,0 +1,53 @@
+"""The directory a host keeps its data in: made, checked, held by one host at a time. Knows nothing of what is inside.
+
+The lock is the kernel's, on the file `lock`: it goes with the process that holds it, however that ends. The process id
+in the file is for people.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
+
+
+@contextmanager
+def data_directory(path: Path) -> Generator[Path]:
+    """Inside, `path` is a directory that this host can write to and no other host uses."""
+    lock = _open(path)
+    try:
+        _take(path, lock)
+        yield path
+        # The file stays: if it were removed, two hosts could each lock a file of that name.
+        os.ftruncate(lock, 0)
+    finally:
+        os.close(lock)
+
+
+def _open(path: Path) -> int:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except (FileExistsError, NotADirectoryError):
+        raise DataDirectoryError(path, "there is a file in the way") from None
+    except PermissionError:
+        raise DataDirectoryError(path, "not writable: check its owner and permissions") from None
+    except OSError as exc:
+        raise DataDirectoryError(path, exc.strerror or str(exc)) from None
+
+
+def _take(path: Path, lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 32, 0).strip()
+        raise DataDirectoryInUse(path, int(owner) if owner.isdigit() else None) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+__all__ = ["data_directory"]

@@ -1,0 +1,23 @@
+"""The three strengths of a log, by name, and the storage each one gets. Knows no commands and no settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.log.storage import Storage
+
+Durability = Literal["full", "normal", "memory"]
+"""full: survives a power cut. normal: survives a crash; a power cut may take the last commits. memory: neither."""
+
+
+def open_storage(directory: Path, durability: Durability) -> Storage:
+    """The storage of a data directory, not yet loaded."""
+    if durability == "memory":
+        return MemoryStorage()
+    return SqliteStorage(directory / "log.db", durability=durability)
+
+
+__all__ = ["Durability", "open_storage"]

@@ -1,0 +1,90 @@
+"""The records of a log: what is written, and what comes back after a restart. Knows no storage and no JSON.
+
+A channel is open from its first snapshot to its removal. Its state is that snapshot plus the entries after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One action that was applied. `payload` is the JSON of its envelope; the log never looks into it."""
+
+    seq: int
+    """The serverSeq: one more than that of the entry before, over all channels."""
+    channel: str
+    payload: bytes
+    client_id: str | None
+    client_seq: int | None
+    at: int
+    """When, in milliseconds since the epoch; only used to forget by age."""
+
+
+class ChannelSnapshot(NamedTuple):
+    """The state of a channel with every action up to `seq` applied. The first one opens the channel."""
+
+    channel: str
+    seq: int
+    state: bytes
+
+
+class Removal(NamedTuple):
+    """The channel is gone, and its entries with it. A channel opened later under this name is another one."""
+
+    channel: str
+
+
+class Value(NamedTuple):
+    """A small durable value beside the log; no data means: forget the key."""
+
+    key: str
+    data: bytes | None
+
+
+Step = Entry | ChannelSnapshot | Removal | Value
+
+Batch = list[Step]
+"""What is committed together: all of it or nothing, in this order."""
+
+
+class Mark(NamedTuple):
+    """Where the log stood at an entry: when it was written, and the payload bytes logged up to and including it."""
+
+    at: int
+    total: int
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What a storage knows when it is opened: enough to rebuild every state, and no more."""
+
+    head_seq: int = 0
+    """The highest number ever used; it outlives the entry that had it."""
+    oldest_seq: int = 1
+    """The log can replay from this number on, to anyone who has everything before it."""
+    snapshots: dict[str, ChannelSnapshot] = field(default_factory=dict[str, ChannelSnapshot])
+    """The newest snapshot of each open channel."""
+    tail: list[Entry] = field(default_factory=list[Entry])
+    """The entries of open channels after their snapshot, in order."""
+    values: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    clients: dict[str, int] = field(default_factory=dict[str, int])
+    """The highest clientSeq logged for each client."""
+    problems: list[str] = field(default_factory=list[str])
+    """What was damaged and what became of it, for a person. Empty when all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How large the log is."""
+
+    head_seq: int
+    oldest_seq: int
+    channels: int
+    payload_bytes: int
+    """Of the entries that can be replayed."""
+    disk_bytes: int
+
+
+__all__ = ["Batch", "ChannelSnapshot", "Entry", "Mark", "Recovery", "Removal", "Statistics", "Step", "Value"]

@@ -1,0 +1,187 @@
+"""The ordered durable log as the event loop sees it. Knows no engine, no JSON, no clients' connections.
+
+Everything that is queued is committed in the order of the calls. Nothing is reported before it is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import Self
+
+from ahpkit.log.checkpoints import Checkpoints
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Statistics, Step, Value
+from ahpkit.log.errors import StorageError
+from ahpkit.log.order import Order
+from ahpkit.log.retention import Retention
+from ahpkit.log.storage import Storage
+from ahpkit.log.writer import Writer
+
+
+class Log:
+    """One log, open inside its `async with`. All methods belong to the thread of the event loop.
+
+    `on_commit` is called on the event loop with entries in order, once they are durable. `on_error` is called once when
+    the storage starts to fail; `failing` says why until it works again. Meanwhile everything is kept and tried again.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        on_commit: Callable[[list[Entry]], None],
+        on_error: Callable[[Exception], None],
+        retention: Retention | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self._storage = storage
+        self._on_commit = on_commit
+        self._on_error = on_error
+        self._retention = retention or Retention()
+        self._checkpoints = checkpoints or Checkpoints()
+        self._queued = 0
+        self._durable = 0
+        self._flushes: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="ahpkit-log-read")
+        try:
+            recovery = await self._loop.run_in_executor(self._readers, self._storage.load)
+        except BaseException:
+            self._readers.submit(self._storage.close)
+            self._readers.shutdown()
+            raise
+        self._recovery: Recovery | None = recovery
+        self._order = Order(recovery.head_seq, recovery.snapshots)
+        self._clients = dict(recovery.clients)
+        for snapshot in recovery.snapshots.values():
+            self._checkpoints.snapshot(snapshot)
+        for entry in recovery.tail:
+            self._checkpoints.append(entry)
+        self._writer = Writer(
+            self._storage,
+            on_commit=lambda batch: self._call_soon(self._committed, batch),
+            on_error=lambda exc: self._call_soon(self._on_error, exc),
+            retention=self._retention,
+            head_seq=recovery.head_seq,
+            oldest_seq=recovery.oldest_seq,
+        )
+        self._writer.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Commit what is queued; if the storage still refuses it, it was never reported and is gone."""
+        await self._loop.run_in_executor(self._readers, self._close)
+        self._readers.shutdown()
+        for _seq, flush in self._flushes:
+            if not flush.done():
+                flush.set_exception(StorageError(f"the log was closed while it could not be written: {self.failing}"))
+
+    def _close(self) -> None:
+        self._writer.stop()
+        self._storage.close()
+
+    def take_recovery(self) -> Recovery:
+        """What was there when the log was opened. Handed over once: it may be large."""
+        recovery, self._recovery = self._recovery, None
+        if recovery is None:
+            raise RuntimeError("the recovery was already taken")
+        return recovery
+
+    @property
+    def head_seq(self) -> int:
+        """The highest number given out, durable or not."""
+        return self._order.head_seq
+
+    @property
+    def oldest_seq(self) -> int:
+        """Replay is possible for whoever has everything before this number."""
+        return self._writer.oldest_seq
+
+    @property
+    def failing(self) -> str | None:
+        """Why nothing can be made durable now, for a person; None: it can."""
+        return self._writer.failing
+
+    @property
+    def pending(self) -> int:
+        """How many steps are not durable yet."""
+        return self._queued - self._durable
+
+    def append(self, entry: Entry) -> None:
+        """Queue an entry; raises `OutOfOrder` for a gap, a step back or a channel that is not open."""
+        self._order.append(entry)
+        self._checkpoints.append(entry)
+        if entry.client_id is not None and entry.client_seq is not None:
+            self._clients[entry.client_id] = max(entry.client_seq, self._clients.get(entry.client_id, 0))
+        self._put(entry)
+
+    def snapshot(self, snapshot: ChannelSnapshot) -> None:
+        """Queue a state: the first one of a channel opens it, later ones shorten what a restart has to replay."""
+        self._order.snapshot(snapshot)
+        self._checkpoints.snapshot(snapshot)
+        self._put(snapshot)
+
+    def remove(self, channel: str) -> None:
+        """Queue the end of a channel: its state and its entries are not found any more."""
+        self._order.remove(channel)
+        self._checkpoints.remove(channel)
+        self._put(Removal(channel))
+
+    def set_value(self, key: str, data: bytes | None) -> None:
+        """Queue a value to keep beside the log; None forgets the key."""
+        self._put(Value(key, data))
+
+    def snapshots_due(self) -> list[str]:
+        """Channels that should get a `snapshot` of their present state soon; ask after each commit, it is cheap."""
+        return self._checkpoints.due(self.head_seq)
+
+    async def flush(self) -> None:
+        """Wait until everything queued so far is durable and was reported; as long as the storage fails, this waits."""
+        if self.pending:
+            done = self._loop.create_future()
+            self._flushes.append((self._queued, done))
+            await done
+
+    async def read(
+        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place."""
+
+        def read() -> list[Entry]:
+            return self._storage.read(after, channels=channels, limit=limit)
+
+        return await self._loop.run_in_executor(self._readers, read)
+
+    def seen(self, client_id: str, client_seq: int) -> int | None:
+        """The number this action of a client got, 0 if that is trimmed, None if it is new. New ones cost no I/O."""
+        if client_seq > self._clients.get(client_id, -1):
+            return None
+        return self._writer.find(client_id, client_seq) or self._storage.seen(client_id, client_seq)
+
+    async def statistics(self) -> Statistics:
+        return await self._loop.run_in_executor(self._readers, self._storage.statistics)
+
+    def _put(self, step: Step) -> None:
+        self._queued += 1
+        self._writer.put(step)
+
+    def _call_soon(self, callback: Callable[..., None], argument: object) -> None:
+        self._loop.call_soon_threadsafe(callback, argument)
+
+    def _committed(self, batch: Batch) -> None:
+        self._durable += len(batch)
+        try:
+            if entries := [step for step in batch if type(step) is Entry]:
+                self._on_commit(entries)
+        finally:
+            while self._flushes and self._flushes[0][0] <= self._durable:
+                _seq, flush = self._flushes.popleft()
+                if not flush.done():
+                    flush.set_result(None)
+
+
+__all__ = ["Log"]

@@ -1,0 +1,183 @@
+"""Making the file of an SQLite log: a new one, or one from the intact parts of a damaged one. Knows no threads.
+
+A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`. A
+crash at any point leaves either the old state or a swap that `finish` completes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
+from ahpkit.log.schema import migrate, transaction
+from ahpkit.log.tables import Damaged, Tables, check
+
+_PARTS = ("", "-wal", "-shm")
+"""What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
+_SAFETY = 1_000_000
+"""How far the numbers jump after damage, because the newest entries may be the lost ones: more than ever wait in a
+write-ahead log. The clock in milliseconds is the other bound, for a file of which nothing is left: it outruns every
+host below a thousand entries a second."""
+
+
+def create(path: Path, content: Recovery) -> None:
+    """Put a new database in the place of whatever is there. Its numbers go on after `content.head_seq`."""
+    part = _beside(path, ".part")
+    for suffix in (*_PARTS, "-journal"):
+        _beside(part, suffix).unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(part, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = FULL")
+        migrate(db, part)
+        tables = Tables(db)
+        with transaction(db):
+            tables.apply(content.snapshots.values())
+            tables.apply(content.tail)
+            tables.apply(Value(key, data) for key, data in content.values.items())
+            tables.remember_clients(content.clients)
+            tables.set_floor(content.head_seq)
+    os.replace(part, _beside(path, ".new"))
+    finish(path)
+
+
+def finish(path: Path) -> None:
+    """Swap in a file that is complete, also one that an earlier process did not get to."""
+    new = _beside(path, ".new")
+    if not new.exists():
+        return
+    aside = _free_name(path)
+    for suffix in _PARTS:
+        with suppress(FileNotFoundError):
+            os.replace(_beside(path, suffix), _beside(aside, suffix))
+    os.replace(new, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def repair(path: Path, reason: str, *, now: int) -> list[str]:
+    """Replace a damaged database by its intact parts; says what was found and kept."""
+    content = Recovery(problems=[f"{path}: {reason}"])
+    aside = _free_name(path)
+    if path.is_file():
+        with suppress(Damaged), closing(_open_untouched(path)) as db:
+            _Salvage(db, content).run()
+    content.head_seq = max(content.head_seq + _SAFETY, now)
+    content.problems.append(
+        f"saved {len(content.snapshots)} channels, {len(content.tail)} entries after their snapshots and "
+        f"{len(content.values)} values; the damaged file is kept as {aside}; numbers go on after {content.head_seq}"
+    )
+    create(path, content)
+    return content.problems
+
+
+def _open_untouched(path: Path) -> sqlite3.Connection:
+    """Open read-only, with the write-ahead log if that works, else without."""
+    uri = path.absolute().as_uri()
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(f"{uri}?{options}", uri=True)
+        db.execute("PRAGMA writable_schema = ON")  # else SQLite refuses a file that was cut off as a whole
+        try:
+            db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        except sqlite3.DatabaseError:
+            db.close()
+        else:
+            return db
+    raise Damaged("no part can be read")
+
+
+_Types = dict[str, type | tuple[type, ...]]
+_OPTIONAL_TEXT, _OPTIONAL_INTEGER = (str, type(None)), (int, type(None))
+_CHANNELS: _Types = {"rowid": int, "uri": str, "seq": int, "state": bytes, "checksum": int}
+_KEYED: _Types = {"rowid": int, "key": str, "data": bytes, "checksum": int}
+_CLIENTS: _Types = {"rowid": int, "id": str, "client_seq": int}
+_META: _Types = {"rowid": int, "key": str, "value": int}
+_ORIGIN: _Types = {"client_id": _OPTIONAL_TEXT, "client_seq": _OPTIONAL_INTEGER}
+_ENTRIES: _Types = {"seq": int, "channel": int, "payload": bytes, **_ORIGIN, "at": int, "checksum": int}
+
+
+class _Salvage:
+    """Reads every row that can be read and keeps what leads to a state somebody once saw."""
+
+    def __init__(self, db: sqlite3.Connection, content: Recovery) -> None:
+        self._db = db
+        self._content = content
+        self._channels: dict[int, ChannelSnapshot] = {}
+
+    def run(self) -> None:
+        for row, uri, seq, state, expected in self._rows("channels", _CHANNELS):
+            if self._intact(f"the snapshot of {uri}", state, expected, seq):
+                self._channels[row] = self._content.snapshots[uri] = ChannelSnapshot(uri, seq, state)
+                self._reached(seq)
+        for _row, key, data, expected in self._rows("keyed", _KEYED):
+            if self._intact(f"the value {key}", data, expected):
+                self._content.values[key] = data
+        for _row, client_id, client_seq in self._rows("clients", _CLIENTS):
+            self._content.clients[client_id] = client_seq
+        self._read_entries()
+
+    def _read_entries(self) -> None:
+        """Of each channel, the entries up to the first number that is missing after its snapshot."""
+        floor = next((value for _row, key, value in self._rows("meta", _META) if key == "floor"), None)
+        last, missing, lost = floor, 0, 0
+        for seq, channel, payload, client_id, client_seq, at, expected in self._rows("entries", _ENTRIES):
+            if not self._intact(f"entry {seq}", payload, expected, seq):
+                continue
+            if last is not None and seq > last + 1:
+                lost, missing = lost + seq - last - 1, seq - 1
+            last = max(seq, floor or 0)
+            snapshot = self._channels.get(channel)
+            if snapshot and seq > snapshot.seq >= missing:
+                self._content.tail.append(Entry(seq, snapshot.channel, payload, client_id, client_seq, at))
+            self._remember(client_id, client_seq)
+        self._reached(last or 0)
+        if lost:
+            self._content.problems.append(f"{lost} entries before {missing + 1} cannot be read")
+
+    def _remember(self, client_id: str | None, client_seq: int | None) -> None:
+        if client_id is not None and client_seq is not None:
+            self._content.clients[client_id] = max(client_seq, self._content.clients.get(client_id, -1))
+
+    def _reached(self, seq: int) -> None:
+        self._content.head_seq = max(self._content.head_seq, seq)
+
+    def _intact(self, what: str, data: object, expected: object, salt: object = 0) -> bool:
+        try:
+            check(what, data, expected, salt)
+        except Damaged as exc:
+            self._content.problems.append(str(exc))
+            return False
+        return True
+
+    def _rows(self, table: str, types: _Types) -> Iterator[tuple[Any, ...]]:
+        """Rows by rowid. At an unreadable page it leaps ahead, farther each time, until rows come again or none can."""
+        sql = f"SELECT {', '.join(types)} FROM {table} WHERE rowid > ? ORDER BY rowid"
+        last, leap = -1, 1
+        while leap < 1 << 53:
+            try:
+                for row in self._db.execute(sql, (last,)):
+                    last, leap = row[0], 1
+                    if all(isinstance(value, kind) for value, kind in zip(row, types.values(), strict=True)):
+                        yield row
+                return
+            except sqlite3.DatabaseError:
+                last, leap = last + leap, leap * 2
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _free_name(path: Path) -> Path:
+    names = (_beside(path, f".corrupt-{number}") for number in range(1, 1 << 20))
+    return next(name for name in names if not any(_beside(name, suffix).exists() for suffix in _PARTS))
+
+
+__all__ = ["create", "finish", "repair"]

@@ -1,0 +1,171 @@
+"""A log in one SQLite file. Knows no event loop; repairs are in `salvage`, SQL is in `tables`.
+
+One connection writes and checkpoints, the others are read-only: SQLite before 3.51.3 can damage a database whose
+write-ahead log is reset by one connection while another one writes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
+from ahpkit.log.errors import StorageError
+from ahpkit.log.salvage import create, finish, repair
+from ahpkit.log.schema import migrate
+from ahpkit.log.tables import Damaged, Tables
+
+_CHECKPOINT_PAGES = 4000
+"""16 MiB of write-ahead log: rare enough to cost nothing, small enough to be read back in a moment."""
+_WAL_LIMIT = 64 << 20
+"""A write-ahead log that a long read made larger than this gives the room back afterwards."""
+_WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+"""Error codes that mean the content is wrong. Our statements are right, so SQLITE_ERROR is a table that is missing."""
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+    sqlite3.SQLITE_READONLY: "it cannot be written: check its permissions",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check the permissions of the file and its directory",
+    sqlite3.SQLITE_BUSY: "another process holds it locked",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: restart the host to save what is intact",
+}
+
+
+class SqliteStorage:
+    """The storage interface over a file and its write-ahead log. The directory must be held by one host.
+
+    `durability` full: what is committed survives a power cut. normal: it survives a crash of the process; a power cut
+    may take the last commits.
+    """
+
+    def __init__(
+        self, path: Path, *, durability: Literal["full", "normal"] = "full", clock: Callable[[], int] | None = None
+    ) -> None:
+        self._path = path
+        self._durability = durability
+        self._clock = clock or (lambda: time.time_ns() // 1_000_000)
+        self._connections: list[sqlite3.Connection] = []
+        self._replay_lock = threading.Lock()
+        self._lookup_lock = threading.Lock()
+
+    def load(self) -> Recovery:
+        with self._explained():
+            finish(self._path)
+            if not self._there():
+                create(self._path, Recovery())
+            try:
+                self._refuse_what_sqlite_ignores()
+                return self._open()
+            except (Damaged, sqlite3.DatabaseError) as exc:
+                if not _is_damage(exc):
+                    raise
+                self.close()
+                problems = repair(self._path, str(exc), now=self._clock())
+            recovery = self._open()
+            recovery.problems = problems
+            return recovery
+
+    def commit(self, batch: Batch) -> None:
+        with self._explained():
+            self._writer.commit(batch)
+
+    def trim(self, before_seq: int) -> int:
+        with self._explained():
+            return self._writer.trim(before_seq)
+
+    def mark(self, seq: int) -> Mark:
+        with self._explained():
+            return self._writer.mark(seq)
+
+    def read(self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None) -> list[Entry]:
+        with self._explained(), self._replay_lock:
+            return self._replay.read(after, channels, limit)
+
+    def seen(self, client_id: str, client_seq: int) -> int | None:
+        with self._explained(), self._lookup_lock:
+            return self._lookup.seen(client_id, client_seq)
+
+    def statistics(self) -> Statistics:
+        with self._explained(), self._replay_lock:
+            sizes = (part.stat().st_size for part in (self._path, self._wal) if part.exists())
+            return self._replay.statistics(sum(sizes))
+
+    def close(self) -> None:
+        """The writer goes last: it moves everything into the main file and removes the write-ahead log."""
+        while self._connections:
+            self._connections.pop().close()
+
+    @property
+    def _wal(self) -> Path:
+        return self._path.with_name(self._path.name + "-wal")
+
+    def _there(self) -> bool:
+        """Also when only a part is: a database whose main file was deleted is not a new one."""
+        return os.path.lexists(self._path) or self._wal.exists()
+
+    def _open(self) -> Recovery:
+        db = self._connect("rw")
+        if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            raise StorageError(f"{self._path}: the file system does not support a write-ahead log")
+        db.execute(f"PRAGMA synchronous = {self._durability.upper()}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+        migrate(db, self._path)
+        self._writer = Tables(db)
+        self._replay = Tables(self._connect("ro"))
+        self._lookup = Tables(self._connect("ro"))
+        return self._writer.recover()
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        self._connections.append(db)
+        return db
+
+    def _refuse_what_sqlite_ignores(self) -> None:
+        """SQLite takes an empty file for a new database and starts over a write-ahead log it cannot read."""
+        if not self._path.is_file():
+            raise Damaged("is not a file" if self._path.exists() else "is missing, only its write-ahead log is there")
+        if self._path.stat().st_size == 0:
+            raise Damaged("the file is empty")
+        head = b""
+        if self._wal.exists():
+            with self._wal.open("rb") as file:
+                head = file.read(32)
+        # All zeros is a log whose first commit never reached the disk.
+        if head.strip(b"\0") and not head.startswith(_WAL_MAGIC):
+            raise Damaged(f"the write-ahead log {self._wal.name} is damaged, the newest entries may be lost")
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as exc:
+            reason = _REASONS.get(_code(exc) & 0xFF)
+            raise StorageError(f"{self._path}: {reason} ({exc})" if reason else f"{self._path}: {exc}") from exc
+        except Damaged as exc:
+            raise StorageError(f"{self._path}: {exc}: restart the host to save what is intact") from exc
+        except OSError as exc:
+            raise StorageError(f"{self._path}: {exc.strerror or exc}") from exc
+
+
+def _code(exc: sqlite3.Error) -> int:
+    # Errors that Python's module raises by itself have no code: text that is not UTF-8, or a call after `close`.
+    misuse = isinstance(exc, sqlite3.ProgrammingError)
+    return getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_MISUSE if misuse else sqlite3.SQLITE_CORRUPT)
+
+
+def _is_damage(exc: Exception) -> bool:
+    if not isinstance(exc, sqlite3.Error):
+        return True
+    return _code(exc) & 0xFF in _DAMAGE or _code(exc) == sqlite3.SQLITE_IOERR_SHORT_READ
+
+
+__all__ = ["SqliteStorage"]

@@ -1,0 +1,46 @@
+"""The interface a log keeps its records through. Knows no engine; everything here blocks.
+
+`load` is called once, before everything else. `commit` and `trim` are called by one thread at a time; `read`, `seen`,
+`mark` and `statistics` may be called by others meanwhile and see what is committed. A call that fails changes nothing,
+can be made again, and raises `StorageError` when the fault lies outside the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
+
+
+class Storage(Protocol):
+    """Where the records are. `tests/log/test_storage.py` says what every implementation must do."""
+
+    def load(self) -> Recovery: ...
+
+    def commit(self, batch: Batch) -> None:
+        """Make the batch durable: all of it, in its order, or none of it."""
+        ...
+
+    def read(self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None) -> list[Entry]:
+        """The entries after a number, in order, of these open channels (None: all); raises `NotInLog` for a hole."""
+        ...
+
+    def seen(self, client_id: str, client_seq: int) -> int | None:
+        """The number a client's action got; 0: it has one, but was trimmed; None: never logged."""
+        ...
+
+    def mark(self, seq: int) -> Mark:
+        """Where the log stood at an entry that is still there."""
+        ...
+
+    def trim(self, before_seq: int) -> int:
+        """Forget entries below a number, but none that a state still needs; returns the oldest number left."""
+        ...
+
+    def statistics(self) -> Statistics: ...
+
+    def close(self) -> None: ...
+
+
+__all__ = ["Storage"]

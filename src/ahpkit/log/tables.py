@@ -1,0 +1,228 @@
+"""The SQL of a log, over one SQLite connection. Knows no files, no threads and no repairs.
+
+Errors of SQLite pass through. A row whose checksum does not match raises `Damaged`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from typing import Any, cast
+from zlib import crc32
+
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Statistics, Step, Value
+from ahpkit.log.errors import NotInLog
+from ahpkit.log.order import head_after
+from ahpkit.log.schema import transaction
+
+_COLUMNS = "e.seq, c.uri, e.payload, e.client_id, e.client_seq, e.at, e.checksum"
+_READ_ALL = f"""
+    SELECT {_COLUMNS} FROM entries e CROSS JOIN channels c ON c.id = e.channel
+    WHERE e.seq > ? ORDER BY e.seq LIMIT ?"""
+# CROSS JOIN fixes the order of the loops: each wanted channel, then its own part of the index.
+_READ_CHANNELS = f"""
+    SELECT {_COLUMNS} FROM json_each(?) w CROSS JOIN channels c ON c.uri = w.value
+    CROSS JOIN entries e INDEXED BY entries_by_channel ON e.channel = c.id AND e.seq > ? ORDER BY e.seq LIMIT ?"""
+_TAIL = f"""
+    SELECT {_COLUMNS} FROM channels c CROSS JOIN entries e INDEXED BY entries_by_channel
+    ON e.channel = c.id AND e.seq > c.seq ORDER BY e.seq"""
+# Hops from client to client in the index instead of visiting every entry.
+_CLIENTS = """
+    WITH RECURSIVE logged (id) AS (
+        SELECT min(client_id) FROM entries WHERE client_id IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(client_id) FROM entries WHERE client_id > logged.id) FROM logged WHERE id IS NOT NULL)
+    SELECT id, max(client_seq) FROM (
+        SELECT id, client_seq FROM clients
+        UNION ALL
+        SELECT id, (SELECT max(client_seq) FROM entries WHERE client_id = logged.id) FROM logged WHERE id IS NOT NULL)
+    GROUP BY id"""
+_FIRST_NEEDED = """
+    SELECT e.seq FROM entries e CROSS JOIN channels c ON c.id = e.channel
+    WHERE e.seq < ? AND e.seq > c.seq ORDER BY e.seq LIMIT 1"""
+# NOT INDEXED: by number, not through every entry of every client.
+_REMEMBER_CLIENTS = """
+    INSERT INTO clients
+    SELECT client_id, max(client_seq) FROM entries NOT INDEXED WHERE seq < ? AND client_id IS NOT NULL
+    GROUP BY client_id ON CONFLICT DO UPDATE SET client_seq = max(client_seq, excluded.client_seq)"""
+
+_NO_CHANNEL = 0
+"""Of an entry whose channel is not open: it holds its place in the order and is found by nobody."""
+
+
+class Damaged(Exception):
+    """Something was read that nobody wrote."""
+
+
+def checksum(data: bytes, salt: int = 0) -> int:
+    """SQLite does not notice flipped bits in a row. The salt ties the data to its place."""
+    return crc32(data, salt & 0xFFFFFFFF)
+
+
+def check(what: str, data: object, expected: object, salt: object = 0) -> None:
+    """Raise `Damaged` unless this was written; in a damaged file a column can hold any type."""
+    if not (isinstance(data, bytes) and isinstance(salt, int) and checksum(data, salt) == expected):
+        raise Damaged(f"{what} is not what was written")
+
+
+class Tables:
+    """The log's tables. Only one connection at a time may `commit` and `trim`."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._head = 0
+        self._total = 0
+        self._ids: dict[str, int] = {}
+        self._current = False
+        """Whether the three above are those of the last commit: not before the first one, nor after one that failed."""
+
+    # Writing
+
+    def commit(self, batch: Batch) -> None:
+        if not self._current:
+            self._refresh()
+        head_after(self._head, batch)
+        self._current = False
+        with transaction(self._db):
+            self.apply(batch)
+        self._current = True
+
+    def apply(self, steps: Iterable[Step]) -> None:
+        """Write steps inside the transaction of the caller, without a look at their numbers."""
+        for kind, group in groupby(steps, type):
+            if kind is Entry:
+                self._insert(cast("Iterator[Entry]", group))
+            else:
+                for step in group:
+                    self._apply(step)
+
+    def set_floor(self, seq: int) -> None:
+        self._db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'floor'", (seq,))
+
+    def remember_clients(self, clients: dict[str, int]) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?)", clients.items())
+
+    def trim(self, before_seq: int) -> int:
+        with transaction(self._db):
+            needed = self._one(_FIRST_NEEDED, before_seq)
+            before = min(before_seq, self._head_seq() + 1) if needed is None else needed
+            self._db.execute(_REMEMBER_CLIENTS, (before,))
+            self._db.execute("DELETE FROM entries WHERE seq < ?", (before,))
+            self.set_floor(before - 1)
+            return self._floor() + 1
+
+    def _refresh(self) -> None:
+        self._head = self._head_seq()
+        self._total = self._one("SELECT total FROM entries ORDER BY seq DESC LIMIT 1") or 0
+        self._ids = dict(self._db.execute("SELECT uri, id FROM channels"))
+
+    def _insert(self, entries: Iterable[Entry]) -> None:
+        self._db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows(entries))
+
+    def _rows(self, entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
+        for seq, channel, payload, client_id, client_seq, at in entries:
+            self._head = seq
+            self._total += len(payload)
+            yield (
+                *(seq, self._ids.get(channel, _NO_CHANNEL), client_id, client_seq),
+                *(at, self._total, checksum(payload, seq), payload),
+            )
+
+    def _apply(self, step: Step) -> None:
+        match step:
+            case ChannelSnapshot(channel, seq, state):
+                self._ids[channel] = self._one(
+                    "INSERT INTO channels (uri, seq, checksum, state) VALUES (?, ?, ?, ?) ON CONFLICT (uri) DO UPDATE"
+                    " SET seq = excluded.seq, checksum = excluded.checksum, state = excluded.state RETURNING id",
+                    *(channel, seq, checksum(state, seq), state),
+                )
+            case Removal(channel):
+                self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
+                self._ids.pop(channel, None)
+            case Value(key, None):
+                self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
+            case Value(key, data):
+                self._db.execute("INSERT OR REPLACE INTO keyed VALUES (?, ?, ?)", (key, checksum(data or b""), data))
+            case Entry():
+                self._insert((step,))
+
+    # Reading
+
+    def recover(self) -> Recovery:
+        """Everything a restart needs. The work grows with the channels and their tails, not with the log."""
+        with transaction(self._db, "DEFERRED"):
+            return Recovery(
+                head_seq=self._head_seq(),
+                oldest_seq=self._floor() + 1,
+                snapshots={snapshot.channel: snapshot for snapshot in self._snapshots()},
+                tail=self._entries(_TAIL),
+                values=dict(self._values()),
+                clients=dict(self._db.execute(_CLIENTS)),
+            )
+
+    def read(self, after: int, channels: Collection[str] | None, limit: int | None) -> list[Entry]:
+        limit = -1 if limit is None else limit
+        with transaction(self._db, "DEFERRED"):
+            floor, head = self._floor(), self._head_seq()
+            if not floor <= after <= head:
+                raise NotInLog(after, oldest_seq=floor + 1, head_seq=head)
+            if channels is None:
+                return self._entries(_READ_ALL, after, limit)
+            return self._entries(_READ_CHANNELS, json.dumps(sorted(set(channels))), after, limit)
+
+    def seen(self, client_id: str, client_seq: int) -> int | None:
+        found = self._one("SELECT max(seq) FROM entries WHERE client_id = ? AND client_seq = ?", client_id, client_seq)
+        if found is not None:
+            return found
+        return self._one("SELECT 0 FROM clients WHERE id = ? AND client_seq >= ?", client_id, client_seq)
+
+    def mark(self, seq: int) -> Mark:
+        return Mark(*self._db.execute("SELECT at, total FROM entries WHERE seq = ?", (seq,)).fetchone())
+
+    def statistics(self, disk_bytes: int) -> Statistics:
+        with transaction(self._db, "DEFERRED"):
+            oldest = self._floor() + 1
+            before = self._one(
+                "SELECT total - length(payload) FROM entries WHERE seq >= ? ORDER BY seq LIMIT 1", oldest
+            )
+            total = self._one("SELECT total FROM entries ORDER BY seq DESC LIMIT 1")
+            return Statistics(
+                head_seq=self._head_seq(),
+                oldest_seq=oldest,
+                channels=self._one("SELECT count(*) FROM channels"),
+                payload_bytes=0 if before is None else total - before,
+                disk_bytes=disk_bytes,
+            )
+
+    def _head_seq(self) -> int:
+        return max(self._floor(), self._one("SELECT max(seq) FROM entries") or 0)
+
+    def _floor(self) -> int:
+        return self._one("SELECT value FROM meta WHERE key = 'floor'")
+
+    def _entries(self, sql: str, *parameters: object) -> list[Entry]:
+        found: list[Entry] = []
+        for *fields, expected in self._db.execute(sql, parameters):
+            entry = Entry(*fields)
+            check(f"entry {entry.seq}", entry.payload, expected, entry.seq)
+            found.append(entry)
+        return found
+
+    def _snapshots(self) -> Iterator[ChannelSnapshot]:
+        for uri, seq, state, expected in self._db.execute("SELECT uri, seq, state, checksum FROM channels"):
+            check(f"the snapshot of {uri}", state, expected, seq)
+            yield ChannelSnapshot(uri, seq, state)
+
+    def _values(self) -> Iterator[tuple[str, bytes]]:
+        for key, data, expected in self._db.execute("SELECT key, data, checksum FROM keyed"):
+            check(f"the value {key}", data, expected)
+            yield key, data
+
+    def _one(self, sql: str, *parameters: object) -> Any:
+        rows = self._db.execute(sql, parameters).fetchall()
+        return rows[0][0] if rows else None
+
+
+__all__ = ["Damaged", "Tables", "check"]

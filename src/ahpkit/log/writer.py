@@ -1,0 +1,156 @@
+"""The one thread that writes a log: takes all that is queued, commits it at once, reports. Knows no event loop.
+
+Group commit is natural: while one batch is on its way to the disk the next one gathers, so a lone entry waits for
+nothing and a thousand share one sync.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import chain
+
+from ahpkit.log.entry import Batch, Entry, Step
+from ahpkit.log.errors import StorageError
+from ahpkit.log.retention import Retention
+from ahpkit.log.storage import Storage
+
+_MAX_BATCH = 2048
+"""Steps in one commit. More gains nothing per entry and makes the first of them wait for the last."""
+_RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
+"""A full disk is looked at again this soon: room that appears is noticed within two seconds."""
+_HOUSEKEEPING_EVERY = 1000
+"""Entries between two looks at the retention: some twenty lookups, nothing against a thousand inserts."""
+_TRIM_AT_MOST = 10_000
+"""Entries forgotten in one go, so that a lowered limit never holds up commits for long. Several times what arrives
+between two looks, so trimming always catches up."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Writer:
+    """Owns the writing side of a storage from `start` to `stop`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        on_commit: Callable[[Batch], None],
+        on_error: Callable[[Exception], None],
+        retention: Retention,
+        head_seq: int,
+        oldest_seq: int,
+    ) -> None:
+        self._storage = storage
+        self._on_commit = on_commit
+        self._on_error = on_error
+        self._retention = retention
+        self._head_seq = head_seq
+        self.oldest_seq = oldest_seq
+        self.failing: str | None = None
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._idle = False
+        self._stopping = False
+        self._queue: deque[Step] = deque()
+        self._writing: Batch = []
+        self._since_housekeeping = 0
+        self._thread = threading.Thread(target=self._run, name="ahpkit-log", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, step: Step) -> None:
+        with self._lock:
+            self._queue.append(step)
+            if self._idle:
+                self._idle = False
+                self._changed.notify()
+
+    def stop(self) -> None:
+        """Write what is queued and end; blocks. What a failing storage refuses once more is dropped, never reported."""
+        with self._lock:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    @property
+    def pending(self) -> int:
+        """Steps that are not durable yet."""
+        with self._lock:
+            return len(self._writing) + len(self._queue)
+
+    def find(self, client_id: str, client_seq: int) -> int | None:
+        """The number of a client's action that is not durable yet."""
+        with self._lock:
+            for step in chain(self._writing, self._queue):
+                if type(step) is Entry and step.client_id == client_id and step.client_seq == client_seq:
+                    return step.seq
+        return None
+
+    def _run(self) -> None:
+        while batch := self._take():
+            if not self._commit(batch):
+                return
+            self._on_commit(batch)
+            self._housekeep(batch)
+
+    def _take(self) -> Batch:
+        with self._lock:
+            self._writing = []
+            while not self._queue and not self._stopping:
+                self._idle = True
+                self._changed.wait()
+            self._writing = [self._queue.popleft() for _ in range(min(len(self._queue), _MAX_BATCH))]
+            return self._writing
+
+    def _commit(self, batch: Batch) -> bool:
+        """Try until it works; False when the log is closed before it did."""
+        delay = _RETRY_FIRST_S
+        while True:
+            try:
+                self._storage.commit(batch)
+            except Exception as exc:
+                self._report(exc)
+                if self._wait_to_retry(delay):
+                    return False
+                delay = min(2 * delay, _RETRY_MAX_S)
+            else:
+                self.failing = None
+                return True
+
+    def _report(self, exc: Exception) -> None:
+        reported, self.failing = self.failing, str(exc) or repr(exc)
+        if reported is None:
+            self._on_error(exc)
+
+    def _wait_to_retry(self, delay: float) -> bool:
+        """Whether it is time to give up. A stop during the wait allows one more try."""
+        with self._lock:
+            if self._stopping:
+                return True
+            self._changed.wait_for(lambda: self._stopping, delay)
+            return False
+
+    def _housekeep(self, batch: Batch) -> None:
+        last = next((step for step in reversed(batch) if type(step) is Entry), None)
+        if last is None:
+            return
+        self._since_housekeeping += last.seq - self._head_seq
+        self._head_seq = last.seq
+        if self._since_housekeeping >= _HOUSEKEEPING_EVERY:
+            self._since_housekeeping = 0
+            self._trim()
+
+    def _trim(self) -> None:
+        try:
+            keep = self._retention.keep_from(self.oldest_seq, self._head_seq, self._storage.mark)
+            if keep > self.oldest_seq:
+                self.oldest_seq = self._storage.trim(min(keep, self.oldest_seq + _TRIM_AT_MOST))
+        except StorageError as exc:
+            _logger.warning("the log was not trimmed: %s", exc)
+
+
+__all__ = ["Writer"]

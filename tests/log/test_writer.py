@@ -1,0 +1,152 @@
+"""The writing thread itself, without an event loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from ahpkit.log.entry import Batch
+from ahpkit.log.errors import StorageError
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.retention import Retention
+from ahpkit.log.writer import Writer
+from support.records import entries, entry, opening, seqs
+
+
+class Failing(MemoryStorage):
+    """Fails until told otherwise, and counts how often."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        super().commit([opening()])
+        self.tries = 0
+        self.tried_twice = threading.Event()
+        self.error: Exception | None = StorageError("the disk is full")
+
+    def commit(self, batch: Batch) -> None:
+        self.tries += 1
+        if self.tries == 2:
+            self.tried_twice.set()
+        if self.error is not None:
+            raise self.error
+        super().commit(batch)
+
+
+def ignore(_: object) -> None:
+    pass
+
+
+def make(
+    storage: MemoryStorage,
+    *,
+    on_commit: Callable[[Batch], None] = ignore,
+    on_error: Callable[[Exception], None] = ignore,
+    retention: Retention | None = None,
+) -> Writer:
+    recovery = storage.load()
+    return Writer(
+        storage,
+        on_commit=on_commit,
+        on_error=on_error,
+        retention=retention or Retention(),
+        head_seq=recovery.head_seq,
+        oldest_seq=recovery.oldest_seq,
+    )
+
+
+def test_stopping_writes_everything_that_was_put() -> None:
+    storage = MemoryStorage()
+    storage.commit([opening()])
+    committed: Batch = []
+    writer = make(storage, on_commit=committed.extend)
+    writer.start()
+    for each in entries(1, 10_000):
+        writer.put(each)
+    writer.stop()
+
+    assert committed == entries(1, 10_000) == storage.read(0)
+
+
+def test_what_was_put_before_the_start_is_not_lost() -> None:
+    storage = MemoryStorage()
+    storage.commit([opening()])
+    writer = make(storage)
+    writer.put(entry(1))
+    writer.start()
+    writer.stop()
+
+    assert seqs(storage.read(0)) == [1]
+
+
+def test_stopping_during_an_outage_tries_once_more_and_loses_nothing_if_that_works() -> None:
+    storage = Failing()
+    failed = threading.Event()
+    committed: Batch = []
+
+    def on_error(_: Exception) -> None:
+        storage.error = None
+        failed.set()
+
+    writer = make(storage, on_commit=committed.extend, on_error=on_error)
+    writer.start()
+    writer.put(entry(1))
+    assert failed.wait(5)
+    writer.stop()
+
+    assert committed == [entry(1)]
+    assert storage.tries == 2
+
+
+def test_stopping_during_an_outage_that_goes_on_ends_without_a_report() -> None:
+    storage = Failing()
+    committed: Batch = []
+    writer = make(storage, on_commit=committed.extend)
+    writer.start()
+    writer.put(entry(1))
+    assert storage.tried_twice.wait(5)
+    writer.stop()
+
+    assert committed == []
+    assert writer.failing == "the disk is full"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError()], ids=["OSError", "a bug"])
+def test_no_error_of_a_storage_ends_the_thread(error: Exception) -> None:
+    storage = Failing()
+    storage.error = error
+    errors: list[Exception] = []
+    writer = make(storage, on_error=errors.append)
+    writer.start()
+    writer.put(entry(1))
+    assert storage.tried_twice.wait(5)
+    storage.error = None
+    writer.stop()
+
+    assert errors == [error]
+    assert seqs(storage.read(0)) == [1]
+
+
+def test_a_lowered_limit_is_reached_in_steps() -> None:
+    class Counting(MemoryStorage):
+        most = 0
+
+        def trim(self, before_seq: int) -> int:
+            before = self.load().oldest_seq
+            oldest = super().trim(before_seq)
+            self.most = max(self.most, oldest - before)
+            return oldest
+
+    storage = Counting()
+    storage.commit([opening(), *entries(1, 25_000), opening("a", 25_000)])
+    writer = make(storage, retention=Retention(max_entries=1))
+    writer.start()
+    for first in range(25_001, 35_001, 1000):
+        for each in entries(first, first + 999):
+            writer.put(each)
+        writer.put(opening("a", first + 999))
+    writer.stop()
+
+    assert storage.most == 10_000
+    assert writer.oldest_seq > 25_000
