@@ -1,0 +1,94 @@
+"""The built-in demo agent: no key, no network, the same answer to the same prompt. Knows no connection and no wire.
+
+It answers in streamed Markdown and shows every part of a host on request, one slash command each (`/help`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ahpkit.agents.demo_commands import announced, run_command
+from ahpkit.agents.demo_text import quoted, stream, title_of
+from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigSchema
+
+_MODELS: Sequence[SessionModelInfo] = (
+    {"id": "demo-small", "provider": "demo", "name": "Demo Small", "maxContextWindow": 8_000},
+    {"id": "demo-large", "provider": "demo", "name": "Demo Large", "maxContextWindow": 128_000, "supportsVision": True},
+)
+
+_TOPICS = ("astronomy", "botany", "chemistry", "geography", "history", "music")
+
+_CONFIG: SessionConfigSchema = {
+    "type": "object",
+    "properties": {
+        "greeting": {
+            "type": "string",
+            "title": "Greeting",
+            "description": "How the demo agent greets you.",
+            "enum": ["Hello", "Hallo", "Hola"],
+            "default": "Hello",
+            "sessionMutable": True,
+        },
+        "topic": {
+            "type": "string",
+            "title": "Topic",
+            "description": "What the session is about. It cannot be changed later.",
+            "enum": list(_TOPICS[:2]),
+            "enumDynamic": True,
+        },
+    },
+}
+"""One property that can be changed at any time, one that is set at the start and has more values than are listed."""
+
+
+class DemoAgent(Agent):
+    """The provider `demo`."""
+
+    provider = "demo"
+    display_name = "Demo"
+    description = "Shows what a host can do. Needs no key and no network; type /help."
+    models = _MODELS
+
+    async def open(self, chat: Chat) -> AgentChat:
+        chat.commands(announced())
+        return _DemoChat()
+
+    async def session_config(
+        self, working_directory: Path | None, values: Mapping[str, Any]
+    ) -> SessionConfigSchema | None:
+        return _CONFIG
+
+    async def config_completions(
+        self, working_directory: Path | None, property: str, query: str
+    ) -> Sequence[Mapping[str, str]]:
+        topics = _TOPICS if property == "topic" else ()
+        return [{"value": topic, "label": topic.title()} for topic in topics if query.lower() in topic]
+
+
+class _DemoChat(AgentChat):
+    async def run(self, turn: Turn) -> StopReason | None:
+        prompt = turn.prompt.strip()
+        if not turn.chat.history:
+            turn.chat.title(title_of(turn.message["text"]))
+        if prompt.startswith("/"):
+            name, *arguments = prompt[1:].split(maxsplit=1) or [""]
+            await run_command(turn, name, "".join(arguments))
+        else:
+            await stream(turn, _answer(turn, prompt))
+        return None
+
+
+def _answer(turn: Turn, prompt: str) -> str:
+    model = turn.model["id"] if turn.model else _MODELS[0]["id"]
+    greeting = turn.chat.config.get("greeting", "Hello")
+    labels = [f"- {attachment['label']}" for attachment in turn.message.get("attachments", ())]
+    attached = ["", "You attached:", "", *labels] if labels else []
+    about = f"I am the demo agent (`{model}`). I need no key and no network; type `/help` to see what I can show you."
+    return "\n".join([f"{greeting}! You said:", "", quoted(prompt), *attached, "", about])
+
+
+__all__ = ["DemoAgent"]

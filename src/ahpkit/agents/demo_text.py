@@ -1,0 +1,52 @@
+"""Text of the demo agent: streaming it in small pieces, and Markdown that holds anything. Knows no command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+from ahpkit.host.agent import Turn
+from ahpkit.protocol.chat.state import Message
+
+_TITLE_LENGTH = 60
+
+
+async def stream(turn: Turn, text: str) -> None:
+    """Say a text word by word; others get their turn between the words."""
+    for piece in re.findall(r"\S+\s*", text):
+        turn.text(piece)
+        await asyncio.sleep(0)
+
+
+def acknowledge(turn: Turn, message: Message | None) -> None:
+    """Show that a steering message arrived."""
+    if message is not None:
+        turn.text(f"\n\nYou steered me while I was busy:\n\n{quoted(message['text'])}\n\n")
+
+
+def title_of(prompt: str) -> str:
+    """A title from a first prompt: its first line, not too long."""
+    line = " ".join(prompt.strip().partition("\n")[0].split())
+    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
+
+
+def quoted(text: str) -> str:
+    """A Markdown quotation."""
+    return "\n".join(f"> {line}" for line in text.strip().split("\n"))
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A Markdown code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def fenced_json(value: Any) -> str:
+    """A value as a Markdown code block."""
+    return fenced(json.dumps(value, indent=2, ensure_ascii=False), "json")
+
+
+__all__ = ["acknowledge", "fenced", "fenced_json", "quoted", "stream", "title_of"]

@@ -1,0 +1,106 @@
+"""The demo agent's own tools: harmless, and real. Know no wire and no model."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from ahpkit.agents.tools import Toolbox, ToolError
+from ahpkit.host.agent import Turn
+
+_MAX_FILE = 64 * 1024
+"""Bytes shown of a file: enough to see that it was read."""
+
+_MAX_EXPRESSION = 1_000
+"""Characters of an expression: more than a person types, too few to nest deeply."""
+
+_MAX_BASE, _MAX_EXPONENT = 10**20, 100
+"""Largest power that is computed: a sum is harmless, `9**9**9` is not."""
+
+_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
+    ast.Mod: lambda left, right: left % right,
+    ast.Pow: lambda left, right: _power(left, right),
+}
+
+_UNARY: dict[type[ast.unaryop], Callable[[float], float]] = {
+    ast.USub: lambda operand: -operand,
+    ast.UAdd: lambda operand: operand,
+}
+
+
+def demo_tools() -> Toolbox:
+    """A fresh toolbox with all of them; each asks first, and its input can be edited."""
+    tools = Toolbox(
+        options=[
+            {"id": "allow", "label": "Allow once", "kind": "approve", "group": 0},
+            {"id": "deny", "label": "Deny", "kind": "deny", "group": 1},
+        ],
+        editable=True,
+    )
+    tools.tool(title="Calculate")(calculate)
+    tools.tool(title="Read file")(read_file)
+    return tools
+
+
+def calculate(expression: Annotated[str, "such as (1 + 2) * 3"]) -> str:
+    """Compute an arithmetic expression."""
+    if len(expression) > _MAX_EXPRESSION:
+        raise ToolError(f"an expression has at most {_MAX_EXPRESSION} characters")
+    try:
+        return str(_value(ast.parse(expression.strip(), mode="eval").body))
+    except ZeroDivisionError:
+        raise ToolError("division by zero") from None
+    except OverflowError:
+        raise ToolError("the result is too large") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ToolError(f"{expression!r} is not an arithmetic expression") from None
+
+
+def _value(node: ast.expr) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return _BINARY[type(op)](_value(left), _value(right))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
+            return _UNARY[type(op)](_value(operand))
+        case _:
+            raise ValueError("not arithmetic")
+
+
+def _power(base: float, exponent: float) -> float:
+    if abs(exponent) > _MAX_EXPONENT or abs(base) > _MAX_BASE:
+        raise OverflowError
+    if base < 0 and exponent != int(exponent):
+        raise ValueError("not a real number")
+    return base**exponent
+
+
+async def read_file(turn: Turn, path: Annotated[str, "relative to the working directory"]) -> str:
+    """Read a text file in the working directory."""
+    return await asyncio.to_thread(_read, turn.chat.working_directory, path)
+
+
+def _read(directory: Path, path: str) -> str:
+    try:
+        root = directory.resolve()
+        file = (root / path).resolve()
+        if not file.is_relative_to(root):
+            raise ToolError(f"{path} is outside the working directory")
+        if not file.is_file():
+            raise ToolError(f"{path} is not a file")
+        with file.open("rb") as stream:
+            return stream.read(_MAX_FILE).decode(errors="replace")
+    except (OSError, ValueError):
+        raise ToolError(f"{path!r} cannot be read") from None
+
+
+__all__ = ["calculate", "demo_tools", "read_file"]
