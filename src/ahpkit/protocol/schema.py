@@ -61,7 +61,7 @@ def _reference(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
         defs[name] = {}  # before its members, which may refer back
         properties = {key: _schema(hint, defs) for key, hint in _hints(shape).items()}
         properties.setdefault("_meta", {"type": "object"})
-        defs[name].update(type="object", required=sorted(_required(shape)), properties=properties)
+        defs[name].update(type="object", required=_required(shape), properties=properties)
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -70,9 +70,9 @@ def _hints(shape: Any) -> dict[str, Any]:
     return get_type_hints(shape, include_extras=True)
 
 
-def _required(shape: Any) -> set[str]:
+def _required(shape: Any) -> list[str]:
     # `__required_keys__` cannot see through postponed annotations; the evaluated hints can.
-    return {key for key, hint in _hints(shape).items() if get_origin(hint) is not NotRequired}
+    return [key for key, hint in _hints(shape).items() if get_origin(hint) is not NotRequired]
 
 
 def _union(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
@@ -104,7 +104,10 @@ def _variants(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema
         for value in own:
             by_value.setdefault(value, []).append(member)
     cases = [
-        {"if": {"properties": {key: {"const": value}}, "required": [key]}, "then": _variants(group, defs)}
+        {
+            "if": {"type": "object", "properties": {key: {"const": value}}, "required": [key]},
+            "then": _variants(group, defs),
+        }
         for value, group in by_value.items()
     ]
     known = {"type": "string"} if isinstance(values[0][0], str) else {"type": "boolean"}
@@ -113,7 +116,7 @@ def _variants(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema
 
 def _discriminator(members: Sequence[Any]) -> str | None:
     """The member of all variants that tells them apart best: a literal in each, with the most different values."""
-    keys = set[str].intersection(*(_required(member) for member in members))
+    keys = set[str].intersection(*(set(_required(member)) for member in members))
     kinds = {key: {_literals(member, key) for member in members} for key in keys}
     usable = [key for key, values in kinds.items() if () not in values and len(values) > 1]
     return max(usable, key=lambda key: (len(kinds[key]), key), default=None)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, Shape
 from ahpkit.protocol.schema import json_schema
+
+_MOST_ERRORS = 5
+"""Wrong places that one refusal names."""
 
 _LONGEST_VALUE = 60
 """Characters of a wrong value that an error quotes."""
@@ -42,10 +46,10 @@ def check(shape: Shape, value: Any, *, at: str = "") -> None:
     try:
         if validator.is_valid(value):
             return
-        error = next(iter(validator.iter_errors(value)))
+        errors = list(islice(validator.iter_errors(value), _MOST_ERRORS))
     except ValueError as exc:  # not JSON: only possible for values that did not come through the codec
         raise InvalidParams(f"{at or 'params'}: {exc}") from None
-    raise InvalidParams(_describe(error, at))
+    raise InvalidParams("; ".join(_describe(error, at) for error in errors))
 
 
 class _AnyAction(TypedDict):

@@ -1,0 +1,283 @@
+"""Shapes on the wire: what passes, what does not, and what the error says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, is_typeddict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
+from ahpkit.protocol.types import TYPES
+from ahpkit.protocol.validation import check, check_action, check_params
+from support import requirement
+
+DELTA: dict[str, Any] = {"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"}
+PART: dict[str, Any] = {
+    "type": "chat/responsePart",
+    "turnId": "t",
+    "part": {"kind": "markdown", "id": "p", "content": ""},
+}
+APPROVED: dict[str, Any] = {
+    "type": "chat/toolCallConfirmed",
+    "turnId": "t",
+    "toolCallId": "c",
+    "approved": True,
+    "confirmed": "user-action",
+}
+DENIED: dict[str, Any] = {
+    "type": "chat/toolCallConfirmed",
+    "turnId": "t",
+    "toolCallId": "c",
+    "approved": False,
+    "reason": "denied",
+}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = st.sampled_from(
+    ["turnId", "message", "part", "kind", "content", "approved", "summary", "customization", "_meta"]
+)
+
+
+def action_error(action: Any) -> str:
+    with pytest.raises(InvalidParams) as caught:
+        check_action(action)
+    return caught.value.message
+
+
+def params_error(method: str, params: Any) -> str:
+    with pytest.raises(InvalidParams) as caught:
+        check_params(method, params)
+    return caught.value.message
+
+
+@pytest.mark.parametrize("action", [DELTA, PART, APPROVED, DENIED])
+def test_a_well_formed_action_passes(action: dict[str, Any]) -> None:
+    check_action(action)
+
+
+MALFORMED: list[tuple[Any, str]] = [
+    (PART | {"part": {"kind": "markdown", "id": 5, "content": ""}}, "action.part.id: expected string, got number"),
+    ({key: DELTA[key] for key in DELTA if key != "turnId"}, "action.turnId: missing"),
+    (DELTA | {"content": None}, "action.content: expected string, got null"),
+    (DELTA | {"content": True}, "action.content: expected string, got boolean"),
+    (PART | {"part": []}, "action.part: expected object, got array"),
+    (PART | {"part": {"id": "p"}}, "action.part.kind: missing"),
+    (PART | {"part": {"kind": {}}}, "action.part.kind: expected string, got object"),
+    (
+        {"type": "chat/queuedMessagesReordered", "order": ["a", 2]},
+        "action.order[1]: expected string, got number",
+    ),
+    (
+        {"type": "chat/inputCompleted", "requestId": "r", "response": "maybe"},
+        'action.response: expected one of "accept", "decline", "cancel", got "maybe"',
+    ),
+    (
+        {"type": "chat/toolCallDelta", "turnId": "t", "toolCallId": "c", "content": "", "invocationMessage": 1},
+        "action.invocationMessage: expected string or object, got number",
+    ),
+    (
+        {"type": "chat/toolCallDelta", "turnId": "t", "toolCallId": "c", "content": "", "invocationMessage": {}},
+        "action.invocationMessage.markdown: missing",
+    ),
+    (
+        {"type": "root/activeSessionsChanged", "activeSessions": 1.5},
+        "action.activeSessions: expected integer, got number",
+    ),
+]
+
+
+@pytest.mark.parametrize(("action", "message"), MALFORMED)
+def test_a_malformed_action_is_refused_with_the_path(action: Any, message: str) -> None:
+    assert action_error(action) == message
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ([], "action: expected object, got array"),
+        (None, "action: expected object, got null"),
+        ({}, "action.type: missing"),
+        ({"type": 5}, "action.type: expected string, got number"),
+    ],
+)
+def test_what_is_no_action_at_all_is_refused(action: Any, message: str) -> None:
+    assert action_error(action) == message
+
+
+def test_a_confirmation_has_the_shape_of_its_decision() -> None:
+    assert action_error({**APPROVED, "confirmed": "because"}).startswith("action.confirmed: expected one of ")
+    assert action_error({**DENIED, "approved": True}) == "action.confirmed: missing"
+    assert action_error({**APPROVED, "approved": False}) == "action.reason: missing"
+    assert action_error({**APPROVED, "approved": 1}) == "action.approved: expected boolean, got number"
+    assert action_error({**DENIED, "reason": "result-denied"}).startswith("action.reason: expected one of ")
+
+
+def test_an_action_of_unknown_type_passes() -> None:
+    check_action({"type": "chat/hologram", "turnId": 5, "_meta": {"x": 1}})
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        PART | {"part": {"kind": "hologram", "id": 5}},
+        {"type": "session/customizationUpdated", "customization": {"type": "theme", "colour": 7}},
+        {"type": "terminal/claimed", "claim": {"kind": "robot"}},
+        {
+            "type": "chat/responsePart",
+            "turnId": "t",
+            "part": {"kind": "toolCall", "toolCall": {"status": "paused", "toolCallId": 1}},
+        },
+    ],
+)
+def test_an_unknown_variant_inside_a_known_action_passes(action: dict[str, Any]) -> None:
+    check_action(action)
+
+
+def test_a_malformed_known_variant_deep_inside_does_not() -> None:
+    call = {"status": "streaming", "toolCallId": "c", "toolName": "n"}
+    action = {"type": "chat/responsePart", "turnId": "t", "part": {"kind": "toolCall", "toolCall": call}}
+    assert action_error(action) == "action.part.toolCall.displayName: missing"
+
+
+@requirement("extensibility:meta:on-every-type", "extensibility:meta:any-json-values")
+def test_meta_is_an_object_on_anything_and_holds_anything() -> None:
+    meta = {"_meta": {"example.com/x": [None, {"deep": 1.5}], "": True}}
+    message = {"text": "hi", "origin": {"kind": "user", **meta}, **meta}
+    check_action({"type": "chat/turnStarted", "turnId": "t", "message": message, **meta})
+    check_params(
+        "initialize",
+        {
+            "channel": "ahp-root://",
+            "protocolVersions": [],
+            "clientId": "c",
+            "capabilities": {"mcpApps": {}, **meta},
+            **meta,
+        },
+    )
+    check(TYPES["InitializeResult"], {"protocolVersion": "0.4.0", "serverSeq": 0, "snapshots": [], **meta})
+    check_params("root/sessionRemoved", {"channel": "ahp-root://", "session": "ahp-session:/s", **meta})
+    for shape in filter(is_typeddict, TYPES.values()):
+        with pytest.raises(InvalidParams):
+            check(shape, {"_meta": 5})
+
+
+def test_members_nobody_knows_pass_everywhere() -> None:
+    check_action({**PART, "part": {**PART["part"], "shiny": [1]}, "later": {}})
+    check_params("ping", {"channel": "ahp-root://", "later": 1})
+
+
+@pytest.mark.parametrize("method", [*COMMANDS, *NOTIFICATIONS])
+def test_every_method_needs_a_channel(method: str) -> None:
+    assert params_error(method, {}).startswith("channel: missing")
+    assert "channel: expected " in params_error(method, {"channel": 5})
+
+
+@pytest.mark.parametrize("method", [spec.method for spec in COMMANDS.values() if spec.channel == "root"])
+def test_methods_of_the_connection_name_the_root_channel(method: str) -> None:
+    refused = params_error(method, {"channel": "ahp-session:/s"})
+    assert 'channel: expected "ahp-root://", got "ahp-session:/s"' in refused
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        ("subscribe", [], "params: expected object, got array"),
+        ("ping", {"channel": "ahp-chat:/c"}, 'channel: expected "ahp-root://", got "ahp-chat:/c"'),
+        ("ping", {"channel": "x" * 100}, f'channel: expected "ahp-root://", got "{"x" * 60}…"'),
+        (
+            "dispatchAction",
+            {"channel": "c", "clientSeq": "1", "action": {}},
+            "clientSeq: expected integer, got string",
+        ),
+        ("dispatchAction", {"channel": "c", "clientSeq": 1, "action": 7}, "action: expected object, got number"),
+        (
+            "createSession",
+            {"channel": "c", "fork": {"session": "s"}},
+            "fork.turnId: missing",
+        ),
+        (
+            "resourceRead",
+            {"channel": "ahp-root://", "uri": "file:///x", "encoding": "latin-1"},
+            'encoding: expected one of "base64", "utf-8", got "latin-1"',
+        ),
+        (
+            "invokeChangesetOperation",
+            {"channel": "c", "operationId": "o", "target": {"kind": "range", "resource": "r"}},
+            "target.range: missing",
+        ),
+        (
+            "root/sessionSummaryChanged",
+            {"channel": "ahp-root://", "session": "s", "changes": {"status": "idle"}},
+            "changes.status: expected integer, got string",
+        ),
+    ],
+)
+def test_malformed_params_are_refused_with_the_path(method: str, params: Any, message: str) -> None:
+    assert params_error(method, params) == message
+
+
+def test_the_action_of_a_dispatch_is_left_to_its_own_check() -> None:
+    check_params("dispatchAction", {"channel": "c", "clientSeq": 1, "action": {"type": "chat/delta"}})
+
+
+@requirement("core:connection:dispatch-shape")
+def test_a_dispatch_has_channel_number_and_action() -> None:
+    for missing in ("channel", "clientSeq", "action"):
+        params: dict[str, Any] = {"channel": "c", "clientSeq": 1, "action": DELTA}
+        del params[missing]
+        assert params_error("dispatchAction", params) == f"{missing}: missing"
+
+
+def test_methods_nobody_knows_may_omit_the_channel() -> None:
+    check_params("_example.com/x", {})
+    check_params("tools/list", {})
+    assert params_error("_example.com/x", {"channel": 5}) == "channel: expected string, got number"
+
+
+def test_an_envelope_of_the_host_is_checked_with_its_action() -> None:
+    envelope = {"channel": "ahp-chat:/c", "serverSeq": 1, "action": DELTA}
+    check_params("action", envelope)
+    check_params("action", {**envelope, "action": {"type": "later/thing"}})
+    assert params_error("action", {**envelope, "action": {**DELTA, "partId": 1}}).startswith("action.partId: ")
+    assert params_error("action", {**envelope, "origin": {"clientId": "c"}}) == "origin.clientSeq: missing"
+
+
+def test_null_is_not_absent_except_where_the_type_says_so() -> None:
+    check_action({"type": "session/activeClientChanged", "activeClient": None})
+    assert action_error({"type": "session/activeClientChanged"}) == "action.activeClient: missing"
+    assert action_error({"type": "session/agentChanged", "agent": None}) == "action.agent: expected object, got null"
+    check_action({"type": "session/agentChanged"})
+
+
+def test_numbers_keep_their_size() -> None:
+    check_params("dispatchAction", {"channel": "c", "clientSeq": 2**70, "action": {}})
+
+
+def test_what_did_not_come_through_the_codec_is_refused_not_raised() -> None:
+    assert action_error({**DELTA, "turnId": object()}).startswith("action: ")
+
+
+@given(st.sampled_from(sorted(ACTIONS)), st.dictionaries(FIELDS, JSON))
+def test_no_json_makes_the_check_of_an_action_raise_anything_else(kind: str, fields: dict[str, Any]) -> None:
+    with suppress(InvalidParams):
+        check_action({"type": kind, **fields})
+
+
+@given(JSON)
+def test_no_json_at_all_makes_the_check_of_an_action_raise_anything_else(value: Any) -> None:
+    with suppress(InvalidParams):
+        check_action(value)
+
+
+@given(st.sampled_from([*COMMANDS, *NOTIFICATIONS, "_x", "y"]), JSON)
+def test_no_json_makes_the_check_of_params_raise_anything_else(method: str, value: Any) -> None:
+    with suppress(InvalidParams):
+        check_params(method, value)
