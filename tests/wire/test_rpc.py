@@ -13,7 +13,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound, NotFound, TransportClosed
 from ahpkit.transports.memory import MemoryTransport, memory_pair
 from ahpkit.wire.peer import Peer
-from ahpkit.wire.rpc import MAX_BUFFERED, NotificationHandler, RequestHandler, RpcConnection, Tap
+from ahpkit.wire.rpc import MAX_BUFFERED, REQUEST_CANCELLED, NotificationHandler, RequestHandler, RpcConnection, Tap
 
 
 async def no_requests(method: str, params: JsonObject) -> Any:
@@ -167,6 +167,20 @@ class TestOrder:
             release.set()
             assert (await wire.receive())["id"] == 1
 
+    async def test_a_request_reaches_its_first_wait_before_the_next_message_is_handled(self) -> None:
+        seen: list[str] = []
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            seen.append(method)
+
+        async with connected(on_request=serve, on_notification=lambda method, params: seen.append(method)) as (_, wire):
+            wire.send(id=1, method="asked")
+            wire.send(method="told")
+            wire.send(id=2, method="asked again")
+            await wire.receive()
+            await wire.receive()
+            assert seen == ["asked", "told", "asked again"]
+
 
 async def _answered_ping(rpc: RpcConnection, wire: Wire) -> None:
     asking = asyncio.create_task(rpc.request("ping", {}))
@@ -258,6 +272,22 @@ class TestServing:
             assert cancelled.is_set()
             assert closed.code == 1006
             assert rpc.closed is closed
+
+    async def test_a_request_that_was_given_up_is_stopped_and_answered_once(self) -> None:
+        async def serve(method: str, params: JsonObject) -> Any:
+            await asyncio.Event().wait()
+
+        async with connected(on_request=serve) as (rpc, wire):
+            wire.send(id="a", method="slow")
+            await _answered_ping(rpc, wire)
+            rpc.cancel("a")
+            rpc.cancel("unknown")
+            assert await wire.receive() == {
+                "jsonrpc": "2.0",
+                "id": "a",
+                "error": {"code": REQUEST_CANCELLED, "message": "slow was cancelled"},
+            }
+            await _answered_ping(rpc, wire)
 
     async def test_a_handler_may_ask_back_on_the_same_connection(self) -> None:
         async def serve(method: str, params: JsonObject) -> Any:
