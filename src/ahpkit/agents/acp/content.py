@@ -1,0 +1,157 @@
+"""What an agent shows, as AHP content: text, files, diffs, terminals. Pure but for the store it is given.
+
+AHP keeps file contents out of the state: a diff becomes two references into the host's content store. An agent resends
+a tool call's whole content with each change, so what was stored once is remembered here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ahpkit.agents.acp.shape import integer, obj, objects, text
+from ahpkit.protocol.chat.state import ToolResultContent
+from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
+
+MAX_DISPLAY = 64 * 1024
+"""Characters kept of a terminal that the agent only shows: its tail."""
+
+
+class Store(Protocol):
+    """`Turn.store`."""
+
+    def __call__(self, data: bytes, *, content_type: str) -> str: ...
+
+
+class Contents:
+    """Maps the content of one turn. `terminal_uri` knows the terminals the host runs for the agent."""
+
+    def __init__(self, store: Store, *, root: Path, terminal_uri: Callable[[str], str | None]) -> None:
+        self._store = store
+        self._root = root
+        self._terminal_uri = terminal_uri
+        self._stored: dict[tuple[bytes, str], str] = {}
+        self._displayed: dict[str, str] = {}
+
+    def tool_content(self, items: Any) -> list[ToolResultContent]:
+        """The content of a tool call."""
+        return [self._item(item) for item in objects(items)]
+
+    def edits(self, items: Any) -> list[FileEdit]:
+        """The diffs among a tool call's content: what it is about to do."""
+        return [self._diff(item) for item in objects(items) if item.get("type") == "diff"]
+
+    def display(self, meta: JsonObject) -> bool:
+        """Take terminal output that an agent sends in `_meta` to be shown; True if there was any."""
+        output = obj(meta.get("terminal_output"))
+        id, data = text(output.get("terminal_id")), text(output.get("data"))
+        if id is None or data is None:
+            return False
+        self._displayed[id] = (self._displayed.get(id, "") + data)[-MAX_DISPLAY:]
+        return True
+
+    def _item(self, item: JsonObject) -> ToolResultContent:
+        kind = item.get("type")
+        if kind == "diff" and text(item.get("path")):
+            return {"type": "fileEdit", **self._diff(item)}
+        if kind == "terminal":
+            return self._terminal(str(item.get("terminalId")))
+        if kind == "content":
+            return self._block(obj(item.get("content")))
+        return _unknown(item)
+
+    def _terminal(self, id: str) -> ToolResultContent:
+        uri = self._terminal_uri(id)
+        if uri is not None:
+            return {"type": "terminal", "resource": uri, "title": "Terminal"}
+        return {"type": "text", "text": self._displayed.get(id, "")}
+
+    def _block(self, block: JsonObject) -> ToolResultContent:
+        if block.get("type") == "text":
+            return {"type": "text", "text": str(block.get("text", ""))}
+        if block.get("type") == "resource_link" and text(block.get("uri")):
+            return _link(block)
+        data = block_data(block)
+        if data is None:
+            return _unknown(block)
+        content, content_type = data
+        uri = self._keep(content, content_type)
+        return {"type": "resource", "uri": uri, "contentType": content_type, "sizeHint": len(content)}
+
+    def _diff(self, item: JsonObject) -> FileEdit:
+        path = (self._root / str(item.get("path"))).as_uri()
+        old, new = item.get("oldText"), str(item.get("newText") or "")
+        edit: FileEdit = {"after": {"uri": path, "content": {"uri": self._keep_text(new)}}}
+        if isinstance(old, str):
+            edit["before"] = {"uri": path, "content": {"uri": self._keep_text(old)}}
+        edit["diff"] = _changed_lines(old if isinstance(old, str) else "", new)
+        return edit
+
+    def _keep_text(self, content: str) -> str:
+        return self._keep(content.encode("utf-8", "replace"), "text/plain")
+
+    def _keep(self, data: bytes, content_type: str) -> str:
+        key = (hashlib.sha256(data).digest(), content_type)
+        if key not in self._stored:
+            self._stored[key] = self._store(data, content_type=content_type)
+        return self._stored[key]
+
+
+def block_data(block: JsonObject) -> tuple[bytes, str] | None:
+    """Bytes and type of an image, audio or embedded resource block; None for anything else."""
+    if block.get("type") in ("image", "audio"):
+        return _decoded(block.get("data"), text(block.get("mimeType")) or "application/octet-stream")
+    resource = obj(block.get("resource"))
+    if isinstance(resource.get("text"), str):
+        return resource["text"].encode("utf-8", "replace"), text(resource.get("mimeType")) or "text/plain"
+    return _decoded(resource.get("blob"), text(resource.get("mimeType")) or "application/octet-stream")
+
+
+def shown_as_text(block: JsonObject) -> str | None:
+    """A block of a message that reads as text: text itself, or a link. None for what has to be attached."""
+    if block.get("type") == "text":
+        return str(block.get("text", ""))
+    if block.get("type") == "resource_link" and text(block.get("uri")):
+        return f"[{text(block.get('title')) or text(block.get('name')) or block['uri']}]({block['uri']})"
+    return None
+
+
+def as_json(value: Any) -> str:
+    """A raw input or output as the text that is shown."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _decoded(data: Any, content_type: str) -> tuple[bytes, str] | None:
+    try:
+        return base64.b64decode(data, validate=True), content_type
+    except (TypeError, ValueError, binascii.Error):
+        return None
+
+
+def _link(block: JsonObject) -> ToolResultContent:
+    link: ToolResultContent = {"type": "resource", "uri": block["uri"]}
+    if content_type := text(block.get("mimeType")):
+        link["contentType"] = content_type
+    if (size := integer(block.get("size"))) is not None:
+        link["sizeHint"] = size
+    return link
+
+
+def _unknown(item: JsonObject) -> ToolResultContent:
+    return {"type": "text", "text": f"[content of a kind this host does not know: {item.get('type')!r}]"}
+
+
+def _changed_lines(old: str, new: str) -> FileEditStats:
+    """Lines that are new and lines that are gone; a moved line is neither."""
+    before, after = Counter(old.splitlines()), Counter(new.splitlines())
+    return {"added": (after - before).total(), "removed": (before - after).total()}
+
+
+__all__ = ["MAX_DISPLAY", "Contents", "Store", "as_json", "block_data", "shown_as_text"]

@@ -1,0 +1,124 @@
+"""Elicitation: an agent's form as questions, a person's answers as its content. Pure.
+
+AHP has no place for a pattern, for the default of a selection, or for the tool call a form belongs to; the agent checks
+what it gets anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ahpkit.agents.acp.shape import number, obj, objects, strings, text
+from ahpkit.host.agent import InputAnswers
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
+from ahpkit.protocol.common.state import JsonObject
+
+
+def questions(schema: Any) -> list[ChatInputQuestion]:
+    """One question per property of the requested schema, in its order."""
+    required = set(strings(obj(schema).get("required")))
+    properties = obj(obj(schema).get("properties"))
+    return [_question(name, obj(spec), required=name in required) for name, spec in properties.items()]
+
+
+def answer(schema: Any, given: InputAnswers) -> JsonObject:
+    """The result of `elicitation/create`."""
+    if given.response != "accept":
+        return {"action": given.response}
+    properties = obj(obj(schema).get("properties"))
+    values = {name: _value(obj(spec), given.answers.get(name)) for name, spec in properties.items()}
+    return {"action": "accept", "content": {name: value for name, value in values.items() if value is not None}}
+
+
+def _question(name: str, spec: JsonObject, *, required: bool) -> ChatInputQuestion:
+    title = text(spec.get("title"))
+    asked: JsonObject = {"id": name, "message": text(spec.get("description")) or title or name}
+    asked |= {"title": title} if title else {}
+    asked |= {"required": True} if required else {}
+    kind = _kind(spec)
+    return asked | {"kind": kind} | _DETAILS[kind](spec)  # pyright: ignore[reportReturnType]
+
+
+def _kind(spec: JsonObject) -> str:
+    if _options(spec):
+        return "multi-select" if spec.get("type") == "array" else "single-select"
+    kind = spec.get("type")
+    return kind if kind in ("number", "integer", "boolean") else "text"
+
+
+def _text_details(spec: JsonObject) -> JsonObject:
+    return _present(
+        format=text(spec.get("format")),
+        min=number(spec.get("minLength")),
+        max=number(spec.get("maxLength")),
+        defaultValue=text(spec.get("default")),
+    )
+
+
+def _number_details(spec: JsonObject) -> JsonObject:
+    bounds = {"min": number(spec.get("minimum")), "max": number(spec.get("maximum"))}
+    return _present(**bounds, defaultValue=number(spec.get("default")))
+
+
+def _boolean_details(spec: JsonObject) -> JsonObject:
+    default = spec.get("default")
+    return {"defaultValue": default} if isinstance(default, bool) else {}
+
+
+def _select_details(spec: JsonObject) -> JsonObject:
+    return {"options": _options(spec)}
+
+
+def _multi_details(spec: JsonObject) -> JsonObject:
+    bounds = {"min": number(spec.get("minItems")), "max": number(spec.get("maxItems"))}
+    return {"options": _options(spec)} | _present(**bounds)
+
+
+_DETAILS: Mapping[str, Callable[[JsonObject], JsonObject]] = {
+    "text": _text_details,
+    "number": _number_details,
+    "integer": _number_details,
+    "boolean": _boolean_details,
+    "single-select": _select_details,
+    "multi-select": _multi_details,
+}
+
+
+def _options(spec: JsonObject) -> list[ChatInputOption]:
+    """The choices, wherever the schema has them: `enum`, titled `oneOf`/`anyOf`, or inside `items`."""
+    source = obj(spec.get("items")) if spec.get("type") == "array" else spec
+    titled = objects(source.get("oneOf") or source.get("anyOf"))
+    if titled:
+        return [_titled(option) for option in titled if isinstance(option.get("const"), str)]
+    return [{"id": value, "label": value} for value in strings(source.get("enum"))]
+
+
+def _titled(option: JsonObject) -> ChatInputOption:
+    shown: ChatInputOption = {"id": option["const"], "label": text(option.get("title")) or option["const"]}
+    description = text(option.get("description"))
+    if description:
+        shown["description"] = description
+    return shown
+
+
+def _value(spec: JsonObject, given: ChatInputAnswer | None) -> Any:
+    if given is None or given["state"] == "skipped":
+        return None
+    value = given["value"]
+    free = value.get("freeformValues") or []
+    if spec.get("type") == "array":
+        chosen = value["value"]
+        return [*(chosen if isinstance(chosen, list) else [chosen]), *free]
+    if value["kind"] == "selected" and free and not value["value"]:
+        return free[0]
+    if spec.get("type") == "integer" and isinstance(value["value"], float):
+        return int(value["value"])
+    return value["value"]
+
+
+def _present(**fields: Any) -> JsonObject:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+__all__ = ["answer", "questions"]

@@ -1,0 +1,203 @@
+"""ACP `session/update`s as what a chat and its turn are told: the one place that knows every variant. No I/O.
+
+A variant belongs to the session (commands, options, title, plan, usage) or to the turn that runs (text, thoughts, tool
+calls, notices). What an agent says between turns has no place in AHP: it is shown when the next turn begins. While a
+session is being restored the agent repeats its history, which the host already has: that part is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ahpkit.agents.acp.content import Contents, shown_as_text
+from ahpkit.agents.acp.meta import META_KEY, clean, upward
+from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.agents.acp.shape import obj, objects, text
+from ahpkit.agents.acp.turn import TurnMapper, notice_text
+from ahpkit.agents.acp.usage import Usage
+from ahpkit.host.agent import Chat, Command, StopReason, Turn
+from ahpkit.protocol.common.state import JsonObject
+
+PLAN_KEY = "ahpkit/plan"
+"""Session `_meta`: `{chat, plans: [{id?, entries | content | uri}]}`, the agent's plan as it stands."""
+
+USAGE_KEY = "ahpkit/context-usage"
+"""Session `_meta`: `{chat, used, size, cost}`, how full the model's context is and what the session cost."""
+
+MAX_LATE = 4 * 1024
+"""Characters kept of what an agent says between turns."""
+
+
+class SessionMapper:
+    """Follows one ACP session for as long as the process that has it."""
+
+    def __init__(
+        self,
+        chat: Chat,
+        *,
+        terminal_uri: Callable[[str], str | None] = lambda id: None,
+        on_options: Callable[[SessionOptions], None] = lambda options: None,
+    ) -> None:
+        self.options = SessionOptions()
+        self.turn: TurnMapper | None = None
+        self.restoring = False
+        self._chat = chat
+        self._terminal_uri = terminal_uri
+        self._on_options = on_options
+        self._usage = Usage()
+        self._plans: dict[str, JsonObject] = {}
+        self._facts: JsonObject = {}
+        self._unknown: set[str] = set()
+        self._late = ""
+        self._past_tool_calls: frozenset[str] = frozenset()
+
+    # The life of the session.
+
+    def take_options(self, result: JsonObject) -> None:
+        """Take what a result of `session/new|load|resume|set_config_option`, or an update, says about options."""
+        self.options.take(result)
+        self._report_options()
+
+    def begin(self, turn: Turn) -> TurnMapper:
+        """A prompt is about to be sent."""
+        contents = Contents(turn.store, root=self._chat.working_directory, terminal_uri=self._terminal_uri)
+        self.turn = TurnMapper(turn, contents, past_tool_calls=self._past_tool_calls)
+        late, self._late = self._late.strip(), ""
+        if late:
+            turn.notice(f"Between turns the agent said: {late}")
+        return self.turn
+
+    def finish(self, result: JsonObject) -> StopReason:
+        """The prompt was answered."""
+        assert self.turn is not None
+        reason = self.turn.finish(result, self._usage)
+        self.end()
+        self._report_usage()
+        return reason
+
+    def end(self) -> None:
+        """The turn is over, however it ended. What still comes for it is late."""
+        if self.turn is not None:
+            self._past_tool_calls = self.turn.tool_calls.ids
+            self.turn = None
+
+    # What the agent says.
+
+    def update(self, update: JsonObject) -> None:
+        """Take the `update` of one `session/update`."""
+        kind = str(update.get("sessionUpdate"))
+        for_turn = TURN_UPDATES.get(kind)
+        if for_turn is None:
+            self._session_update(kind, update)
+        elif self.turn is not None:
+            for_turn(self.turn, update)
+        elif not self.restoring:
+            self._between_turns(kind, update)
+
+    def _session_update(self, kind: str, update: JsonObject) -> None:
+        match kind:
+            case "available_commands_update":
+                self._commands(update)
+            case "current_mode_update":
+                self._mode(update)
+            case "config_option_update":
+                self.take_options(update)
+            case "session_info_update":
+                self._session_info(update)
+            case "usage_update":
+                self._usage_update(update)
+            case "plan":
+                self._plan(update)
+            case "plan_update":
+                self._plan_update(update)
+            case "plan_removed":
+                self._plan_removed(update)
+            case _:
+                self._unknown_variant(kind, update)
+
+    def _between_turns(self, kind: str, update: JsonObject) -> None:
+        if kind == "agent_message_chunk":
+            self._late += shown_as_text(obj(update.get("content"))) or ""
+        elif kind == "notice":
+            self._late += f"\n{notice_text(update)}"
+        self._late = self._late[:MAX_LATE]
+
+    def _unknown_variant(self, kind: str, update: JsonObject) -> None:
+        if kind in self._unknown:
+            return
+        self._unknown.add(kind)
+        self._facts["unknownUpdates"] = {**self._facts.get("unknownUpdates", {}), kind: upward(update)}
+        self._chat.meta(META_KEY, dict(self._facts))
+        if self.turn is not None:
+            self.turn.notice(f"The agent sent an update of a kind this host does not know: {kind}", update)
+
+    def _commands(self, update: JsonObject) -> None:
+        offered = [entry for entry in objects(update.get("availableCommands")) if text(entry.get("name"))]
+        self._chat.commands([_command(entry) for entry in offered])
+
+    def _mode(self, update: JsonObject) -> None:
+        self.options.mode_changed(update.get("currentModeId"))
+        self._report_options()
+
+    def _session_info(self, update: JsonObject) -> None:
+        title = text(update.get("title"))
+        if title is not None:
+            self._chat.title(title)
+        if meta := upward(update.get("_meta")):
+            self._facts["session"] = meta
+            self._chat.meta(META_KEY, dict(self._facts))
+
+    def _usage_update(self, update: JsonObject) -> None:
+        self._usage.update(update)
+        if self.turn is None:
+            self._report_usage()
+
+    def _plan(self, update: JsonObject) -> None:
+        self._plans[""] = {"entries": clean(objects(update.get("entries")))}
+        self._report_plan()
+
+    def _plan_update(self, update: JsonObject) -> None:
+        plan: JsonObject = clean(obj(update.get("plan")))
+        id = str(plan.pop("planId", ""))
+        self._plans[id] = {"id": id, **plan}
+        self._report_plan()
+
+    def _plan_removed(self, update: JsonObject) -> None:
+        self._plans.pop(str(update.get("planId", "")), None)
+        self._report_plan()
+
+    # What the chat is told.
+
+    def _report_plan(self) -> None:
+        plans = [plan for plan in self._plans.values() if plan.get("entries") != []]
+        self._chat.meta(PLAN_KEY, {"chat": self._chat.uri, "plans": plans} if plans else None)
+
+    def _report_usage(self) -> None:
+        if self._usage.context:
+            self._chat.meta(USAGE_KEY, {"chat": self._chat.uri, **self._usage.context})
+
+    def _report_options(self) -> None:
+        schema = self.options.schema
+        if schema["properties"]:
+            self._chat.config_options(schema, self.options.values)
+        self._on_options(self.options)
+
+
+def _command(entry: JsonObject) -> Command:
+    hint = text(obj(entry.get("input")).get("hint"))
+    return Command(name=entry["name"], description=str(entry.get("description") or ""), hint=hint)
+
+
+TURN_UPDATES: Mapping[str, Callable[[TurnMapper, JsonObject], None]] = {
+    "user_message_chunk": TurnMapper.user_message_chunk,
+    "agent_message_chunk": TurnMapper.agent_message_chunk,
+    "agent_thought_chunk": TurnMapper.agent_thought_chunk,
+    "tool_call": TurnMapper.tool_call,
+    "tool_call_update": TurnMapper.tool_call,
+    "notice": TurnMapper.notice_update,
+    "compaction_update": TurnMapper.compaction_update,
+    "compaction_summary_chunk": TurnMapper.compaction_summary_chunk,
+}
+"""The variants that belong to the turn that runs."""
+
+__all__ = ["MAX_LATE", "PLAN_KEY", "TURN_UPDATES", "USAGE_KEY", "SessionMapper"]

@@ -1,0 +1,172 @@
+"""Modes, models and config options of one ACP session: as session config and models, and what a change has to call.
+
+Pure. Agents report these in up to three ways (`configOptions`, and the older `modes` and `models`); the newer way wins
+over an older one that says the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.agents.acp.meta import upward, wrapped
+from ahpkit.agents.acp.shape import obj, objects, text
+from ahpkit.protocol.common.state import JsonObject, ModelSelection
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema
+
+MODE = "mode"
+"""Property under which the older `modes` are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A request that brings one option to the wanted value; `sessionId` is added by whoever sends it."""
+
+    method: str
+    params: JsonObject
+
+
+class SessionOptions:
+    """The options as the agent last reported them."""
+
+    def __init__(self) -> None:
+        self._options: list[JsonObject] = []
+        self._modes: JsonObject = {}
+        self._models: JsonObject = {}
+
+    def take(self, reported: JsonObject) -> None:
+        """Take over what a result of `session/new|load|resume|set_config_option` or an update says."""
+        if isinstance(reported.get("configOptions"), list):
+            self._options = [option for option in objects(reported["configOptions"]) if text(option.get("id"))]
+        if obj(reported.get("modes")):
+            self._modes = dict(obj(reported["modes"]))
+        if obj(reported.get("models")):
+            self._models = dict(obj(reported["models"]))
+
+    def mode_changed(self, mode: Any) -> None:
+        """Take a `current_mode_update`."""
+        self._modes["currentModeId"] = mode
+        self._options = [
+            option | {"currentValue": mode} if option.get("category") == "mode" else option for option in self._options
+        ]
+
+    # What clients see.
+
+    @property
+    def schema(self) -> SessionConfigSchema:
+        properties = {option["id"]: _property(option) for option in self._options}
+        if self._shows_modes:
+            properties[MODE] = _mode_property(objects(self._modes.get("availableModes")))
+        return {"type": "object", "properties": properties}
+
+    @property
+    def values(self) -> JsonObject:
+        values = {option["id"]: option.get("currentValue") for option in self._options}
+        if self._shows_modes:
+            values[MODE] = self._modes.get("currentModeId")
+        return {key: value for key, value in values.items() if value is not None}
+
+    def models(self, provider: str) -> list[SessionModelInfo]:
+        option = self._model_option
+        if option is not None:
+            return [_model(provider, choice, id_key="value") for choice in _choices(option)]
+        listed = objects(self._models.get("availableModels"))
+        return [_model(provider, model, id_key="modelId") for model in listed if text(model.get("modelId"))]
+
+    # What a change needs.
+
+    def changes(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> list[Change]:
+        """The requests that lead from what the agent has to what is wanted; what it does not know is left alone."""
+        wanted = {**config, **((model or {}).get("config") or {})}
+        option = self._model_option
+        if model is not None and option is not None:
+            wanted[option["id"]] = model["id"]
+        changes = [change for option in self._options if (change := _option_change(option, wanted)) is not None]
+        return [*changes, *self._mode_change(wanted), *self._model_change(model)]
+
+    def _mode_change(self, wanted: Mapping[str, Any]) -> list[Change]:
+        mode = wanted.get(MODE)
+        known = {entry.get("id") for entry in objects(self._modes.get("availableModes"))}
+        if not self._shows_modes or mode not in known or mode == self._modes.get("currentModeId"):
+            return []
+        return [Change("session/set_mode", {"modeId": mode})]
+
+    def _model_change(self, model: ModelSelection | None) -> list[Change]:
+        known = {entry.get("modelId") for entry in objects(self._models.get("availableModels"))}
+        if model is None or self._model_option is not None or model["id"] not in known:
+            return []
+        if model["id"] == self._models.get("currentModelId"):
+            return []
+        return [Change("session/set_model", {"modelId": model["id"]})]
+
+    def changed(self, change: Change) -> None:
+        """An accepted change whose answer does not say what the options are now."""
+        if change.method == "session/set_mode":
+            self.mode_changed(change.params["modeId"])
+        elif change.method == "session/set_model":
+            self._models["currentModelId"] = change.params["modelId"]
+
+    @property
+    def _shows_modes(self) -> bool:
+        has_modes = bool(objects(self._modes.get("availableModes")))
+        return has_modes and not any(option.get("category") == "mode" for option in self._options)
+
+    @property
+    def _model_option(self) -> JsonObject | None:
+        return next((option for option in self._options if option.get("category") == "model"), None)
+
+
+def _property(option: JsonObject) -> SessionConfigPropertySchema:
+    shown: SessionConfigPropertySchema = {
+        "type": "boolean" if option.get("type") == "boolean" else "string",
+        "title": text(option.get("name")) or option["id"],
+        "sessionMutable": True,
+    }
+    if description := text(option.get("description")):
+        shown["description"] = description
+    if choices := _choices(option):
+        shown["enum"] = [choice["value"] for choice in choices]
+        shown["enumLabels"] = [text(choice.get("name")) or choice["value"] for choice in choices]
+        shown["enumDescriptions"] = [text(choice.get("description")) or "" for choice in choices]
+    return shown
+
+
+def _mode_property(modes: list[JsonObject]) -> SessionConfigPropertySchema:
+    choices = [mode | {"value": mode.get("id")} for mode in modes]
+    return _property({"id": MODE, "name": "Mode", "type": "select", "options": choices})
+
+
+def _choices(option: JsonObject) -> list[JsonObject]:
+    """The selectable values, with groups flattened."""
+    found: list[JsonObject] = []
+    for entry in objects(option.get("options")):
+        found += objects(entry["options"]) if "options" in entry else [entry]
+    return [choice for choice in found if text(choice.get("value"))]
+
+
+def _model(provider: str, entry: JsonObject, *, id_key: str) -> SessionModelInfo:
+    shown: SessionModelInfo = {
+        "id": entry[id_key],
+        "provider": provider,
+        "name": text(entry.get("name")) or entry[id_key],
+    }
+    if meta := wrapped({"description": entry.get("description"), "meta": upward(entry.get("_meta"))}):
+        shown["_meta"] = meta
+    return shown
+
+
+def _option_change(option: JsonObject, wanted: Mapping[str, Any]) -> Change | None:
+    value = wanted.get(option["id"])
+    if value is None or value == option.get("currentValue"):
+        return None
+    if option.get("type") == "boolean":
+        typed = {"type": "boolean"}
+        return Change("session/set_config_option", {"configId": option["id"], "value": value, **typed})
+    if value not in {choice["value"] for choice in _choices(option)}:
+        return None
+    return Change("session/set_config_option", {"configId": option["id"], "value": value})
+
+
+__all__ = ["MODE", "Change", "SessionOptions"]

@@ -1,0 +1,43 @@
+"""Reading JSON that somebody else wrote: the value if it has the expected type, else nothing. Never raises."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ahpkit.protocol.common.state import JsonObject
+
+
+def obj(value: Any) -> JsonObject:
+    """`value` if it is an object, else an empty one."""
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def objects(value: Any) -> list[JsonObject]:
+    """The objects in a list."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+
+
+def strings(value: Any) -> list[str]:
+    """The strings in a list."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, str)]
+
+
+def text(value: Any) -> str | None:
+    """`value` if it is a string with something in it."""
+    return value if isinstance(value, str) and value else None
+
+
+def number(value: Any) -> int | float | None:
+    """`value` if it is a number; a boolean is none."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def integer(value: Any) -> int | None:
+    """`value` if it is a whole number, also one written with a fraction of zero."""
+    found = number(value)
+    return int(found) if found is not None and found == found // 1 else None
+
+
+__all__ = ["integer", "number", "obj", "objects", "strings", "text"]

@@ -1,0 +1,229 @@
+"""The tool calls of one turn: what an agent says about them, in whatever order, as calls that live once. No I/O.
+
+Agents differ in everything here. A call may be first heard of in an update or in a permission request; its announcement
+may come late, twice or never; its status may go back; its end may never be told; a permission may carry an id of its
+own that is used again for the next. So: the first message with an id makes the call, later ones are merged into it, its
+status only moves forward, and what is left open ends with the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ahpkit.agents.acp.content import Contents, as_json
+from ahpkit.agents.acp.meta import upward, wrapped
+from ahpkit.agents.acp.shape import obj, text
+from ahpkit.host.agent import Confirmation, Turn
+from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
+from ahpkit.protocol.common.state import JsonObject
+
+_PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
+_MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")
+
+
+class MappedCall:
+    """One tool call: what the agent has said so far, and what the turn was told of it."""
+
+    def __init__(self, turn: Turn, contents: Contents, first: JsonObject, *, id: str | None) -> None:
+        self._contents = contents
+        self._said: JsonObject = {}
+        self._meta: JsonObject = {}
+        self._status = "pending"
+        self._told_meta: JsonObject = {}
+        self._told_title: str | None = None
+        self._told_input: str | None = None
+        self._told_content: list[ToolResultContent] = []
+        self._merge(first)
+        self.asking = False
+        """A person is deciding: what the agent says meanwhile waits."""
+        self.ran = False
+        """It began to run, or may have: it was approved."""
+        self._told_meta, self._told_title = self._shown_meta(), self._title
+        name = _name(turn, first, self._meta)
+        self._call = turn.tool_call(name, display_name=self._title or name, id=id, meta=self._told_meta or None)
+
+    @property
+    def over(self) -> bool:
+        return self._call.over
+
+    def update(self, update: JsonObject) -> None:
+        """Take a `tool_call` or `tool_call_update`."""
+        self._merge(update)
+        self.tell()
+
+    async def confirm(self, request: JsonObject, options: Sequence[ConfirmationOption]) -> Confirmation:
+        """Let a person decide about a permission request."""
+        self._merge(request)
+        self._tell_meta()
+        self.asking = True
+        try:
+            answer = await self._call.confirm(
+                tool_input=self._tell_input(),
+                message=self._title,
+                title=self._title,
+                options=options,
+                edits=self._contents.edits(self._said.get("content")),
+            )
+        finally:
+            self.asking = False
+        self.ran = self.ran or answer.approved
+        self.tell()
+        return answer
+
+    def allowed(self, request: JsonObject) -> None:
+        """The configuration approved a permission request."""
+        self._merge(request)
+        self._tell_meta()
+        self.ran = True
+        self._call.running(tool_input=self._tell_input(), message=self._title, confirmed="setting")
+        self.tell()
+
+    def denied(self, request: JsonObject) -> None:
+        """The configuration denied a permission request."""
+        self._merge(request)
+        self._call.complete(success=False, message=self._title, error="The host's configuration denies this.")
+
+    def tell(self) -> None:
+        """Bring the turn up to date."""
+        if self._call.over:
+            return
+        if _PROGRESS[self._status] == 2:
+            self._complete(success=self._status == "completed")
+        elif not self.asking:
+            self._tell_progress()
+
+    def close(self) -> None:
+        """The turn ended well: what ran is taken for done. What never ran is left to the host, which skips it."""
+        if self.ran and not self._call.over:
+            self._complete(success=True)
+
+    def _tell_progress(self) -> None:
+        self._tell_meta()
+        if self._status == "in_progress":
+            self.ran = True
+            self._call.running(tool_input=self._tell_input(), message=self._title)
+        elif not self.ran and self._title != self._told_title:
+            self._told_title = self._title
+            self._call.input("", message=self._title)
+        content = self._content()
+        if self.ran and content != self._told_content:
+            self._told_content = content
+            self._call.content(content)
+
+    def _complete(self, *, success: bool) -> None:
+        self._tell_meta()
+        if not self.ran:
+            self._call.running(tool_input=self._tell_input(), message=self._title)
+        self.ran = True
+        output: Any = self._said.get("rawOutput")
+        content = self._content()
+        if not content and output is not None and not isinstance(output, dict):
+            content.append({"type": "text", "text": as_json(output)})
+        self._call.complete(
+            success=success,
+            message=self._title,
+            content=content,
+            error=None if success else self._failure(content),
+            structured_content=obj(output) or None,
+        )
+
+    def _failure(self, content: list[ToolResultContent]) -> str:
+        output = obj(self._said.get("rawOutput"))
+        texts = [item["text"] for item in content if item["type"] == "text"]
+        reasons = [text(output.get("error")), text(output.get("message")), *texts]
+        return next((reason for reason in reasons if reason), "cancelled" if self._status == "cancelled" else "failed")
+
+    def _merge(self, update: JsonObject) -> None:
+        self._said |= {key: update[key] for key in _MERGED if update.get(key) is not None}
+        self._meta |= obj(update.get("_meta"))
+        self._contents.display(obj(update.get("_meta")))
+        status = update.get("status")
+        if isinstance(status, str) and _PROGRESS.get(status, -1) > _PROGRESS[self._status]:
+            self._status = status
+
+    @property
+    def _title(self) -> str | None:
+        return text(self._said.get("title"))
+
+    def _content(self) -> list[ToolResultContent]:
+        content = self._contents.tool_content(self._said.get("content"))
+        return [item for item in content if item["type"] != "text" or item["text"]]
+
+    def _tell_input(self) -> str | None:
+        raw: Any = self._said.get("rawInput")
+        self._told_input = as_json(raw) if raw else None
+        return self._told_input
+
+    def _tell_meta(self) -> None:
+        meta = self._shown_meta()
+        if meta != self._told_meta:
+            self._told_meta = meta
+            self._call.meta(meta)
+
+    def _shown_meta(self) -> JsonObject:
+        raw: Any = self._said.get("rawInput")
+        changed = raw if self._told_input is not None and as_json(raw) != self._told_input else None
+        facts = {"kind": self._said.get("kind"), "locations": self._said.get("locations"), "input": changed}
+        hidden = {"terminal_output"}
+        return wrapped(facts | {"meta": upward({k: v for k, v in self._meta.items() if k not in hidden})})
+
+
+class ToolCalls:
+    """The calls of one turn by the agent's ids. `past` are the ids of the turn before: their late news is dropped."""
+
+    def __init__(self, turn: Turn, contents: Contents, *, past: Collection[str] = ()) -> None:
+        self._turn = turn
+        self._contents = contents
+        self._past = past
+        self._calls: dict[str, MappedCall] = {}
+        self._all: list[MappedCall] = []
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(self._calls)
+
+    def update(self, update: JsonObject) -> bool:
+        """Take a `tool_call` or `tool_call_update`; False if it belongs to no call of this turn."""
+        id = text(update.get("toolCallId"))
+        if id is None:
+            return False
+        known = self._calls.get(id)
+        if known is not None:
+            known.update(update)
+        elif id in self._past and update.get("sessionUpdate") == "tool_call_update":
+            return False
+        else:
+            self._begin(id, update).tell()
+        return True
+
+    def for_permission(self, request: JsonObject) -> MappedCall:
+        """The call a permission is asked for: a new one if its id is unknown, over, or being asked about already."""
+        id = text(request.get("toolCallId")) or ""
+        known = self._calls.get(id)
+        if known is None or known.over or known.asking:
+            return self._begin(id, request)
+        return known
+
+    def close(self) -> None:
+        for call in self._all:
+            call.close()
+
+    def _begin(self, id: str, first: JsonObject) -> MappedCall:
+        fresh = bool(id) and id not in self._calls and id not in self._past
+        call = MappedCall(self._turn, self._contents, first, id=id if fresh else None)
+        self._calls[id] = call
+        self._all.append(call)
+        return call
+
+
+def _name(turn: Turn, first: JsonObject, meta: JsonObject) -> str:
+    """The tool's name: as said, else from the places agents hide it in, else its kind."""
+    hidden = [meta.get("toolName"), *(obj(value).get("toolName") for value in meta.values())]
+    named = [text(value) for value in (first.get("name"), *hidden, first.get("kind"))]
+    name = next((value for value in named if value), "tool")
+    # The name of a client's tool would make this a call for that client to run.
+    return f"agent.{name}" if name in {tool["name"] for tool in turn.context.tools} else name
+
+
+__all__ = ["MappedCall", "ToolCalls"]

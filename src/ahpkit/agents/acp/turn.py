@@ -1,0 +1,143 @@
+"""One prompt's updates as one turn: text, thoughts, tool calls, notices, and how it ended. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import get_args
+
+from ahpkit.agents.acp.content import Contents, block_data, shown_as_text
+from ahpkit.agents.acp.meta import upward, wrapped
+from ahpkit.agents.acp.shape import obj, objects, text
+from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
+from ahpkit.agents.acp.usage import Usage
+from ahpkit.host.agent import StopReason, Turn
+from ahpkit.protocol.common.state import JsonObject
+
+_STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
+
+_COMPACTION = {
+    "in_progress": "The agent is compacting the conversation.",
+    "completed": "The agent compacted the conversation.",
+    "failed": "The agent could not compact the conversation.",
+}
+
+
+class TurnMapper:
+    """Feeds one turn. Each method takes one `session/update` variant."""
+
+    def __init__(self, turn: Turn, contents: Contents, *, past_tool_calls: Collection[str] = ()) -> None:
+        self.turn = turn
+        self.tool_calls = ToolCalls(turn, contents, past=past_tool_calls)
+        self._last: tuple[str, str | None] | None = None
+        self._silent = True
+        self._echo = ""
+        self._known = {turn.message["text"].strip(), turn.prompt.strip()}
+        self._chunk_meta: JsonObject = {}
+        self._compactions: dict[str, str] = {}
+
+    def steered(self, message: str) -> None:
+        """A steering message went to the agent: its echo is no news either."""
+        self._known.add(message.strip())
+
+    def agent_message_chunk(self, update: JsonObject) -> None:
+        self._chunk("message", update)
+
+    def agent_thought_chunk(self, update: JsonObject) -> None:
+        self._chunk("thought", update)
+
+    def user_message_chunk(self, update: JsonObject) -> None:
+        """Some agents send the user's own words back. Others add words of their own: those are shown."""
+        self._echo += shown_as_text(obj(update.get("content"))) or ""
+
+    def tool_call(self, update: JsonObject) -> None:
+        self._flush_echo()
+        if self.tool_calls.update(update):
+            self._spoke(None)
+
+    def for_permission(self, request: JsonObject) -> MappedCall:
+        """The tool call that a permission request is about."""
+        self._flush_echo()
+        self._spoke(None)
+        return self.tool_calls.for_permission(request)
+
+    def notice_update(self, update: JsonObject) -> None:
+        self.notice(notice_text(update), update)
+
+    def compaction_update(self, update: JsonObject) -> None:
+        status, summary = text(update.get("status")) or "", update.get("summary")
+        told = [_COMPACTION.get(status, f"Compaction of the conversation: {status}."), text(update.get("error")) or ""]
+        collected = self._compactions.pop(str(update.get("compactionId")), "")
+        told.append("".join(shown_as_text(block) or "" for block in objects(summary)) or collected)
+        self.notice("\n\n".join(part for part in told if part), update)
+
+    def compaction_summary_chunk(self, update: JsonObject) -> None:
+        id = str(update.get("compactionId"))
+        chunk = shown_as_text(obj(update.get("content"))) or ""
+        self._compactions[id] = self._compactions.get(id, "") + chunk
+
+    def notice(self, shown: str, raw: JsonObject | None = None) -> None:
+        """Show a system notification, with the update it stands for."""
+        self._flush_echo()
+        self._spoke(None)
+        self.turn.notice(shown, meta=wrapped({"update": upward(raw)}) or None)
+
+    def finish(self, result: JsonObject, usage: Usage) -> StopReason:
+        """The prompt was answered: close what is open, say what it took, and why it ended."""
+        self._flush_echo()
+        self.tool_calls.close()
+        reason = self._stop_reason(result.get("stopReason"))
+        if self._silent and reason == "end_turn":
+            self.turn.notice("The agent ended its turn without an answer.")
+        info = usage.turn(result, chunk_meta=self._chunk_meta)
+        if info is not None:
+            self.turn.usage(info)
+        return reason
+
+    def _stop_reason(self, said: object) -> StopReason:
+        if said == "cancelled" or said is None:
+            return "end_turn"  # Nobody cancelled it here: some agents call a turn that ended with a denial cancelled.
+        if said in _STOP_REASONS:
+            return said
+        self.notice(f"The agent stopped for a reason this host does not know: {said}")
+        return "end_turn"
+
+    def _chunk(self, kind: str, update: JsonObject) -> None:
+        self._flush_echo()
+        self._chunk_meta |= obj(update.get("_meta"))
+        block = obj(update.get("content"))
+        shown = shown_as_text(block)
+        if shown is None:
+            self._attach(block)
+        elif shown:
+            part = (kind, text(update.get("messageId")))
+            if self._last is not None and self._last[0] == kind and self._last[1] != part[1]:
+                self.turn.new_part()
+            self._spoke(part)
+            (self.turn.text if kind == "message" else self.turn.think)(shown)
+
+    def _attach(self, block: JsonObject) -> None:
+        data = block_data(block)
+        if data is None:
+            self.notice(f"The agent sent content of a kind this host does not know: {block.get('type')!r}", block)
+            return
+        self._spoke(None)
+        self.turn.attach(data[0], content_type=data[1])
+
+    def _flush_echo(self) -> None:
+        echo, self._echo = self._echo.strip(), ""
+        if echo and not any(echo in known or known in echo for known in self._known if known):
+            self.turn.notice(echo)
+
+    def _spoke(self, part: tuple[str, str | None] | None) -> None:
+        self._last = part
+        self._silent = False
+
+
+def notice_text(update: JsonObject) -> str:
+    """The words of a `notice`, wherever the agent put them."""
+    found = [text(update.get(key)) for key in ("message", "text", "title", "description")]
+    found.append(shown_as_text(obj(update.get("content"))))
+    return next((words for words in found if words), "The agent sent a notice without words.")
+
+
+__all__ = ["TurnMapper", "notice_text"]

@@ -1,0 +1,122 @@
+import base64
+from pathlib import Path
+from typing import Any
+
+from ahpkit.agents.acp.content import MAX_DISPLAY, Contents, as_json, block_data, shown_as_text
+
+
+class Stored:
+    """A store that counts."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[bytes, str]] = []
+
+    def __call__(self, data: bytes, *, content_type: str) -> str:
+        self.kept.append((data, content_type))
+        return f"store:/{len(self.kept)}"
+
+
+def contents(store: Stored | None = None, terminals: dict[str, str] | None = None) -> Contents:
+    return Contents(store or Stored(), root=Path("/work"), terminal_uri=(terminals or {}).get)
+
+
+def block(**fields: Any) -> dict[str, Any]:
+    return {"type": "content", "content": fields}
+
+
+def test_text_is_text() -> None:
+    assert contents().tool_content([block(type="text", text="hi")]) == [{"type": "text", "text": "hi"}]
+
+
+def test_a_diff_refers_to_stored_texts_and_counts_lines() -> None:
+    store = Stored()
+
+    [edit] = contents(store).tool_content(
+        [{"type": "diff", "path": "/work/a.py", "oldText": "x\ny", "newText": "x\nz\nw"}]
+    )
+
+    assert edit == {
+        "type": "fileEdit",
+        "before": {"uri": "file:///work/a.py", "content": {"uri": "store:/2"}},
+        "after": {"uri": "file:///work/a.py", "content": {"uri": "store:/1"}},
+        "diff": {"added": 2, "removed": 1},
+    }
+    assert store.kept == [(b"x\nz\nw", "text/plain"), (b"x\ny", "text/plain")]
+
+
+def test_a_diff_without_an_old_text_creates_the_file_and_a_relative_path_is_in_the_working_directory() -> None:
+    [edit] = contents().edits(
+        [{"type": "diff", "path": "new file", "oldText": None, "newText": "x"}, block(type="text")]
+    )
+
+    assert "before" not in edit
+    assert edit.get("after", {}).get("uri") == "file:///work/new%20file"
+    assert edit.get("diff") == {"added": 1, "removed": 0}
+
+
+def test_the_same_content_is_stored_once() -> None:
+    store = Stored()
+    mapper = contents(store)
+    for _ in range(3):
+        mapper.tool_content([{"type": "diff", "path": "a", "newText": "same"}])
+
+    assert len(store.kept) == 1
+
+
+def test_images_and_embedded_resources_are_stored_and_linked() -> None:
+    store = Stored()
+    image = block(type="image", data=base64.b64encode(b"png").decode(), mimeType="image/png")
+    embedded = block(type="resource", resource={"uri": "x:/", "text": "words", "mimeType": "text/markdown"})
+
+    assert contents(store).tool_content([image, embedded]) == [
+        {"type": "resource", "uri": "store:/1", "contentType": "image/png", "sizeHint": 3},
+        {"type": "resource", "uri": "store:/2", "contentType": "text/markdown", "sizeHint": 5},
+    ]
+
+
+def test_links_stay_links() -> None:
+    link = block(type="resource_link", uri="file:///a", name="a", mimeType="text/plain", size=7)
+
+    assert contents().tool_content([link]) == [
+        {"type": "resource", "uri": "file:///a", "contentType": "text/plain", "sizeHint": 7}
+    ]
+
+
+def test_a_terminal_the_host_runs_is_linked() -> None:
+    shown = contents(terminals={"t1": "ahp-terminal:/1"}).tool_content([{"type": "terminal", "terminalId": "t1"}])
+
+    assert shown == [{"type": "terminal", "resource": "ahp-terminal:/1", "title": "Terminal"}]
+
+
+def test_a_terminal_the_agent_only_shows_becomes_its_text_bounded() -> None:
+    mapper = contents()
+    for _ in range(3):
+        assert mapper.display({"terminal_output": {"terminal_id": "t", "data": "x" * MAX_DISPLAY}})
+    mapper.display({"terminal_output": {"terminal_id": "t", "data": "end"}})
+
+    [shown] = mapper.tool_content([{"type": "terminal", "terminalId": "t"}])
+
+    assert shown["type"] == "text"
+    assert len(shown["text"]) == MAX_DISPLAY
+    assert shown["text"].endswith("xend")
+    assert not mapper.display({"terminal_output": {"data": 3}})
+
+
+def test_content_of_an_unknown_kind_is_shown_as_such() -> None:
+    shown = contents().tool_content([{"type": "hologram"}, block(type="image", data="not base64!"), "x"])
+
+    assert [item["type"] for item in shown] == ["text", "text"]
+    assert "hologram" in str(shown[0])
+
+
+def test_blocks_of_a_message_are_text_or_data() -> None:
+    assert shown_as_text({"type": "text", "text": "a"}) == "a"
+    assert shown_as_text({"type": "resource_link", "uri": "file:///a", "name": "A"}) == "[A](file:///a)"
+    assert shown_as_text({"type": "image"}) is None
+    assert block_data({"type": "resource", "resource": {"blob": "eA=="}}) == (b"x", "application/octet-stream")
+    assert block_data({"type": "hologram"}) is None
+
+
+def test_raw_values_are_shown_as_json_and_strings_as_themselves() -> None:
+    assert as_json({"a": [1]}) == '{"a":[1]}'
+    assert as_json("ls -l") == "ls -l"

@@ -1,0 +1,197 @@
+from typing import Any
+
+import pytest
+
+from ahpkit.agents.acp.mapping import MAX_LATE, PLAN_KEY, TURN_UPDATES, USAGE_KEY, SessionMapper
+from ahpkit.agents.acp.meta import META_KEY
+from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.testing.recording import RecordingChat, RecordingTurn
+
+STABLE_AND_UNSTABLE = [
+    "user_message_chunk",
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "tool_call",
+    "tool_call_update",
+    "plan",
+    "available_commands_update",
+    "current_mode_update",
+    "config_option_update",
+    "session_info_update",
+    "usage_update",
+    "plan_update",
+    "plan_removed",
+    "notice",
+    "compaction_update",
+    "compaction_summary_chunk",
+]
+
+
+class Mapped:
+    """A session mapper between recordings."""
+
+    def __init__(self) -> None:
+        self.chat = RecordingChat()
+        self.reported: list[SessionOptions] = []
+        self.mapper = SessionMapper(self.chat, on_options=self.reported.append)
+        self.turn = RecordingTurn("hi", chat=self.chat)
+
+    def update(self, kind: str, **fields: Any) -> None:
+        self.mapper.update({"sessionUpdate": kind, **fields})
+
+    def text(self, text: str) -> None:
+        self.update("agent_message_chunk", content={"type": "text", "text": text})
+
+
+@pytest.mark.parametrize("kind", STABLE_AND_UNSTABLE)
+def test_every_variant_of_the_protocol_is_known_and_survives_being_empty(kind: str) -> None:
+    for within_a_turn in (True, False):
+        mapped = Mapped()
+        if within_a_turn:
+            mapped.mapper.begin(mapped.turn)
+
+        mapped.update(kind)
+
+        assert not any(said[0] == "meta" and said[1] == META_KEY for said in mapped.chat.said)
+
+
+def test_commands_are_offered() -> None:
+    mapped = Mapped()
+    listed = [{"name": "web", "description": "Search", "input": {"hint": "query"}, "_meta": {"x": "y" * 99}}, {}]
+    mapped.update("available_commands_update", availableCommands=listed)
+
+    assert mapped.chat.said == [("commands", ["web"])]
+
+
+def test_options_and_modes_are_reported_to_the_chat_and_to_the_agent() -> None:
+    mapped = Mapped()
+    mapped.mapper.take_options(
+        {"sessionId": "s", "modes": {"currentModeId": "a", "availableModes": [{"id": "a"}, {"id": "b"}]}}
+    )
+    mapped.update("current_mode_update", currentModeId="b")
+    option = {"id": "m", "type": "select", "category": "model", "currentValue": "x", "options": [{"value": "x"}]}
+    mapped.update("config_option_update", configOptions=[option])
+
+    assert [said[2] for said in mapped.chat.said] == [{"mode": "a"}, {"mode": "b"}, {"m": "x", "mode": "b"}]
+    assert mapped.reported[-1].models("p") == [{"id": "x", "provider": "p", "name": "x"}]
+
+
+def test_an_agent_without_options_reports_none() -> None:
+    mapped = Mapped()
+    mapped.mapper.take_options({"sessionId": "s"})
+
+    assert mapped.chat.said == []
+
+
+def test_the_title_is_taken_and_a_removed_one_is_not() -> None:
+    mapped = Mapped()
+    mapped.update("session_info_update", title="About cats", updatedAt="now")
+    mapped.update("session_info_update", title=None, _meta={"run": "idle"})
+
+    assert mapped.chat.said == [("title", "About cats"), ("meta", META_KEY, {"session": {"run": "idle"}})]
+
+
+def test_plans_are_shown_in_the_sessions_meta_as_they_change() -> None:
+    mapped = Mapped()
+    entry = {"content": "Read", "priority": "high", "status": "pending", "_meta": {"x": 1}}
+    mapped.update("plan", entries=[entry])
+    mapped.update("plan_update", plan={"type": "markdown", "planId": "p2", "content": "# Plan"})
+    mapped.update("plan_removed", planId="p2")
+    mapped.update("plan", entries=[])
+
+    def plans(*plans: Any) -> Any:
+        return ("meta", PLAN_KEY, {"chat": mapped.chat.uri, "plans": list(plans)})
+
+    second = {"id": "p2", "type": "markdown", "content": "# Plan"}
+    assert mapped.chat.said == [
+        plans({"entries": [entry]}),
+        plans({"entries": [entry]}, second),
+        plans({"entries": [entry]}),
+        ("meta", PLAN_KEY, None),
+    ]
+
+
+def test_usage_in_a_turn_is_told_with_the_turn_and_outside_at_once() -> None:
+    mapped = Mapped()
+    mapped.mapper.begin(mapped.turn)
+    mapped.text("a")
+    mapped.update("usage_update", used=1, size=10)
+    assert mapped.chat.said == []
+    mapped.mapper.finish({"stopReason": "end_turn"})
+    mapped.update("usage_update", used=2, size=10)
+
+    assert mapped.turn.said[-1] == ("usage", {"_meta": {META_KEY: {"context": {"used": 1, "size": 10}}}})
+    assert mapped.chat.said == [
+        ("meta", USAGE_KEY, {"chat": mapped.chat.uri, "used": 1, "size": 10}),
+        ("meta", USAGE_KEY, {"chat": mapped.chat.uri, "used": 2, "size": 10}),
+    ]
+
+
+def test_an_unknown_variant_is_kept_and_shown_once() -> None:
+    mapped = Mapped()
+    mapped.mapper.begin(mapped.turn)
+    for _ in range(3):
+        mapped.update("subagent_update", who="x", token="secret")
+
+    kept = {"sessionUpdate": "subagent_update", "who": "x"}
+    assert mapped.chat.said == [("meta", META_KEY, {"unknownUpdates": {"subagent_update": kept}})]
+    [(verb, text, more)] = mapped.turn.said
+    assert verb == "notice"
+    assert "subagent_update" in text
+    assert more == {"meta": {META_KEY: {"update": kept}}}
+
+
+def test_what_is_said_between_turns_is_shown_when_the_next_begins() -> None:
+    mapped = Mapped()
+    mapped.text("[MODE_UPDATE] ")
+    mapped.update("notice", message="careful")
+    mapped.update("tool_call", toolCallId="t")
+    mapped.mapper.begin(mapped.turn)
+
+    [(verb, text)] = mapped.turn.said
+    assert verb == "notice"
+    assert "[MODE_UPDATE] \ncareful" in text
+
+
+def test_what_is_said_between_turns_is_bounded() -> None:
+    mapped = Mapped()
+    for _ in range(100):
+        mapped.text("x" * 1000)
+    mapped.mapper.begin(mapped.turn)
+
+    assert len(mapped.turn.said[0][1]) < MAX_LATE + 100
+
+
+def test_text_after_the_end_does_not_get_into_the_turn() -> None:
+    mapped = Mapped()
+    mapped.mapper.begin(mapped.turn)
+    mapped.text("in time")
+    mapped.mapper.finish({"stopReason": "end_turn"})
+    mapped.text("too late")
+
+    assert mapped.turn.answer == "in time"
+
+
+def test_news_of_a_tool_call_after_its_turn_does_not_reach_the_next() -> None:
+    mapped = Mapped()
+    mapped.mapper.begin(mapped.turn)
+    mapped.update("tool_call", toolCallId="t", status="in_progress")
+    mapped.mapper.end()
+    following = RecordingTurn("next")
+    mapped.mapper.begin(following)
+    mapped.update("tool_call_update", toolCallId="t", status="completed")
+
+    assert following.said == []
+
+
+def test_a_history_that_is_replayed_is_dropped_but_options_and_commands_are_taken() -> None:
+    mapped = Mapped()
+    mapped.mapper.restoring = True
+    for kind in TURN_UPDATES:
+        mapped.update(kind, content={"type": "text", "text": "old"}, toolCallId="t")
+    mapped.update("available_commands_update", availableCommands=[{"name": "c"}])
+    mapped.mapper.restoring = False
+    mapped.mapper.begin(mapped.turn)
+
+    assert mapped.turn.said == []
+    assert mapped.chat.said == [("commands", ["c"])]
