@@ -25,6 +25,7 @@ class Subcommand(NamedTuple):
 
 COMMANDS: Final[dict[str, Subcommand]] = {
     "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
+    "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
 }
 
 

@@ -58,12 +58,18 @@ def serve(config_file: Path | None, as_json: bool, no_token: bool, verbose: bool
       ahpkit serve
       ahpkit serve --port 0 --json --agent gemini
     """
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s")
+    _log_to_stderr(logging.INFO if verbose else logging.WARNING)
     try:
         settings = with_options(load_settings(config_file), options)
         asyncio.run(_run(settings, no_token=no_token, as_json=as_json))
     except AhpError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _log_to_stderr(level: int) -> None:
+    handler = logging.StreamHandler()
+    handler.setLevel(level)
+    logging.basicConfig(level=level, format="%(levelname)s %(message)s", handlers=[handler])
 
 
 def with_options(settings: Settings, options: dict[str, Any]) -> Settings:

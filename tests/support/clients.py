@@ -1,0 +1,35 @@
+"""For tests of the client over the fake host: names, waiting, losing connections. Fixtures are in tests/client/conftest.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ahpkit.client import Backoff, Client
+from ahpkit.testing.fake_host import FakeHost
+
+SESSION = "ahp-session:/s"
+CHAT = "ahp-chat:/c"
+
+QUICKLY = Backoff(first=0.001, longest=0.01)
+"""Reconnect without a noticeable pause."""
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Let everything run until `condition` holds, for five seconds at most."""
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def settled() -> None:
+    """Let everything run that can run without a timer: for tests that something does *not* happen."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def lose_connection(host: FakeHost, client: Client) -> None:
+    """Cut the connection and wait until the client is back."""
+    host.drop()
+    await eventually(lambda: client.status == "reconnecting")
+    await eventually(lambda: client.status == "connected")

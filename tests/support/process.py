@@ -1,0 +1,107 @@
+"""A real host process for tests: `ahpkit serve` on a free port with its own directories, always ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from support.raw_client import BOUND, Json, RawClient
+
+from ahpkit.transports.connect import connect_transport
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What the process sees: nothing of the person who runs the tests but the path."""
+    runtime = home / "runtime"
+    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "LANG": "C.UTF-8"}
+
+
+class HostProcess:
+    """A running `ahpkit serve --json`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, announced: Json, home: Path) -> None:
+        self.process = process
+        self.url: str = announced["url"]
+        self.token: str | None = announced["token"]
+        self.announced = announced
+        self.home = home
+
+    async def connect(self, client_id: str = "tester") -> RawClient:
+        return RawClient(await connect_transport(self.url, token=self.token), client_id)
+
+    async def client(self, *subscriptions: str, client_id: str = "tester") -> RawClient:
+        client = await self.connect(client_id)
+        await client.initialize(*subscriptions)
+        return client
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+
+    async def stop(self, signum: int = signal.SIGTERM) -> int:
+        if self.process.returncode is None:
+            self.process.send_signal(signum)
+        async with asyncio.timeout(BOUND):
+            return await self.process.wait()
+
+
+async def start_host(home: Path, *options: str) -> HostProcess:
+    """Start a host and wait until it accepts connections; its data is below `home`."""
+    command = ["serve", "--port", "0", "--json", "--data-dir", str(home / "data"), *options]
+    process = await run_cli(command, home)
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        line = await process.stdout.readline()
+    if not line:
+        _, errors = await process.communicate()
+        raise AssertionError(f"the host did not start: {errors.decode()}")
+    return HostProcess(process, json.loads(line), home)
+
+
+async def run_cli(arguments: Sequence[str], home: Path, **extra: str) -> asyncio.subprocess.Process:
+    """Start the command line with pipes."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "ahpkit",
+        *arguments,
+        cwd=home,
+        env={**environment(home), **extra},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+async def finish_cli(arguments: Sequence[str], home: Path, *, input: str = "", **extra: str) -> tuple[int, str, str]:
+    """Run a command to its end: exit code, output, errors."""
+    process = await run_cli(arguments, home, **extra)
+    try:
+        async with asyncio.timeout(30):
+            output, errors = await process.communicate(input.encode())
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise
+    return process.returncode or 0, output.decode(), errors.decode()
+
+
+@asynccontextmanager
+async def host_process(home: Path, *options: str) -> AsyncGenerator[HostProcess]:
+    host = await start_host(home, *options)
+    try:
+        yield host
+    finally:
+        if host.process.returncode is None:
+            host.kill()
+        await host.process.wait()
+
+
+__all__ = ["HostProcess", "environment", "finish_cli", "host_process", "run_cli", "start_host"]
