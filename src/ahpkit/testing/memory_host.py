@@ -1,0 +1,65 @@
+"""A real host inside this process, and clients of it, without sockets or files: to try and to test agents.
+
+    async with memory_host(my_agent) as host, host.client() as client:
+        session = await client.create_session()
+        chat = await session.chat()
+        assert await chat.ask("hello") == "You said: hello"
+
+Everything but the transport and the storage is what `ahpkit serve` runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ahpkit.client.client import Client
+from ahpkit.host.agent import Agent
+from ahpkit.host.config import HostConfig
+from ahpkit.host.feature import Feature
+from ahpkit.host.host import Host
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.transports.memory import memory_pair
+from ahpkit.wire.transport import Transport
+
+
+class MemoryHost:
+    """A running host that clients in the same process connect to."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._serving: set[asyncio.Task[None]] = set()
+
+    def client(self, **options: Any) -> Client:
+        """A client to enter with `async with`; `options` are those of `ahpkit.client.connect`."""
+        return Client(self._dial, **options)
+
+    async def _dial(self) -> Transport:
+        ours, theirs = memory_pair()
+        serving = asyncio.create_task(self.host.serve(theirs), name="serve a client in memory")
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
+        return ours
+
+    async def wait_idle(self) -> None:
+        """Wait until no client is connected."""
+        while self._serving:
+            await asyncio.wait(self._serving)
+
+
+@asynccontextmanager
+async def memory_host(
+    *agents: Agent, features: Sequence[Feature] = (), directory: Path | None = None
+) -> AsyncGenerator[MemoryHost]:
+    """A host with these agents, the first being the default; `directory` is where sessions work by default."""
+    config = HostConfig(default_directory=directory or Path.cwd())
+    async with Host(MemoryStorage(), agents=agents, features=features, config=config) as host:
+        running = MemoryHost(host)
+        yield running
+    await running.wait_idle()
+
+
+__all__ = ["MemoryHost", "memory_host"]
