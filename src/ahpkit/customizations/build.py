@@ -1,0 +1,118 @@
+"""Puts one container together while its files are parsed: children, details, and what was wrong. Knows no formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ahpkit.customizations.details import Container, Detail, Dialect, Parsed
+from ahpkit.customizations.diagnostics import Report, load_state
+from ahpkit.customizations.frontmatter import Document
+from ahpkit.customizations.ids import stable_id
+from ahpkit.customizations.jsonc import Json, JsonError
+from ahpkit.customizations.jsonc import parse as parse_json
+from ahpkit.customizations.text import decode
+from ahpkit.customizations.tree import FileTree, Unreadable
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.customizations import ChildCustomization
+
+JSON_LIMIT = 256 * 1024
+"""Bytes of a manifest; ours keeps positions and is slower than a plain reader. Real ones stay below 100 kB."""
+
+_TYPES = ("agent", "skill", "prompt", "rule", "hook", "mcpServer")
+
+
+@dataclass(slots=True)
+class Builder:
+    """Collects the children of the container `id`. `namespace` goes before the names of what is invoked by name."""
+
+    tree: FileTree
+    id: str
+    dialect: Dialect
+    namespace: str = ""
+    report: Report = field(default_factory=Report)
+    children: list[JsonObject] = field(default_factory=list[JsonObject])
+    details: dict[str, Detail] = field(default_factory=dict[str, Detail])
+    real_paths: dict[str, str] = field(default_factory=dict[str, str])
+    claimed: set[str] = field(default_factory=set[str])
+    """Files that are accounted for: listed, or reported."""
+    servers: set[str] = field(default_factory=set[str])
+    """Names of the MCP servers so far."""
+    _reals: dict[str, str] = field(default_factory=dict[str, str])
+
+    def claim(self, path: str) -> bool:
+        """Take a file for a child; no when it was taken before, also by another path to the same file."""
+        self.claimed.add(path)
+        real = self.tree.files[path].real
+        other = self._reals.setdefault(real, path)
+        if other == path:
+            return True
+        self.report.note("same-file", f"the same file as {other}; listed once", path)
+        return False
+
+    def document(self, path: str) -> Document | None:
+        """A text file; None when it is not at hand or cannot be read, which is reported."""
+        document = self.tree.document(path)
+        if document is None:
+            return None
+        if isinstance(document, Unreadable):
+            self.report.warn("unreadable", document.message, path)
+            return None
+        for problem in document.problems:
+            _report = {"note": self.report.note, "warning": self.report.warn, "error": self.report.error}[problem.level]
+            _report(problem.code, problem.message, path, problem.line)
+        return document
+
+    def json(self, path: str) -> Json | None:
+        """A JSON file, under the same rule."""
+        self.claimed.add(path)
+        content = self.tree.content(path)
+        if content is None:
+            return None
+        if isinstance(content, Unreadable):
+            self.report.warn("unreadable", content.message, path)
+            return None
+        if len(content.data) > JSON_LIMIT:
+            self.report.warn("too-long", f"longer than {JSON_LIMIT} bytes; not read", path)
+            return None
+        text, odd = decode(content.data)
+        for warning in (odd, content.warning):
+            if warning:
+                self.report.warn("encoding", warning, path)
+        return self._parse_json(text, path)
+
+    def _parse_json(self, text: str, path: str) -> Json | None:
+        try:
+            parsed = parse_json(text)
+        except JsonError as error:
+            self.report.warn("not-json", f"not valid JSON ({error})", path, error.line)
+            return None
+        if parsed.lenient:
+            self.report.note("json-comments", "comments or trailing commas, which strict JSON does not have", path)
+        if parsed.duplicates:
+            keys = ", ".join(f"`{key}`" for key in list(dict.fromkeys(parsed.duplicates))[:5])
+            self.report.warn("duplicate-key", f"{keys} given more than once; the last one counts", path)
+        return parsed
+
+    def add(self, child: Mapping[str, Any], detail: Detail, *, path: str, key: str = "") -> None:
+        """List a child. Its id comes from its type, its file and, for one of several in a file, `key`."""
+        child_id = stable_id(child["type"], self.id, path, key)
+        self.children.append({"id": child_id, "uri": self.tree.uri_of(path), **child})
+        self.details[child_id] = detail
+        if not key:
+            self.real_paths[child_id] = self.tree.files[path].real
+
+    def finish(self, base: Mapping[str, Any], *, root: str | None, manifest: Mapping[str, Any] | None = None) -> Parsed:
+        """The container with its load state. One that failed as a whole was not parsed: it has no children."""
+        diagnostics = (*self.tree.findings, *self.report.items)
+        container: JsonObject = {"id": self.id, "uri": self.tree.uri, **base, "load": load_state(diagnostics)}
+        if container["load"]["kind"] == "error":
+            return Parsed(cast("Container", container), {}, diagnostics, {}, root, manifest or {})
+        container["children"] = cast(
+            "list[ChildCustomization]", sorted(self.children, key=lambda child: _TYPES.index(child["type"]))
+        )
+        return Parsed(cast("Container", container), self.details, diagnostics, self.real_paths, root, manifest or {})
+
+
+__all__ = ["JSON_LIMIT", "Builder"]

@@ -1,0 +1,217 @@
+"""Agents, skills, commands, prompts and rules: a markdown file with a header becomes a child. Knows no places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ahpkit.customizations.build import Builder
+from ahpkit.customizations.coerce import flag, globs, text, words
+from ahpkit.customizations.details import TextDetail, TextType
+from ahpkit.customizations.frontmatter import Document
+from ahpkit.customizations.naming import Named, name_component, stem
+from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_text, first_paragraph
+from ahpkit.customizations.tree import base, parent
+from ahpkit.protocol.common.state import JsonObject
+
+META_KEY = "ahpkit/frontMatter"
+"""Where a child's `_meta` carries header keys that have no field of their own."""
+
+_SHOWN_KEYS = frozenset(
+    {
+        *(
+            "argument-hint",
+            "arguments",
+            "allowed-tools",
+            "disallowed-tools",
+            "tools",
+            "disallowedTools",
+            "model",
+            "effort",
+        ),
+        *("license", "compatibility", "context", "agent", "mode", "target", "color", "excludeAgent", "when_to_use"),
+    }
+)
+"""Header keys that help to choose and to show. Nothing that is executed: hooks, servers and scripts stay here."""
+
+_PRIVILEGED = frozenset({"hooks", "mcpServers", "mcp-servers", "permissionMode"})
+"""Header keys that would run something or widen rights; a text file does not get to do that."""
+
+_FIELD_KEYS = frozenset(
+    {
+        *("name", "description", "disable-model-invocation", "user-invocable", "user-invokable", "infer"),
+        *(
+            "globs",
+            "applyTo",
+            "paths",
+            "alwaysApply",
+            "metadata",
+            "shell",
+            "background",
+            "handoffs",
+            "agents",
+            "skills",
+        ),
+        *("maxTurns", "memory", "isolation", "initialPrompt"),
+    }
+)
+_META_LIMIT = 1_000
+"""Characters of one value shown in `_meta`."""
+
+_ARGUMENT_KEYS = ("argument-hint", "arguments")
+
+
+def skill(builder: Builder, path: str, *, folder_name: str) -> None:
+    """`<folder>/SKILL.md`."""
+    document = _open(builder, path)
+    if document is not None:
+        named = name_component(builder, path, document, fallback=folder_name)
+        _add(builder, path, document, named, "skill", _invocation(builder, path, document))
+
+
+def command(builder: Builder, path: str, *, folders: tuple[str, ...] = (), name: str | None = None) -> None:
+    """`commands/**/<name>.md`: a skill named by its file."""
+    document = _open(builder, path)
+    if document is not None:
+        fallback = name or stem(base(path))
+        named = name_component(builder, path, document, fallback=fallback, folders=folders, own_name=False)
+        _add(builder, path, document, named, "skill", _invocation(builder, path, document))
+
+
+def agent(builder: Builder, path: str, *, folders: tuple[str, ...] = ()) -> None:
+    """`agents/**/<name>.md` and its relatives; the body is a system prompt."""
+    document = _open(builder, path)
+    if document is not None:
+        named = name_component(builder, path, document, fallback=stem(base(path)), folders=folders)
+        _add(builder, path, document, named, "agent", _invocation(builder, path, document, infer=True))
+
+
+def prompt(builder: Builder, path: str) -> None:
+    """`<name>.prompt.md`."""
+    document = _open(builder, path)
+    if document is not None:
+        _add(builder, path, document, name_component(builder, path, document, fallback=stem(base(path))), "prompt", {})
+
+
+def rule(builder: Builder, path: str, *, always: bool = False, own_name: bool = True) -> None:
+    """A rule or instruction file. `always`: in this format a rule without scope applies everywhere."""
+    document = _open(builder, path)
+    if document is not None:
+        fallback = stem(base(path))
+        named = name_component(builder, path, document, fallback=fallback, own_name=own_name, namespaced=False)
+        _add(builder, path, document, named, "rule", _scope(builder, path, document, always))
+
+
+def _scope(builder: Builder, path: str, document: Document, unscoped_always: bool) -> JsonObject:
+    fields: JsonObject = {}
+    scope = next((key for key in ("globs", "applyTo", "paths") if document.meta.get(key) is not None), None)
+    patterns = [] if scope is None else [clean_text(item, limit=_META_LIMIT) for item in globs(document.meta[scope])]
+    always = _flag(builder, path, document, "alwaysApply")
+    if always is None and not patterns and unscoped_always:
+        always = True
+    if always is not None:
+        fields["alwaysApply"] = always
+    if patterns:
+        fields["globs"] = patterns
+    elif scope is not None:
+        builder.report.note("no-globs", f"`{scope}` names no pattern", path)
+    return fields
+
+
+def _open(builder: Builder, path: str) -> Document | None:
+    if not builder.claim(path):
+        return None
+    document = builder.document(path)
+    if document is not None and not document.meta and not document.body.strip():
+        builder.report.note("empty", "the file is empty", path)
+    return document
+
+
+def _add(builder: Builder, path: str, document: Document, named: Named, type: TextType, fields: JsonObject) -> None:
+    child: JsonObject = {"type": type, "name": named.name}
+    description = _description(builder, path, document)
+    if description:
+        child["description"] = description
+    child.update(fields)
+    meta = {key: _shown(document, key) for key in document.meta if key in _SHOWN_KEYS}
+    meta = {key: value for key, value in meta.items() if value}
+    if meta and type != "rule":
+        child["_meta"] = {META_KEY: meta}
+    _report_keys(builder, path, document)
+    detail = TextDetail(
+        type=type,
+        name=named.name,
+        tokens=named.tokens,
+        description=description or first_paragraph(document.body),
+        meta=document.meta,
+        body=document.body,
+        folder=builder.tree.uri_of(parent(path)),
+    )
+    builder.add(child, detail, path=path)
+
+
+def _description(builder: Builder, path: str, document: Document) -> str | None:
+    value = document.meta.get("description")
+    if value is None:
+        return None
+    prose = text(value)
+    if prose is None:
+        builder.report.warn("description-shape", "`description` is no text; it was read as written", path)
+        prose = document.raw("description") or ""
+    if len(prose) > DESCRIPTION_LIMIT:
+        message = f"the description has {len(prose)} characters; {DESCRIPTION_LIMIT} are shown"
+        builder.report.warn("description-cut", message, path)
+    return clean_text(prose)
+
+
+def _invocation(builder: Builder, path: str, document: Document, *, infer: bool = False) -> JsonObject:
+    """The two gates. Where the header contradicts itself the restrictive reading counts."""
+    model = _flag(builder, path, document, "disable-model-invocation")
+    user = _flag(builder, path, document, "user-invocable")
+    if user is None and "user-invokable" in document.meta:
+        builder.report.warn("misspelt-key", "`user-invokable` is read as `user-invocable`", path)
+        user = _flag(builder, path, document, "user-invokable")
+    inferred = _flag(builder, path, document, "infer") if infer else None
+    if inferred is not None and model is not None and inferred == model:
+        builder.report.warn(
+            "flags-disagree", "`infer` and `disable-model-invocation` disagree; the model may not invoke it", path
+        )
+    fields: JsonObject = {}
+    if model or inferred is False:
+        fields["disableModelInvocation"] = True
+    if user is False:
+        fields["disableUserInvocation"] = True
+    return fields
+
+
+def _flag(builder: Builder, path: str, document: Document, key: str) -> bool | None:
+    value = document.meta.get(key)
+    if value is None:
+        return None
+    read = flag(value)
+    if read is None:
+        builder.report.warn("flag-shape", f"`{key}` is neither true nor false; it was ignored", path)
+    return read
+
+
+def _shown(document: Document, key: str) -> Any:
+    """A header value as text or a list of texts; brackets of a hint are not a list."""
+    value = document.meta[key]
+    if key in _ARGUMENT_KEYS and not isinstance(value, str):
+        value = document.raw(key)
+    if isinstance(value, list) or key.endswith(("tools", "Tools")):
+        return [clean_text(item, limit=_META_LIMIT) for item in words(value)]
+    return clean_text(value, limit=_META_LIMIT) if isinstance(value, str) else None
+
+
+def _report_keys(builder: Builder, path: str, document: Document) -> None:
+    privileged = sorted(_PRIVILEGED & document.meta.keys())
+    if privileged:
+        keys = ", ".join(f"`{key}`" for key in privileged)
+        builder.report.note("privileged-keys", f"{keys} in a header have no effect here", path)
+    unknown = sorted(document.meta.keys() - _SHOWN_KEYS - _PRIVILEGED - _FIELD_KEYS)
+    if unknown:
+        keys = ", ".join(f"`{clean_text(key, limit=64)}`" for key in unknown[:8])
+        builder.report.note("unknown-keys", f"keys without a meaning here: {keys}", path)
+
+
+__all__ = ["META_KEY", "agent", "command", "prompt", "rule", "skill"]

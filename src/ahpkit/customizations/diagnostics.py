@@ -1,0 +1,79 @@
+"""What was wrong with a container, in words for people, and the load state that follows. Knows no file formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ahpkit.customizations.text import clean_text
+from ahpkit.protocol.session.customizations import CustomizationLoadState
+
+Level = Literal["note", "warning", "error"]
+"""`note`: everything was read, something is odd. `warning`: something was repaired, skipped or cut, so the container is
+degraded. `error`: the container as a whole could not be read."""
+
+_SHOWN = 3
+"""Problems spelled out in a load message; a person reads a few lines, the rest is in the diagnostics."""
+
+_MESSAGE_LIMIT = 1_000
+"""Characters of one load message: it travels with every update of its container."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. `path` is relative to the container, `line` counts from 1."""
+
+    level: Level
+    code: str
+    message: str
+    path: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return clean_text(f"{where}: {self.message}" if where else self.message)
+
+
+@dataclass(slots=True)
+class Report:
+    """Collects diagnostics while something is read."""
+
+    items: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def note(self, code: str, message: str, path: str = "", line: int | None = None) -> None:
+        self.items.append(Diagnostic("note", code, message, path, line))
+
+    def warn(self, code: str, message: str, path: str = "", line: int | None = None) -> None:
+        self.items.append(Diagnostic("warning", code, message, path, line))
+
+    def error(self, code: str, message: str, path: str = "", line: int | None = None) -> None:
+        self.items.append(Diagnostic("error", code, message, path, line))
+
+    @property
+    def failed(self) -> bool:
+        return any(item.level == "error" for item in self.items)
+
+
+def load_state(diagnostics: Sequence[Diagnostic]) -> CustomizationLoadState:
+    """`error` beats `degraded` beats `loaded`; notes change nothing."""
+    errors = [item for item in diagnostics if item.level == "error"]
+    if errors:
+        return {"kind": "error", "message": summary(errors)}
+    warnings = [item for item in diagnostics if item.level == "warning"]
+    if warnings:
+        return {"kind": "degraded", "message": summary(warnings)}
+    return {"kind": "loaded"}
+
+
+def summary(diagnostics: Iterable[Diagnostic]) -> str:
+    """The first few findings and how many more there are."""
+    items = list(diagnostics)
+    text = "; ".join(str(item) for item in items[:_SHOWN])
+    if len(text) > _MESSAGE_LIMIT:
+        text = text[: _MESSAGE_LIMIT - 1] + "…"
+    rest = len(items) - _SHOWN
+    return f"{text}; and {rest} more" if rest > 0 else text
+
+
+__all__ = ["Diagnostic", "Level", "Report", "load_state", "summary"]

@@ -1,0 +1,59 @@
+"""A watched directory, or some files of one, as a container with children. Pure: takes a `FileTree`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ahpkit.customizations.build import Builder
+from ahpkit.customizations.components import rule
+from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.folders import agents_in, commands_in, hooks_in, prompts_in, rules_in, skills_in
+from ahpkit.customizations.hook_files import hook_file
+from ahpkit.customizations.mcp_files import mcp_file
+from ahpkit.customizations.places import Layout, Place
+from ahpkit.customizations.tree import FileTree
+
+_FOLDERS: Mapping[Layout, Callable[[Builder], None]] = {
+    "agents": lambda builder: agents_in(builder, "", nested=False, readme=False),
+    "nested-agents": lambda builder: agents_in(builder, "", nested=True, readme=False),
+    "skills": lambda builder: skills_in(builder, ""),
+    "commands": lambda builder: commands_in(builder, "", nested=True, readme=False),
+    "prompts": lambda builder: prompts_in(builder, ""),
+    "rules": lambda builder: rules_in(builder, ""),
+    "always-rules": lambda builder: rules_in(builder, "", always=True),
+    "hooks": lambda builder: hooks_in(builder, ""),
+}
+"""How a folder of each layout is read."""
+
+
+def _always_rule(builder: Builder, path: str) -> None:
+    rule(builder, path, always=True)
+
+
+_FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
+    "always-rules": _always_rule,
+    "settings": lambda builder, path: hook_file(builder, path, only_wrapped=True),
+    "servers": mcp_file,
+}
+"""How a single file is read."""
+
+
+def parse_directory(tree: FileTree, place: Place, *, id: str, name: str, root: str) -> Parsed:
+    """The children of a place. One that does not exist yet has none."""
+    builder = Builder(tree, id, "workspace")
+    if place.files:
+        for path in tree.files:
+            _FILES[place.layout](builder, path)
+    elif "" in tree.folders:
+        _FOLDERS[place.layout](builder)
+    base = {
+        "type": "directory",
+        "name": name,
+        "enabled": True,
+        "contents": place.contents,
+        "writable": place.writable,
+    }
+    return builder.finish(base, root=root)
+
+
+__all__ = ["parse_directory"]

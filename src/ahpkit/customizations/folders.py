@@ -1,0 +1,128 @@
+"""Folders of components: which of their files are components, and which are not. Knows no plugins and no places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ahpkit.customizations.build import Builder
+from ahpkit.customizations.components import agent, command, prompt, rule, skill
+from ahpkit.customizations.hook_files import hook_file
+from ahpkit.customizations.tree import base, join, parent
+
+_SKILL_FILE = "SKILL.md"
+
+
+def skills_in(builder: Builder, folder: str) -> None:
+    """`<folder>/<skill>/SKILL.md`, exactly that deep. A folder that holds a SKILL.md is itself a skill."""
+    own = skill_file(builder, folder)
+    if own is not None:
+        skill(builder, own, folder_name=base(folder) or builder.tree.name)
+        return
+    found = [
+        (file, name)
+        for name in builder.tree.folders[folder].folders
+        if (file := skill_file(builder, join(folder, name))) is not None
+    ]
+    for file, name in _real_first(builder, found):
+        skill(builder, file, folder_name=name)
+        builder.claimed.update(path for path in builder.tree.walk(parent(file)) if not is_skill_file(path))
+    for path in _unclaimed(builder, folder):
+        if is_skill_file(path):
+            builder.report.warn("too-deep", "a SKILL.md belongs directly into a folder of `skills`; not listed", path)
+        elif parent(path) == folder and path.endswith(".md"):
+            builder.report.note("not-a-skill", "a skill is a folder with a SKILL.md; not listed", path)
+
+
+def skill_file(builder: Builder, folder: str) -> str | None:
+    """The SKILL.md directly in a folder; other spellings of it are taken, and noted."""
+    entry = builder.tree.folders.get(folder)
+    names = [] if entry is None else [name for name in entry.files if name.lower() == _SKILL_FILE.lower()]
+    if not names:
+        return None
+    name = _SKILL_FILE if _SKILL_FILE in names else names[0]
+    if name != _SKILL_FILE:
+        builder.report.note("skill-file-case", f"`{name}` should be `{_SKILL_FILE}`", join(folder, name))
+    return join(folder, name)
+
+
+def is_skill_file(path: str) -> bool:
+    return base(path).lower() == _SKILL_FILE.lower()
+
+
+def commands_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> None:
+    """`<folder>/*.md`; with `nested` also in folders below, whose names join the command's."""
+
+    def add(path: str) -> None:
+        command(builder, path, folders=_between(folder, path))
+
+    _texts(builder, folder, (".md",), add, nested=nested, readme=readme)
+
+
+def agents_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> None:
+    """`<folder>/*.md`, under the same rule."""
+
+    def add(path: str) -> None:
+        agent(builder, path, folders=_between(folder, path))
+
+    _texts(builder, folder, (".md",), add, nested=nested, readme=readme)
+
+
+def prompts_in(builder: Builder, folder: str) -> None:
+    """`<folder>/*.prompt.md`."""
+    _texts(builder, folder, (".prompt.md",), lambda path: prompt(builder, path), nested=False, readme=False)
+
+
+def rules_in(builder: Builder, folder: str, *, always: bool = False, own_name: bool = True) -> None:
+    """`<folder>/**/*.mdc` and `.md`, `.instructions.md` among them."""
+
+    def add(path: str) -> None:
+        rule(builder, path, always=always, own_name=own_name)
+
+    _texts(builder, folder, (".mdc", ".md"), add, nested=True, readme=False)
+
+
+def hooks_in(builder: Builder, folder: str) -> None:
+    """`<folder>/**/*.json`."""
+    for path in builder.tree.walk(folder):
+        if path.endswith(".json") and builder.claim(path):
+            hook_file(builder, path)
+
+
+def _texts(
+    builder: Builder, folder: str, endings: tuple[str, ...], add: Callable[[str], None], *, nested: bool, readme: bool
+) -> None:
+    paths = [path for path in builder.tree.walk(folder, depth=None if nested else 1) if path.endswith(endings)]
+    if not readme:
+        paths = [path for path in paths if base(path) != "README.md"]
+    for path, _ in _real_first(builder, ((path, "") for path in paths)):
+        add(path)
+    for path in _unclaimed(builder, folder):
+        builder.report.note("not-listed", _why_not(path, folder, endings), path)
+
+
+def _why_not(path: str, folder: str, endings: tuple[str, ...]) -> str:
+    if base(path) == "README.md":
+        return "a README is not a component"
+    if path.endswith(endings):
+        return "only files directly in this folder are read"
+    return f"does not end in {' or '.join(endings)}"
+
+
+def _unclaimed(builder: Builder, folder: str) -> list[str]:
+    """Files of the folder nobody took; they are accounted for now."""
+    paths = [path for path in builder.tree.walk(folder) if path not in builder.claimed]
+    builder.claimed.update(paths)
+    return paths
+
+
+def _real_first(builder: Builder, found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Files before links to files: of several paths to one file the plain one is listed."""
+    return sorted(found, key=lambda item: (builder.tree.files[item[0]].linked, item[0]))
+
+
+def _between(folder: str, path: str) -> tuple[str, ...]:
+    inner = parent(path).removeprefix(folder).strip("/")
+    return tuple(inner.split("/")) if inner else ()
+
+
+__all__ = ["agents_in", "commands_in", "hooks_in", "is_skill_file", "prompts_in", "rules_in", "skill_file", "skills_in"]

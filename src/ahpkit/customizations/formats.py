@@ -1,0 +1,101 @@
+"""The plugin families as tables: where each keeps its components, and how it reads its manifest. Data only.
+
+Where products disagree, docs/decisions/2026-11-15-customization-precedence.md says what was chosen and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ahpkit.customizations.details import Dialect
+
+AGENT_PLUGIN_SCHEMA = ("https://agent-plugins.org/schemas/", "/plugin.schema.json")
+"""How the `$schema` of an Agent Plugin begins and ends; never fetched."""
+
+VENDOR_FOLDER = "com.github.copilot"
+"""Where an Agent Plugin keeps what the portable format has no word for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Default places, and whether a path in the manifest replaces them."""
+
+    dialect: Dialect
+    title: str
+    skills: tuple[str, ...] = ("skills",)
+    commands: tuple[str, ...] = ("commands",)
+    agents: tuple[str, ...] = ("agents",)
+    rules: tuple[str, ...] = ("rules",)
+    hooks: tuple[str, ...] = ("hooks/hooks.json",)
+    servers: tuple[str, ...] = (".mcp.json",)
+    replaces: frozenset[str] = frozenset()
+    """Manifest fields whose paths stand instead of the default folder; the others add to it."""
+    declares: bool = True
+    """The manifest may name components at all."""
+    root_skill: bool = True
+    """A SKILL.md beside the manifest is a skill when there are no others."""
+    nested: bool = False
+    """Agents and commands in folders below theirs count, and the folder joins their name."""
+
+
+AGENT_PLUGIN = Format(
+    "agent-plugin",
+    "Agent Plugin",
+    commands=(f"{VENDOR_FOLDER}/commands",),
+    agents=(f"{VENDOR_FOLDER}/agents",),
+    rules=(f"{VENDOR_FOLDER}/rules",),
+    hooks=(f"{VENDOR_FOLDER}/hooks/hooks.json",),
+    servers=("mcp.json",),
+    declares=False,
+    root_skill=False,
+)
+
+OPEN_PLUGIN = Format("open-plugin", "Open Plugin", servers=(".mcp.json", "mcp.json"))
+
+CLAUDE = Format("claude", "Claude Code plugin", rules=(), replaces=frozenset({"commands", "agents"}), nested=True)
+
+COPILOT = Format(
+    "copilot",
+    "Copilot plugin",
+    hooks=("hooks.json", "hooks/hooks.json"),
+    servers=(".mcp.json", ".github/mcp.json", "mcp.json"),
+)
+
+MANIFESTS: tuple[tuple[str, Format], ...] = (
+    (".plugin/plugin.json", OPEN_PLUGIN),
+    (".claude-plugin/plugin.json", CLAUDE),
+    ("plugin.json", COPILOT),
+    (".github/plugin/plugin.json", COPILOT),
+    (".cursor-plugin/plugin.json", OPEN_PLUGIN),
+    (".codex-plugin/plugin.json", OPEN_PLUGIN),
+)
+"""Manifests by precedence. A root plugin.json with the Agent Plugin schema comes before them all."""
+
+MANIFEST_KEYS = frozenset(
+    {
+        *("$schema", "name", "displayName", "version", "description", "author", "homepage", "repository", "license"),
+        *("keywords", "category", "tags", "logo", "icon", "interface", "metadata", "experimental", "extensions"),
+        *("skills", "commands", "agents", "rules", "hooks", "mcpServers", "lspServers", "outputStyles", "workflows"),
+        *("apps", "userConfig", "channels", "dependencies", "defaultEnabled", "strict", "source"),
+    }
+)
+"""Keys some family defines."""
+
+WITHOUT_TYPE = ("lspServers", "outputStyles", "workflows", "apps", "channels")
+"""Components of plugins that AHP has no customization type for: reported, not listed."""
+
+FOLDERS_WITHOUT_TYPE = ("output-styles", "workflows")
+
+__all__ = [
+    "AGENT_PLUGIN",
+    "AGENT_PLUGIN_SCHEMA",
+    "CLAUDE",
+    "COPILOT",
+    "FOLDERS_WITHOUT_TYPE",
+    "MANIFESTS",
+    "MANIFEST_KEYS",
+    "OPEN_PLUGIN",
+    "VENDOR_FOLDER",
+    "WITHOUT_TYPE",
+    "Format",
+]

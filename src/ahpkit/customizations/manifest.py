@@ -1,0 +1,190 @@
+"""A plugin's manifest: which family it is, what it is called, and which paths it declares. Lists no components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.customizations.build import Builder
+from ahpkit.customizations.formats import (
+    AGENT_PLUGIN,
+    AGENT_PLUGIN_SCHEMA,
+    CLAUDE,
+    COPILOT,
+    MANIFEST_KEYS,
+    MANIFESTS,
+    OPEN_PLUGIN,
+    WITHOUT_TYPE,
+    Format,
+)
+from ahpkit.customizations.jsonc import Json, Node
+from ahpkit.customizations.text import clean_name
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`path` and `json` are None for a plugin without one."""
+
+    format: Format
+    path: str | None = None
+    json: Json | None = None
+
+    def get(self, key: str) -> Any:
+        return None if self.json is None else self.json.root.get(key)
+
+    def node(self, key: str) -> Node | None:
+        node = None if self.json is None else self.json.root.members.get(key)
+        return None if node is None or node.value is None else node
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a manifest says about one kind of component: paths, inline values, and whether they stand alone."""
+
+    paths: tuple[tuple[str, Node], ...] = ()
+    inline: tuple[Node, ...] = ()
+    exclusive: bool = False
+
+
+def find_manifest(builder: Builder) -> Manifest | None:
+    """The manifest that counts; None: not at hand yet, or broken, which is an error of the whole plugin."""
+    candidates = [(path, form) for path, form in MANIFESTS if path in builder.tree.files]
+    if any(path == "plugin.json" for path, _ in candidates):
+        root = _read(builder, "plugin.json", fatal=len(candidates) == 1)
+        if root is None and (builder.tree.missing or builder.report.failed):
+            return None
+        if root is not None and _is_agent_plugin(root):
+            return _chosen(builder, Manifest(AGENT_PLUGIN, "plugin.json", root), candidates)
+    if not candidates:
+        return _other(builder)
+    path, form = candidates[0]
+    parsed = _read(builder, path, fatal=True)
+    return None if parsed is None else _chosen(builder, Manifest(form, path, parsed), candidates)
+
+
+def _is_agent_plugin(parsed: Json) -> bool:
+    schema = parsed.root.get("$schema")
+    begin, end = AGENT_PLUGIN_SCHEMA
+    return isinstance(schema, str) and schema.startswith(begin) and schema.endswith(end)
+
+
+def _other(builder: Builder) -> Manifest | None:
+    """No manifest we know: another tool's (`.<tool>-plugin/plugin.json`), or none at all."""
+    for folder in builder.tree.folders[""].folders:
+        path = f"{folder}/plugin.json"
+        if folder.startswith(".") and path in builder.tree.files:
+            parsed = _read(builder, path, fatal=True)
+            return None if parsed is None else Manifest(OPEN_PLUGIN, path, parsed)
+    builder.report.note("no-manifest", "there is no manifest; the folder's name is the plugin's")
+    return Manifest(CLAUDE if "/.claude/" in builder.tree.uri else COPILOT)
+
+
+def _read(builder: Builder, path: str, *, fatal: bool) -> Json | None:
+    """A manifest must be a JSON object; a plugin whose only manifest is not cannot be read."""
+    before = len(builder.report.items)
+    parsed = builder.json(path)
+    if parsed is not None and parsed.root.object is None:
+        builder.report.warn("manifest-shape", "the manifest is not an object", path)
+        parsed = None
+    if fatal and parsed is None and len(builder.report.items) > before:
+        builder.report.error("manifest", builder.report.items.pop().message, path)
+    return parsed
+
+
+def _chosen(builder: Builder, manifest: Manifest, candidates: list[tuple[str, Format]]) -> Manifest:
+    for path, form in candidates:
+        builder.claimed.add(path)
+        if path != manifest.path:
+            message = f"this folder is also a {form.title}; it was read as {manifest.format.title}"
+            builder.report.note("other-manifest", message, path)
+    return manifest
+
+
+def plugin_name(builder: Builder, manifest: Manifest) -> str:
+    """The manifest's name, else the folder's."""
+    given = manifest.get("name")
+    name = clean_name(given) if isinstance(given, str) else ""
+    if manifest.path and not name:
+        level = builder.report.warn if given is not None else builder.report.note
+        level("plugin-name", "the manifest has no usable name; the folder's is used", manifest.path)
+    elif manifest.path and name != given:
+        builder.report.warn("name-cleaned", f"the plugin's name is shown as `{name}`", manifest.path)
+    return name or clean_name(builder.tree.name) or "plugin"
+
+
+def report_keys(builder: Builder, manifest: Manifest) -> None:
+    """Keys that mean nothing, and components that have no place in AHP."""
+    if manifest.path is None or manifest.json is None:
+        return
+    members = manifest.json.root.members
+    unknown = sorted(members.keys() - MANIFEST_KEYS)
+    if unknown:
+        builder.report.note("unknown-keys", f"unknown keys: {', '.join(unknown[:8])}", manifest.path)
+    for key in WITHOUT_TYPE:
+        if members.get(key) is not None and members[key].value:
+            builder.report.note("no-type", f"`{key}`: AHP has no such customization; not listed", manifest.path)
+    if not manifest.format.declares:
+        for key in ("skills", "commands", "agents", "rules", "hooks", "mcpServers"):
+            if key in members:
+                message = f"`{key}`: the places of an {manifest.format.title} are fixed; ignored"
+                builder.report.warn("fixed-places", message, manifest.path)
+
+
+def declared(builder: Builder, manifest: Manifest, key: str) -> Declared:
+    """What the manifest says about one kind of component: a path, a list of paths, `{paths, exclusive}`, or inline."""
+    node = manifest.node(key) if manifest.format.declares else None
+    if node is None:
+        return Declared()
+    paths: list[tuple[str, Node]] = []
+    inline: list[Node] = []
+    listed = node.members.get("paths")
+    for item in _items(listed or node):
+        if isinstance(item.value, str):
+            path = _inside(builder, manifest, key, item)
+            if path is not None:
+                paths.append((path, item))
+        elif item.object is not None:
+            inline.append(item)
+        else:
+            _warn(builder, manifest, item, f"`{key}` holds something that is neither a path nor an object")
+    return Declared(tuple(paths), tuple(inline), node.get("exclusive") is True)
+
+
+def _items(node: Node) -> Iterator[Node]:
+    if node.is_list:
+        yield from node.items
+    else:
+        yield node
+
+
+def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> str | None:
+    """A declared path relative to the plugin; what leads out of it is refused, what is not there reported."""
+    given = str(item.value).strip().replace("\\", "/")
+    parts: list[str] = []
+    for part in given.split("/"):
+        if part == "..":
+            if not parts:
+                break
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    else:
+        path = "/".join(parts)
+        if not given or given.startswith(("/", "~")) or ":" in given.split("/")[0]:
+            _warn(builder, manifest, item, f"`{key}`: {given!r} is not a path inside the plugin")
+            return None
+        if path in builder.tree.files or path in builder.tree.folders:
+            return path
+        _warn(builder, manifest, item, f"`{key}`: {given!r} is not there")
+        return None
+    _warn(builder, manifest, item, f"`{key}`: {given!r} leads out of the plugin; ignored")
+    return None
+
+
+def _warn(builder: Builder, manifest: Manifest, node: Node, message: str) -> None:
+    line = None if manifest.json is None else manifest.json.line(node)
+    builder.report.warn("manifest-path", message, manifest.path or "", line)
+
+
+__all__ = ["Declared", "Manifest", "declared", "find_manifest", "plugin_name", "report_keys"]

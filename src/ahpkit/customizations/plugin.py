@@ -1,0 +1,164 @@
+"""A plugin package of any family as a container with children. Pure: takes a `FileTree`, returns `Parsed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ahpkit.customizations.build import Builder
+from ahpkit.customizations.components import agent, command, rule, skill
+from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.folders import agents_in, commands_in, is_skill_file, rules_in, skill_file, skills_in
+from ahpkit.customizations.formats import COPILOT, FOLDERS_WITHOUT_TYPE, Format
+from ahpkit.customizations.hook_files import hook_file, hooks
+from ahpkit.customizations.manifest import Declared, Manifest, declared, find_manifest, plugin_name, report_keys
+from ahpkit.customizations.mcp_files import mcp_file, servers
+from ahpkit.customizations.text import clean_name
+from ahpkit.customizations.tree import FileTree, base, parent
+from ahpkit.protocol.common.state import JsonObject
+
+_COMPONENT_FOLDERS = ("skills", "commands", "agents", "rules", "prompts", "hooks", *FOLDERS_WITHOUT_TYPE)
+_COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc")
+_COMPONENT_NAMES = frozenset(
+    {"hooks.json", ".mcp.json", "mcp.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules"}
+)
+
+_Take = Callable[[str], None]
+
+
+def parse_plugin(tree: FileTree, *, id: str, root: str | None = None) -> Parsed:
+    """Everything in a plugin folder. `root`: where it is on this machine, if it is."""
+    builder = Builder(tree, id, COPILOT.dialect)
+    if not tree.exists:
+        builder.report.error("missing", "there is no such folder")
+    if "" not in tree.folders:
+        return builder.finish(_base(clean_name(tree.name)), root=root)
+    manifest = find_manifest(builder)
+    if manifest is None:
+        return builder.finish(_base(clean_name(tree.name)), root=root)
+    builder.dialect = manifest.format.dialect
+    builder.namespace = plugin_name(builder, manifest)
+    report_keys(builder, manifest)
+    _components(builder, manifest)
+    _strays(builder, manifest)
+    fields = _base(builder.namespace, enabled=manifest.get("defaultEnabled") is not False)
+    return builder.finish(fields, root=root, manifest=None if manifest.json is None else manifest.json.root.object)
+
+
+def _base(name: str, *, enabled: bool = True) -> JsonObject:
+    return {"type": "plugin", "name": name or "plugin", "enabled": enabled}
+
+
+def _components(builder: Builder, manifest: Manifest) -> None:
+    form = manifest.format
+    _skills(builder, manifest)
+    _folders(
+        builder,
+        manifest,
+        "commands",
+        form.commands,
+        lambda folder: commands_in(builder, folder, nested=form.nested, readme=True),
+        lambda path: command(builder, path),
+    )
+    _folders(
+        builder,
+        manifest,
+        "agents",
+        form.agents,
+        lambda folder: agents_in(builder, folder, nested=form.nested, readme=True),
+        lambda path: agent(builder, path),
+    )
+    if form.rules:
+        _folders(
+            builder,
+            manifest,
+            "rules",
+            form.rules,
+            lambda folder: rules_in(builder, folder, own_name=False),
+            lambda path: rule(builder, path, own_name=False),
+        )
+    _files(builder, manifest, "hooks", form.hooks, lambda path: hook_file(builder, path))
+    _files(builder, manifest, "mcpServers", form.servers, lambda path: mcp_file(builder, path))
+
+
+def _skills(builder: Builder, manifest: Manifest) -> None:
+    form = manifest.format
+
+    def one(path: str) -> None:
+        skill(builder, path, folder_name=base(parent(path)) or builder.tree.name)
+
+    _folders(builder, manifest, "skills", form.skills, lambda folder: skills_in(builder, folder), one)
+    found = any(is_skill_file(path) for path in builder.claimed)
+    own = skill_file(builder, "") if form.root_skill and not found else None
+    if own is not None:
+        skill(builder, own, folder_name=builder.tree.name)
+
+
+def _folders(
+    builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, ...], folder: _Take, file: _Take
+) -> None:
+    """The default folders and the declared ones, or only these where the family or the manifest says so."""
+    said = declared(builder, manifest, key)
+    alone = said.exclusive or (bool(said.paths or said.inline) and key in manifest.format.replaces)
+    if not alone:
+        for path in defaults:
+            if builder.tree.is_folder(path):
+                folder(path)
+    for path, _ in said.paths:
+        (folder if builder.tree.is_folder(path) else file)(path)
+    _inline_texts(builder, manifest, key, said)
+
+
+def _inline_texts(builder: Builder, manifest: Manifest, key: str, said: Declared) -> None:
+    """Claude Code lets `commands` map names to sources; no family lets a manifest hold other texts."""
+    for node in said.inline:
+        for name, entry in node.members.items():
+            source = entry.get("source")
+            path = source.strip().removeprefix("./") if isinstance(source, str) else ""
+            if key == "commands" and path in builder.tree.files:
+                command(builder, path, name=name)
+            else:
+                line = None if manifest.json is None else manifest.json.line(entry)
+                message = f"`{key}`: `{clean_name(name)}` has no file in the plugin; not listed"
+                builder.report.warn("manifest-inline", message, manifest.path or "", line)
+
+
+def _files(builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, ...], file: _Take) -> None:
+    """Default files, declared ones, and what is declared in the manifest itself."""
+    said = declared(builder, manifest, key)
+    paths = [] if said.exclusive else [path for path in defaults if path in builder.tree.files]
+    for path in dict.fromkeys((*paths, *(path for path, _ in said.paths))):
+        if path in builder.tree.files:
+            if builder.claim(path):
+                file(path)
+        else:
+            builder.report.warn("manifest-path", f"`{key}` names a folder, not a file", path)
+    for node in said.inline:
+        if manifest.json is not None and manifest.path is not None:
+            take = hooks if key == "hooks" else servers
+            take(builder, manifest.path, manifest.json, node)
+
+
+def _strays(builder: Builder, manifest: Manifest) -> None:
+    """Whatever looks like a component and was not listed is at least mentioned."""
+    inner = {parent(parent(path)) for path in builder.tree.files if path.endswith("-plugin/plugin.json")} - {""}
+    for path in builder.tree.files:
+        if path in builder.claimed or not _looks_like_component(path):
+            continue
+        builder.report.note("not-listed", _why_stray(path, manifest.format, inner), path)
+
+
+def _looks_like_component(path: str) -> bool:
+    if is_skill_file(path) or base(path) in _COMPONENT_NAMES or path.endswith(_COMPONENT_ENDINGS):
+        return True
+    first = path.split("/", 1)[0]
+    return first in _COMPONENT_FOLDERS and path.endswith((".md", ".json", ".toml")) and first != "skills"
+
+
+def _why_stray(path: str, form: Format, inner: set[str]) -> str:
+    nested = next((folder for folder in inner if path.startswith(f"{folder}/")), None)
+    if nested is not None:
+        return f"belongs to the plugin in {nested}"
+    return f"not in a place a {form.title} keeps components in; not listed"
+
+
+__all__ = ["parse_plugin"]

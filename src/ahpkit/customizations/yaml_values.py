@@ -1,0 +1,158 @@
+"""YAML as strings, lists and mappings, within bounds. Knows no front matter and gives no scalar a type.
+
+Built from parser events instead of a loader: nothing recurses (deeply nested YAML crashes the C composer), an alias
+costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import yaml
+
+_yaml: Any = yaml
+"""PyYAML has no types."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The C scanner is ten times faster; the pure one reads the same events."""
+
+_DEPTH_LIMIT = 32
+"""Nesting of a header; real ones reach 5."""
+
+_NODE_LIMIT = 20_000
+"""Values of one header, aliases expanded: an alias bomb of seven lines asks for millions."""
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+class YamlError(Exception):
+    """This is not YAML, or more of it than we take. `line` counts from 0."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A value, and the keys that occurred twice in one mapping."""
+
+    value: Any
+    duplicates: list[str] = field(default_factory=list[str])
+
+
+def parse(text: str) -> Parsed:
+    """The first document of `text`; raises `YamlError`."""
+    builder = _Builder()
+    try:
+        for event in _yaml.parse(text, Loader=_LOADER):
+            builder.take(event)
+            if builder.done:
+                break
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise YamlError(problem, None if mark is None else mark.line) from None
+    return Parsed(builder.result, builder.duplicates)
+
+
+class _Builder:
+    """Puts values together from events, with a stack of the collections that are still open."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.done = False
+        self.duplicates: list[str] = []
+        self._open: list[_Collection] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._nodes = 0
+
+    def take(self, event: Any) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._count(1)
+            self._put(_scalar(event), getattr(event, "anchor", None), 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._begin(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._finish()
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, yaml.DocumentEndEvent):
+            self.done = True
+
+    def _begin(self, event: Any) -> None:
+        if len(self._open) >= _DEPTH_LIMIT:
+            raise YamlError(f"nested deeper than {_DEPTH_LIMIT} levels", event.start_mark.line)
+        self._count(1)
+        self._open.append(_Collection(isinstance(event, yaml.MappingStartEvent), event.anchor))
+
+    def _finish(self) -> None:
+        collection = self._open.pop()
+        self._put(collection.value(self.duplicates), collection.anchor, collection.size)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            raise YamlError(f"alias *{event.anchor} has no anchor", event.start_mark.line)
+        value, size = self._anchors[event.anchor]
+        self._count(size)
+        self._put(value, None, size)
+
+    def _put(self, value: Any, anchor: str | None, size: int) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = (value, size)
+        if self._open:
+            self._open[-1].add(value, size)
+        else:
+            self.result = value
+
+    def _count(self, size: int) -> None:
+        self._nodes += size
+        if self._nodes > _NODE_LIMIT:
+            raise YamlError(f"more than {_NODE_LIMIT} values")
+
+
+class _Collection:
+    """A sequence or mapping whose end has not come yet."""
+
+    def __init__(self, mapping: bool, anchor: str | None) -> None:
+        self.mapping = mapping
+        self.anchor = anchor
+        self.size = 1
+        self._items: list[Any] = []
+
+    def add(self, value: Any, size: int) -> None:
+        self._items.append(value)
+        self.size += size
+
+    def value(self, duplicates: list[str]) -> list[Any] | dict[str, Any]:
+        if not self.mapping:
+            return self._items
+        result: dict[str, Any] = {}
+        for key, value in zip(self._items[::2], self._items[1::2], strict=True):
+            name = key if isinstance(key, str) else _key_text(key)
+            if name in result:
+                duplicates.append(name)
+            result[name] = value
+        return result
+
+
+def _scalar(event: Any) -> str | None:
+    """Plain scalars may be null; everything else is the text as written."""
+    if not event.style and event.value in _NULLS:
+        return None
+    return event.value
+
+
+def _key_text(key: Any) -> str:
+    """A key that is no string, as text: `? [a, b]` and `{{x}}` happen."""
+    if key is None:
+        return ""
+    if isinstance(key, list):
+        return "[" + ", ".join(_key_text(item) for item in cast("list[Any]", key)) + "]"
+    if isinstance(key, dict):
+        return "{" + ", ".join(cast("dict[str, Any]", key)) + "}"
+    return str(key)
+
+
+__all__ = ["Parsed", "YamlError", "parse"]
