@@ -16,7 +16,7 @@ from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.stdio import LineSplitter, LineTransport
 
 ECHO = """
-import asyncio, sys
+import asyncio, os
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.stdio import open_stdio
 
@@ -29,7 +29,7 @@ async def main():
 try:
     asyncio.run(main())
 except TransportClosed as closed:
-    print("closed:", closed.reason)
+    print("closed:", closed.reason, os.get_blocking(0), os.get_blocking(1))
 """
 
 HEAR = b'import sys; sys.stdin.buffer.readline(); sys.stdout.buffer.write(b"1\\r\\n\\n \\n2\\n3"); sys.stdout.flush()'
@@ -135,7 +135,7 @@ class TestOwn:
             assert process.stdout is not None
             assert process.stderr is not None
             # After the transport is closed, stdout is the process's own again.
-            assert await process.stdout.read() == b"closed: end of input\n"
+            assert await process.stdout.read() == b"closed: end of input True True\n"
             assert await process.stderr.read() == b"stray output\n"
             assert await process.wait() == 0
 

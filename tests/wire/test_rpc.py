@@ -99,6 +99,15 @@ class TestAsking:
             wire.send(id=(await wire.receive())["id"], result=1)
             assert await asking == 1
 
+    async def test_an_answer_in_the_moment_of_the_cancellation_does_no_harm(self) -> None:
+        async with connected() as (rpc, wire):
+            asking = asyncio.create_task(rpc.request("m", {}))
+            wire.send(id=(await wire.receive())["id"], result=1)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            await _answered_ping(rpc, wire)
+
     async def test_a_request_over_the_limit_is_refused_here(self) -> None:
         async with connected(peer=Peer(max_pending=0)) as (rpc, _):
             with pytest.raises(LocalProtocolError):
@@ -202,12 +211,12 @@ class TestServing:
             wire.send(id=1, method="nope")
             assert (await wire.receive())["error"] == {"code": -32601, "message": "nope"}
 
-    @pytest.mark.parametrize("failure", [RuntimeError("secret"), asyncio.CancelledError("secret"), object()])
+    @pytest.mark.parametrize("failure", [RuntimeError("secret"), object()])
     async def test_every_other_failure_is_answered_without_details(
         self, failure: object, caplog: pytest.LogCaptureFixture
     ) -> None:
         async def serve(method: str, params: JsonObject) -> Any:
-            if isinstance(failure, BaseException):
+            if isinstance(failure, Exception):
                 raise failure
             return failure
 
@@ -216,6 +225,14 @@ class TestServing:
             reply = await wire.receive()
             assert (reply["id"], reply["error"]["code"]) == (1, -32603)
             assert "secret" not in json.dumps(reply)
+
+    async def test_a_handler_that_is_cancelled_from_within_is_answered(self) -> None:
+        async def serve(method: str, params: JsonObject) -> Any:
+            raise asyncio.CancelledError
+
+        async with connected(on_request=serve) as (_, wire):
+            wire.send(id=1, method="m")
+            assert (await wire.receive())["error"]["code"] == REQUEST_CANCELLED
 
     async def test_a_failing_notification_handler_is_logged_and_the_next_message_handled(
         self, caplog: pytest.LogCaptureFixture
@@ -288,6 +305,21 @@ class TestServing:
                 "error": {"code": REQUEST_CANCELLED, "message": "slow was cancelled"},
             }
             await _answered_ping(rpc, wire)
+
+    async def test_a_handler_that_ends_in_spite_of_the_close_does_no_harm(self) -> None:
+        started = asyncio.Event()
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            started.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return "too late"
+
+        async with connected(on_request=serve) as (rpc, wire):
+            wire.send(id=1, method="m")
+            await started.wait()
+            wire.transport.abort()
+            await rpc.wait_closed()
 
     async def test_a_handler_may_ask_back_on_the_same_connection(self) -> None:
         async def serve(method: str, params: JsonObject) -> Any:

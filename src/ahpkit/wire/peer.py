@@ -118,7 +118,6 @@ class Peer:
         """The connection is over: the ids of our requests that were never answered, oldest first."""
         unanswered = sorted(id for id in self._asked if isinstance(id, int))
         self._asked.clear()
-        self._asking.clear()
         return unanswered
 
     # What the other side says.

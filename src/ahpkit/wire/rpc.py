@@ -1,8 +1,9 @@
 """A JSON-RPC connection on asyncio: one reader, requests that wait, handlers that are owned. Knows no methods.
 
 Order is structural. The reader hands over one message at a time: a notification by a plain call, a response by waking
-the one who asked and letting it run to its next `await`. So an answer is never seen before a notification that was sent
-before it, and what the caller sets up right after an answer is there when the next message is handled.
+the one who asked, a request by starting its task; the last two run to their next `await` before the next message. So an
+answer is never seen before a notification that was sent before it, and what the caller sets up right after an answer is
+there when the next message is handled.
 
 Only incoming requests run beside the reader, each as a task of the connection, and each is answered exactly once.
 """
@@ -16,7 +17,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InternalError, RequestId, RpcError, TransportClosed
+from ahpkit.protocol.errors import RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
@@ -33,7 +34,7 @@ MAX_BUFFERED = 64 * 1024 * 1024
 """Output the other side has not read. Above it the connection is dropped: a slow reader never costs our memory."""
 
 REQUEST_CANCELLED = -32800
-"""Error code for a request whose sender gave it up, as in the Language Server Protocol and in ACP."""
+"""Error code for a request that was given up on, as in the Language Server Protocol and in ACP."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +60,6 @@ class RpcConnection:
         self._tap = tap
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._serving: dict[RequestId, asyncio.Task[None]] = {}
-        self._given_up: set[RequestId] = set()
         self._closed: TransportClosed | None = None
         self._runner: asyncio.Task[None]
 
@@ -109,9 +109,8 @@ class RpcConnection:
 
     def cancel(self, id: RequestId) -> None:
         """The other side gave up its request `id`: stop serving it; the answer is an error that says so."""
-        serving = self._serving.get(id)
-        if serving is not None and serving.cancel():
-            self._given_up.add(id)
+        if id in self._serving:
+            self._serving[id].cancel()
 
     def _send(self, data: bytes) -> None:
         if self._tap is not None:
@@ -188,11 +187,9 @@ class RpcConnection:
 
     async def _serve(self, id: RequestId, method: str, params: JsonObject) -> None:
         try:
-            reply = await self._answer(id, method, params)
+            self._send(await self._answer(id, method, params))
         finally:
-            self._serving.pop(id, None)
-        if self._closed is None:
-            self._send(reply)
+            del self._serving[id]
 
     async def _answer(self, id: RequestId, method: str, params: JsonObject) -> bytes:
         try:
@@ -200,20 +197,12 @@ class RpcConnection:
         except RpcError as error:
             return self._peer.fail(id, error)
         except asyncio.CancelledError:
-            if id in self._given_up:
-                self._given_up.discard(id)
-                return self._peer.fail(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))
-            if _being_cancelled():
-                raise  # The connection is over: there is nobody to answer.
-            return self._peer.fail(id, InternalError(f"{method} was cancelled"))
+            if self._closed is not None:
+                raise  # There is nobody to answer.
+            return self._peer.fail(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))
         except Exception as error:
             _log.exception("serving %s failed", method)
             return self._peer.fail(id, error)
-
-
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 __all__ = ["MAX_BUFFERED", "REQUEST_CANCELLED", "NotificationHandler", "RequestHandler", "RpcConnection", "Tap"]
