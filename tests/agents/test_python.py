@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
-from ahpkit.agents.python import PythonAgent, TurnView, agent
+from ahpkit.agents.python import AgentNotLoaded, PythonAgent, TurnView, agent, load_agent
 from ahpkit.host.agent import Agent, AgentError, Command, Turn
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 
@@ -144,3 +146,44 @@ async def test_the_agents_description_models_and_commands_come_from_the_decorato
         {"id": "big", "provider": "bird", "name": "big"},
     ]
     assert (await run(bird)).chat.said == [("commands", ["fly"])]
+
+
+SOURCE = """
+from ahpkit.agents.python import agent
+
+@agent(name="parrot")
+async def parrot(turn):
+    yield turn.prompt
+
+number = 7
+"""
+
+
+async def test_an_agent_is_loaded_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "my_agent.py"
+    file.write_text(SOURCE)
+    assert (await run(load_agent(f"{file}:parrot"))).answer == "hello"
+
+
+async def test_an_agent_is_loaded_from_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "an_agent_module.py").write_text(SOURCE)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    assert load_agent("an_agent_module:parrot").provider == "parrot"
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("parrot", "is not a reference to an agent"),
+        (":parrot", "is not a reference to an agent"),
+        ("no_such_module:parrot", "No module named"),
+        ("nowhere.py:parrot", "No such file"),
+        ("{file}:crow", "has no attribute 'crow'"),
+        ("{file}:number", "is a int, not an agent"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_explained(reference: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "my_agent.py"
+    file.write_text(SOURCE)
+    with pytest.raises(AgentNotLoaded, match=problem):
+        load_agent(reference.format(file=file))

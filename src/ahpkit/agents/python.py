@@ -12,16 +12,20 @@ text it returns is said last), or plain versions of both. A plain function runs 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import ModelSelection
+from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.root.state import SessionModelInfo
 
 AgentFunction = (
@@ -147,4 +151,33 @@ def agent(
     return make
 
 
-__all__ = ["AgentFunction", "PythonAgent", "TurnView", "agent"]
+class AgentNotLoaded(AhpError):
+    """A reference to an agent in Python code leads nowhere; the text says where it ended."""
+
+
+def load_agent(reference: str) -> Agent:
+    """The agent at `module:name` or `path/to/file.py:name`. Runs that code: only for references that are trusted."""
+    place, _, name = reference.rpartition(":")
+    if not place or not name:
+        raise AgentNotLoaded(f"{reference!r} is not a reference to an agent: write module:name or file.py:name")
+    try:
+        found = getattr(_load_module(place), name)
+    except (ImportError, OSError, AttributeError) as error:
+        raise AgentNotLoaded(f"cannot load the agent {reference}: {error}") from error
+    if not isinstance(found, Agent):
+        raise AgentNotLoaded(f"{reference} is a {type(found).__name__}, not an agent: decorate a function with @agent")
+    return found
+
+
+def _load_module(place: str) -> ModuleType:
+    if not place.endswith(".py"):
+        return importlib.import_module(place)
+    spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+    assert spec is not None
+    assert spec.loader is not None, "a .py file always has a loader"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+__all__ = ["AgentFunction", "AgentNotLoaded", "PythonAgent", "TurnView", "agent", "load_agent"]

@@ -153,11 +153,17 @@ def make_agents(settings: Settings) -> Sequence[Agent]:
     """The configured agents, then the demo agent: the first one is the default."""
     from ahpkit.agents.demo import DemoAgent
 
-    if not settings.agents:
-        return [DemoAgent()]
+    return [*(_make_agent(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
+
+
+def _make_agent(name: str, fields: dict[str, Any]) -> Agent:
+    if isinstance(reference := fields.get("python"), str):
+        from ahpkit.agents.python import load_agent
+
+        return load_agent(reference)
     from ahpkit.agents.acp import agent_from_settings
 
-    return [*(agent_from_settings(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
+    return agent_from_settings(name, fields)
 
 
 def make_features(settings: Settings, data_dir: Path) -> Sequence[Feature]:
