@@ -1,0 +1,113 @@
+"""The client SDK: connect to an agent host, follow and drive its sessions. Knows no host package.
+
+async with connect() as client:
+    session = await client.create_session()
+    chat = await session.chat()
+    async for event in chat.send("Hello"):
+        ...
+"""
+
+from ahpkit.client.answers import Answer, Approve, Decline, Deny
+from ahpkit.client.canvas import CanvasError, canvas_action
+from ahpkit.client.chat import Chat
+from ahpkit.client.client import Client
+from ahpkit.client.connect import connect
+from ahpkit.client.endpoints import Endpoint, find_endpoint, find_endpoints, publish_endpoint
+from ahpkit.client.errors import (
+    ActionRejected,
+    ChannelGone,
+    ClientClosed,
+    ClientError,
+    ConnectionLost,
+    ExtensionNotSupported,
+    HostNotFound,
+    LaggedError,
+    SessionFailed,
+    TurnError,
+)
+from ahpkit.client.events import (
+    ConfirmationNeeded,
+    InputNeeded,
+    InputResolved,
+    Notice,
+    PartAdded,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallCancelled,
+    ToolCallCompleted,
+    ToolCallContent,
+    ToolCallInputDelta,
+    ToolCallRunning,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+    Usage,
+)
+from ahpkit.client.outcome import Accepted, Dispatch, Outcome, Rejected
+from ahpkit.client.plugins import InMemoryPlugin
+from ahpkit.client.reconnect import Backoff
+from ahpkit.client.session import Session
+from ahpkit.client.session_list import SessionList
+from ahpkit.client.subscription import Subscription
+from ahpkit.client.tools import ToolContext, ToolResult
+from ahpkit.client.turn import TurnStream
+
+__all__ = [
+    "Accepted",
+    "ActionRejected",
+    "Answer",
+    "Approve",
+    "Backoff",
+    "CanvasError",
+    "ChannelGone",
+    "Chat",
+    "Client",
+    "ClientClosed",
+    "ClientError",
+    "ConfirmationNeeded",
+    "ConnectionLost",
+    "Decline",
+    "Deny",
+    "Dispatch",
+    "Endpoint",
+    "ExtensionNotSupported",
+    "HostNotFound",
+    "InMemoryPlugin",
+    "InputNeeded",
+    "InputResolved",
+    "LaggedError",
+    "Notice",
+    "Outcome",
+    "PartAdded",
+    "ReasoningDelta",
+    "Rejected",
+    "Session",
+    "SessionFailed",
+    "SessionList",
+    "Subscription",
+    "TextDelta",
+    "ToolCallCancelled",
+    "ToolCallCompleted",
+    "ToolCallContent",
+    "ToolCallInputDelta",
+    "ToolCallRunning",
+    "ToolCallStarted",
+    "ToolContext",
+    "ToolResult",
+    "TurnCancelled",
+    "TurnCompleted",
+    "TurnError",
+    "TurnEvent",
+    "TurnFailed",
+    "TurnStarted",
+    "TurnStream",
+    "Usage",
+    "canvas_action",
+    "connect",
+    "find_endpoint",
+    "find_endpoints",
+    "publish_endpoint",
+]

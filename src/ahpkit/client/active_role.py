@@ -1,0 +1,163 @@
+"""The active role of a session: claim it, keep it over reconnects, and do what it brings (tools, canvases, plugins).
+
+Knows no chats beyond following them for tool calls.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ahpkit.client.canvas import CanvasRunner
+from ahpkit.client.channels import Channel
+from ahpkit.client.core import Core
+from ahpkit.client.offers import Offered, Offers
+from ahpkit.client.outcome import Dispatch, Outcome, Rejected
+from ahpkit.client.tool_runner import ToolRunner
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.session.state import ClientPluginCustomization, SessionActiveClient
+
+_log = logging.getLogger(__name__)
+
+
+class ActiveRole:
+    """What this client is to a session while it wants to be the active one."""
+
+    def __init__(
+        self,
+        core: Core,
+        session: Channel,
+        offers: Offers,
+    ) -> None:
+        self._core = core
+        self._session = session
+        self._offers = offers
+        self.display_name: str | None = None
+        self.can_render = False
+        self.plugins: dict[str, ClientPluginCustomization] = {}
+        self._runners: dict[str, tuple[Channel, ToolRunner]] = {}
+        self._canvas_runner = CanvasRunner(
+            core.channels, core.tasks, session, client_id=core.client_id, canvases=offers.canvases
+        )
+        self._wanted = False
+
+    def description(self) -> SessionActiveClient:
+        """How the role is described to the host: everything this client offers, in full."""
+        active: SessionActiveClient = {
+            "clientId": self._core.client_id,
+            "tools": [tool.definition for tool in self._offers.tools.values()],
+        }
+        if self.display_name is not None:
+            active["displayName"] = self.display_name
+        if self.plugins:
+            active["customizations"] = list(self.plugins.values())
+        if self._offers.canvases:
+            active["canvasProviders"] = [canvas.declaration for canvas in self._offers.canvases.values()]
+        if self.can_render:
+            active["canRenderCanvases"] = True
+        return active
+
+    @property
+    def held(self) -> bool:
+        """Whether the host confirmed that this client is the active one."""
+        return self._is_in(self._session.confirmed)
+
+    def begin(self) -> None:
+        """Take up what the role brings, and from now on claim it again whenever it gets lost."""
+        if not self._wanted:
+            self._wanted = True
+            self._session.listeners.append(self)
+            self._core.link.listeners.append(self._on_status)
+            self._offers.listeners.append(self._on_offers)
+            self._look()
+
+    def claim(self) -> Dispatch:
+        """Take the role, or refresh what it brings."""
+        self.begin()
+        return self._publish({"type": "session/activeClientChanged", "activeClient": self.description()})
+
+    def release(self) -> Dispatch | None:
+        """Give the role up; None when the host does not see us in it."""
+        self.end()
+        if not self.held:
+            return None
+        return self._publish({"type": "session/activeClientChanged", "activeClient": None})
+
+    def end(self) -> None:
+        """Stop doing what the role brings."""
+        if self._wanted:
+            self._wanted = False
+            self._session.listeners.remove(self)
+            self._core.link.listeners.remove(self._on_status)
+            self._offers.listeners.remove(self._on_offers)
+            for uri in tuple(self._runners):
+                self._leave(uri)
+
+    # The session changes.
+
+    def on_action(self, envelope: JsonObject) -> None:
+        action = envelope["action"]
+        self._look()
+        if action["type"] == "session/activeClientChanged" and action["activeClient"] is None:
+            self._reclaim()
+
+    def on_reset(self) -> None:
+        self._look()
+
+    def on_gone(self, error: AhpError) -> None:
+        self.end()
+
+    def _on_status(self, status: str) -> None:
+        if status == "connected":
+            self._reclaim()
+
+    def _on_offers(self, changed: Offered) -> None:
+        """Tools have an action of their own; canvases are published with the role."""
+        if changed == "tools":
+            self._publish({"type": "session/activeClientToolsChanged", "tools": self.description()["tools"]})
+        else:
+            self.claim()
+
+    def _reclaim(self) -> None:
+        """The host lets go of a client that disconnects; when it is back it wants its role back."""
+        if self._core.link.connected and not self._is_in(self._session.optimistic):
+            self.claim().then(self._log_refusal)
+
+    def _is_in(self, state: JsonObject | None) -> bool:
+        active: JsonObject = (state or {}).get("activeClient") or {}
+        return active.get("clientId") == self._core.client_id
+
+    def _log_refusal(self, outcome: Outcome | None) -> None:
+        if isinstance(outcome, Rejected):
+            _log.warning("%s: the active role was not given back: %s", self._session.uri, outcome.reason)
+
+    def _look(self) -> None:
+        self._canvas_runner.look()
+        chats = {chat["resource"] for chat in (self._session.confirmed or {}).get("chats", ())}
+        for uri in chats - self._runners.keys():
+            self._follow(uri)
+        for uri in self._runners.keys() - chats:
+            self._leave(uri)
+
+    def _follow(self, uri: str) -> None:
+        chat = self._core.channels.hold(uri)
+        runner = ToolRunner(
+            self._core.channels,
+            self._core.tasks,
+            chat,
+            session=self._session.uri,
+            client_id=self._core.client_id,
+            tools=self._offers.tools,
+        )
+        self._runners[uri] = chat, runner
+
+    def _leave(self, uri: str) -> None:
+        chat, runner = self._runners.pop(uri)
+        runner.close()
+        self._core.channels.release(chat)
+
+    def _publish(self, action: JsonObject) -> Dispatch:
+        return self._core.channels.dispatch(self._session.uri, action)
+
+
+__all__ = ["ActiveRole"]

@@ -1,0 +1,134 @@
+"""Decisions and answers of a person, as actions of the wire. Pure: knows no connection.
+
+A callback may answer with plain Python values; this module gives them the shape that each kind of question wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
+from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+
+_VALUE_KINDS = {
+    "text": "text",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "single-select": "selected",
+    "multi-select": "selected-many",
+}
+"""Kind of question → kind of the value that answers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Let a tool call run, or its result be used."""
+
+    option_id: str | None = None
+    edited_input: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Do not let it."""
+
+    option_id: str | None = None
+    reason: StringOrMarkdown | None = None
+    """Shown with the call; the agent reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answers by question id; plain values, or the wire's answer objects. None skips a question."""
+
+    answers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """No answer: the person declined, or cancelled."""
+
+    response: Literal["decline", "cancel"] = "decline"
+
+
+Decision = Approve | Deny
+Reply = Answer | Decline
+
+
+def decision_of(returned: Any) -> Decision | None:
+    """What a confirmation callback decided: a `Decision`, True, False, or None for "somebody else decides"."""
+    if isinstance(returned, bool):
+        return Approve() if returned else Deny()
+    return cast("Decision | None", returned)
+
+
+def reply_of(returned: Any) -> Reply | None:
+    """What a question callback answered: a `Reply`, a mapping of answers, or None for "somebody else answers"."""
+    return Answer(cast("Mapping[str, Any]", returned)) if isinstance(returned, Mapping) else returned
+
+
+def confirmed(turn_id: str, tool_call_id: str, decision: Decision) -> JsonObject:
+    """The action that decides about a call before it runs."""
+    action: JsonObject = {"type": "chat/toolCallConfirmed", "turnId": turn_id, "toolCallId": tool_call_id}
+    match decision:
+        case Approve(edited_input=edited):
+            action |= {"approved": True, "confirmed": "user-action"} | _given(editedToolInput=edited)
+        case Deny(reason=reason):
+            action |= {"approved": False, "reason": "denied"} | _given(reasonMessage=reason)
+    return action | _given(selectedOptionId=decision.option_id)
+
+
+def result_confirmed(turn_id: str, tool_call_id: str, *, approved: bool) -> JsonObject:
+    """The action that decides about the use of a call's result."""
+    ids = {"turnId": turn_id, "toolCallId": tool_call_id}
+    return {"type": "chat/toolCallResultConfirmed", **ids, "approved": approved}
+
+
+def input_completed(request: ChatInputRequest, reply: Reply) -> JsonObject:
+    """The action that ends an input request."""
+    action: JsonObject = {"type": "chat/inputCompleted", "requestId": request["id"]}
+    match reply:
+        case Decline(response):
+            return {**action, "response": response}
+        case Answer(values):
+            answers = {id: answer_to(request, id, value) for id, value in values.items()}
+            return {**action, "response": "accept", **_given(answers=answers or None)}
+
+
+def answer_to(
+    request: ChatInputRequest, question_id: str, value: Any, *, state: Literal["draft", "submitted"] = "submitted"
+) -> ChatInputAnswer:
+    """A plain value in the form that answers one question of `request`; None skips it. Raises `LookupError`."""
+    if value is None:
+        return {"state": "skipped"}
+    if isinstance(value, Mapping):
+        return cast("ChatInputAnswer", value)
+    question = next((one for one in request.get("questions", ()) if one["id"] == question_id), None)
+    if question is None:
+        raise LookupError(f"input request {request['id']!r} has no question {question_id!r}")
+    wire: Any = {"state": state, "value": {"kind": _VALUE_KINDS[question["kind"]], "value": value}}
+    return wire
+
+
+def _given(**fields: Any) -> JsonObject:
+    """Absent is absent: fields without a value are left out."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+__all__ = [
+    "Answer",
+    "Approve",
+    "Decision",
+    "Decline",
+    "Deny",
+    "Reply",
+    "answer_to",
+    "confirmed",
+    "decision_of",
+    "input_completed",
+    "reply_of",
+    "result_confirmed",
+]

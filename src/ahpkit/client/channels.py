@@ -1,0 +1,282 @@
+"""The channels a client follows: who holds them, joining them, dispatching to them. Knows no sessions, chats or tools.
+
+A channel is followed while somebody holds it: a subscription, a session or chat handle, an action that the host has not
+answered. It is joined by its own task, or by the handshake of a new connection, whichever comes first. Listeners hear
+every change at the moment it is made, so the state they read is exactly the state after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from ahpkit.client.errors import ChannelGone
+from ahpkit.client.link import Link, Status
+from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, Settled
+from ahpkit.client.outcome import Dispatch, Outcome, Rejected
+from ahpkit.client.tasks import Tasks
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError, RpcError, TransportClosed
+
+
+class Listener(Protocol):
+    """Hears what happens to a channel. Plain calls: the next message waits for them."""
+
+    def on_action(self, envelope: JsonObject) -> None:
+        """An action was applied; the channel's confirmed state is the one right after it."""
+        ...
+
+    def on_reset(self) -> None:
+        """A snapshot became the state: the first, or one that makes up for missed actions."""
+        ...
+
+    def on_gone(self, error: AhpError) -> None:
+        """The channel is over."""
+        ...
+
+
+class Channel:
+    """A followed channel: its states, its listeners, and how many hold it."""
+
+    def __init__(self, mirror: ChannelMirror) -> None:
+        self.uri = mirror.uri
+        self.holders = 0
+        self.listeners: list[Listener] = []
+        self.joining: asyncio.Task[None] | None = None
+        self._mirror = mirror
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def confirmed(self) -> JsonObject | None:
+        return self._mirror.confirmed
+
+    @property
+    def optimistic(self) -> JsonObject | None:
+        return self._mirror.optimistic
+
+    @property
+    def seq(self) -> int:
+        return self._mirror.seq
+
+    @property
+    def joined(self) -> bool:
+        """Whether there is a state, maybe an old one while the connection is away."""
+        return self._mirror.joined
+
+    @property
+    def live(self) -> bool:
+        """Whether the host sends us this channel's actions on the present connection."""
+        return self._mirror.waiting is None
+
+    async def wait_ready(self) -> None:
+        """Wait for the first state; raises what keeps it from coming."""
+        await asyncio.shield(self._ready)
+
+    def settle(self, error: AhpError | None = None) -> None:
+        """The first state is there, or will never be."""
+        if self._ready.done():
+            return
+        if error is None:
+            self._ready.set_result(None)
+        else:
+            self._ready.set_exception(error)
+            self._ready.exception()  # Nobody has to wait for it.
+
+
+class Channels:
+    """All followed channels of a client, and the way its actions take."""
+
+    def __init__(
+        self, mirror: Mirror, link: Link, tasks: Tasks, *, now: Callable[[], int], first_client_seq: int
+    ) -> None:
+        self._mirror = mirror
+        self._link = link
+        self._tasks = tasks
+        self._now = now
+        self._numbers = itertools.count(first_client_seq)
+        self._channels: dict[str, Channel] = {}
+        self._dispatches: dict[int, tuple[Channel, Dispatch]] = {}
+        self._sent: set[int] = set()
+        link.listeners.append(self._on_status)
+
+    # Holding.
+
+    def hold(self, uri: str) -> Channel:
+        """Follow a channel. Every hold needs a `release`. Raises when the client is closed."""
+        if self._link.failure is not None:
+            raise self._link.failure
+        channel = self._channels.get(uri)
+        if channel is None:
+            channel = self._channels[uri] = Channel(self._mirror.follow(uri))
+            self._join(channel)
+        channel.holders += 1
+        return channel
+
+    async def open(self, uri: str) -> Channel:
+        """Hold a channel and wait for its state."""
+        channel = self.hold(uri)
+        try:
+            await channel.wait_ready()
+        except BaseException:
+            self.release(channel)
+            raise
+        return channel
+
+    def release(self, channel: Channel) -> None:
+        """Let go of a hold; the last one ends the subscription."""
+        channel.holders -= 1
+        if channel.holders == 0 and self._channels.get(channel.uri) is channel:
+            self._link.notify("unsubscribe", {"channel": channel.uri})
+            self._drop(channel)
+
+    def _close(self, error: AhpError) -> None:
+        """Nothing will come any more: tell everyone who waits."""
+        for channel in tuple(self._channels.values()):
+            self._drop(channel)
+            self._end(channel, error)
+        for _, dispatch in self._dispatches.values():
+            dispatch.settle(error)
+        self._dispatches.clear()
+
+    def _drop(self, channel: Channel) -> list[int]:
+        del self._channels[channel.uri]
+        if channel.joining is not None:
+            channel.joining.cancel()
+        return self._mirror.forget(channel.uri)
+
+    def _end(self, channel: Channel, error: AhpError) -> None:
+        channel.settle(error)
+        for listener in tuple(channel.listeners):
+            listener.on_gone(error)
+
+    # Joining.
+
+    def _join(self, channel: Channel) -> None:
+        channel.joining = self._tasks.spawn(self._subscribe(channel), name=f"subscribe {channel.uri}")
+
+    async def _subscribe(self, channel: Channel) -> None:
+        while True:
+            rpc = await self._link.wait_connected()
+            if channel.live:
+                return  # The handshake brought it.
+            try:
+                result = await rpc.request("subscribe", {"channel": channel.uri})
+            except TransportClosed:
+                continue  # Again on the next connection.
+            except RpcError as error:
+                self.gone(channel.uri, error.message)
+            else:
+                self._joined(channel.uri, result.get("snapshot"))  # Before the next message: no `await` in between.
+            return
+
+    def _joined(self, uri: str, snapshot: Mapping[str, Any] | None) -> None:
+        channel = self._channels.get(uri)
+        if channel is None:
+            return
+        if snapshot is None:
+            self._mirror.without_state(uri)
+        else:
+            self._mirror.snapshot(snapshot)
+        for listener in tuple(channel.listeners):
+            listener.on_reset()
+        self._resume(channel)
+
+    def _resume(self, channel: Channel) -> None:
+        self._tell(self._mirror.resume(channel.uri, now=self._now()))
+        channel.settle()
+        if self._link.connected:
+            self._send(channel)
+
+    def gone(self, uri: str, reason: str) -> None:
+        """The host says that the channel does not exist: everyone who holds it is told, its actions are rejected."""
+        channel = self._channels.get(uri)
+        if channel is None:
+            return
+        error = ChannelGone(uri, reason)
+        for client_seq in self._drop(channel):
+            self._settled(client_seq, Rejected(str(error)))
+        self._end(channel, error)
+
+    # The handshake of a new connection.
+
+    def begin(self) -> None:
+        """A new connection: nothing is live on it yet."""
+        self._sent.clear()
+        self._mirror.expect(self._channels)
+
+    def followed(self) -> list[str]:
+        return list(self._channels)
+
+    def resumable(self) -> tuple[int, list[str]]:
+        """From which sequence number to replay which channels."""
+        return self._mirror.last_seen(), self._mirror.joined()
+
+    def take_snapshots(self, snapshots: Iterable[Mapping[str, Any]]) -> None:
+        for snapshot in snapshots:
+            self._joined(snapshot["resource"], snapshot)
+
+    def take_replay(self, actions: Iterable[JsonObject], resumed: Iterable[str]) -> None:
+        self._tell(self._mirror.replay(actions, now=self._now()))
+        for uri in resumed:
+            if uri in self._channels:
+                self._resume(self._channels[uri])
+
+    def _on_status(self, status: Status) -> None:
+        if status == "connected":
+            self._on_connected()
+        elif self._link.failure is not None:
+            self._close(self._link.failure)
+
+    def _on_connected(self) -> None:
+        for channel in tuple(self._channels.values()):
+            if not channel.live and (channel.joining is None or channel.joining.done()):
+                self._join(channel)
+        for uri, pending in self._mirror.unanswered():
+            if self._channels[uri].live:
+                self._send_action(uri, pending)
+
+    # Actions, both ways.
+
+    def dispatch(self, uri: str, action: JsonObject) -> Dispatch:
+        """Show an action's effect at once and send it, now or after the reconnect."""
+        channel = self.hold(uri)
+        dispatch = Dispatch(uri, action, next(self._numbers))
+        self._dispatches[dispatch.client_seq] = channel, dispatch
+        self._mirror.dispatch(uri, dispatch.client_seq, action, now=self._now())
+        if self._link.connected and channel.live:
+            self._send(channel)
+        return dispatch
+
+    def receive(self, envelope: JsonObject) -> None:
+        """An `action` notification."""
+        self._tell(self._mirror.envelope(envelope, now=self._now()))
+
+    def _send(self, channel: Channel) -> None:
+        for pending in self._mirror[channel.uri].pending.values():
+            self._send_action(channel.uri, pending)
+
+    def _send_action(self, uri: str, pending: PendingAction) -> None:
+        if pending.client_seq not in self._sent:
+            self._sent.add(pending.client_seq)
+            params = {"channel": uri, "clientSeq": pending.client_seq, "action": pending.action}
+            self._link.notify("dispatchAction", params)
+
+    def _tell(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            match change:
+                case Applied(uri, envelope):
+                    for listener in tuple(self._channels[uri].listeners):
+                        listener.on_action(envelope)
+                case Settled(_, client_seq, outcome):
+                    self._settled(client_seq, outcome)
+
+    def _settled(self, client_seq: int, outcome: Outcome) -> None:
+        channel, dispatch = self._dispatches.pop(client_seq)
+        self._sent.discard(client_seq)
+        dispatch.settle(outcome)
+        self.release(channel)
+
+
+__all__ = ["Channel", "Channels", "Listener"]

@@ -1,0 +1,251 @@
+"""A chat as a user holds it: send, steer, cancel, approve, answer, look back. Knows no connection and no other chats.
+
+Methods that change something return a `Dispatch`: the effect shows at once, `await` gives the outcome.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, Self, cast
+
+from ahpkit.client.answers import (
+    Answer,
+    Approve,
+    Decline,
+    Deny,
+    answer_to,
+    confirmed,
+    input_completed,
+    result_confirmed,
+)
+from ahpkit.client.channels import Channel
+from ahpkit.client.core import Core
+from ahpkit.client.outcome import Dispatch
+from ahpkit.client.responder import OnConfirmation, OnInput, Responder
+from ahpkit.client.tracing import start_turn, with_context
+from ahpkit.client.turn import TurnStream
+from ahpkit.protocol.chat.commands import CompletionItem, FetchTurnsResult
+from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
+from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+
+
+class Chat:
+    """One conversation of a session. It is followed until `aclose`, or until the client ends."""
+
+    def __init__(
+        self, core: Core, channel: Channel, *, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+    ) -> None:
+        self.uri = channel.uri
+        self._core = core
+        self._channel = channel
+        self._on_confirmation = on_confirmation
+        self._on_input = on_input
+        self._responder = self._respond()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop following the chat. It goes on without us."""
+        self._responder.close()
+        self._core.channels.release(self._channel)
+
+    @property
+    def confirmed(self) -> ChatState:
+        """The state as the host has it."""
+        return cast("ChatState", self._channel.confirmed)
+
+    @property
+    def optimistic(self) -> ChatState:
+        """The confirmed state with our unanswered actions on top."""
+        return cast("ChatState", self._channel.optimistic)
+
+    @property
+    def state(self) -> ChatState:
+        """What to show: the optimistic state."""
+        return self.optimistic
+
+    # Turns.
+
+    def send(
+        self,
+        text: str,
+        *,
+        attachments: Sequence[MessageAttachment] = (),
+        meta: Mapping[str, Any] | None = None,
+        on_confirmation: OnConfirmation | None = None,
+        on_input: OnInput | None = None,
+    ) -> TurnStream:
+        """Start a turn and iterate over what happens in it. The callbacks replace the client's for this turn."""
+        turn_id, span = str(uuid.uuid4()), start_turn(self.uri)
+        message = _message(text, attachments, with_context(meta, span))
+        dispatch = self._dispatch("turnStarted", turnId=turn_id, message=message)
+        turn = TurnStream(self._channel, turn_id, dispatch=dispatch)
+        turn.when_over(span.end)
+        if on_confirmation is not None or on_input is not None:
+            self._responder.elsewhere.add(turn_id)
+            turn.when_over(self._respond(turn_id, on_confirmation, on_input).close)
+        return turn
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        attachments: Sequence[MessageAttachment] = (),
+        meta: Mapping[str, Any] | None = None,
+        on_confirmation: OnConfirmation | None = None,
+        on_input: OnInput | None = None,
+    ) -> str:
+        """Start a turn and wait for the whole answer. Raises `ActionRejected` or `TurnError` when there is none."""
+        turn = self.send(text, attachments=attachments, meta=meta, on_confirmation=on_confirmation, on_input=on_input)
+        return await turn.text()
+
+    def follow(self) -> TurnStream | None:
+        """The running turn from its beginning, whoever started it; None when no turn is running."""
+        active = self.confirmed.get("activeTurn")
+        return None if active is None else TurnStream(self._channel, active["id"])
+
+    def cancel(self) -> Dispatch:
+        """Cancel the running turn. Raises `LookupError` when none is running."""
+        return self._dispatch("turnCancelled", turnId=self._turn_id())
+
+    def truncate(self, turn_id: str | None = None) -> Dispatch:
+        """Cut the history after a turn; without one, all of it."""
+        return self._dispatch("truncated", **({} if turn_id is None else {"turnId": turn_id}))
+
+    # Messages for later.
+
+    def queue(
+        self,
+        text: str,
+        *,
+        attachments: Sequence[MessageAttachment] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> Dispatch:
+        """Have a message sent when the chat is idle. Its id is `dispatch.action["id"]`."""
+        return self._pend("queued", _message(text, attachments, with_context(meta)))
+
+    def unqueue(self, message_id: str) -> Dispatch:
+        return self._dispatch("pendingMessageRemoved", kind="queued", id=message_id)
+
+    def reorder(self, message_ids: Sequence[str]) -> Dispatch:
+        """Change the order of the queued messages."""
+        return self._dispatch("queuedMessagesReordered", order=list(message_ids))
+
+    def steer(self, text: str, *, attachments: Sequence[MessageAttachment] = ()) -> Dispatch:
+        """Tell the running turn something. A steering message that was not taken yet is replaced."""
+        return self._pend("steering", _message(text, attachments, with_context(None)))
+
+    def _pend(self, kind: Literal["queued", "steering"], message: Message) -> Dispatch:
+        return self._dispatch("pendingMessageSet", kind=kind, id=str(uuid.uuid4()), message=message)
+
+    # A person's decisions.
+
+    def approve(self, tool_call_id: str, *, option_id: str | None = None, edited_input: str | None = None) -> Dispatch:
+        """Let a tool call run."""
+        return self._act(confirmed(self._turn_id(), tool_call_id, Approve(option_id, edited_input)))
+
+    def deny(
+        self, tool_call_id: str, *, option_id: str | None = None, reason: StringOrMarkdown | None = None
+    ) -> Dispatch:
+        """Do not let a tool call run."""
+        return self._act(confirmed(self._turn_id(), tool_call_id, Deny(option_id, reason)))
+
+    def confirm_result(self, tool_call_id: str, *, approved: bool) -> Dispatch:
+        """Decide whether the agent may use a tool's result."""
+        return self._act(result_confirmed(self._turn_id(), tool_call_id, approved=approved))
+
+    def draft(self, request_id: str, question_id: str, value: Any) -> Dispatch:
+        """Share an unfinished answer with the other clients; None takes it back."""
+        answer = {} if value is None else {
+            "answer": answer_to(self._request(request_id), question_id, value, state="draft")
+        }  # fmt: skip
+        return self._dispatch("inputAnswerChanged", requestId=request_id, questionId=question_id, **answer)
+
+    def answer(self, request_id: str, answers: Mapping[str, Any]) -> Dispatch:
+        """Answer the agent's questions: plain values by question id; None skips one."""
+        return self._act(input_completed(self._request(request_id), Answer(answers)))
+
+    def decline(self, request_id: str, *, response: Literal["decline", "cancel"] = "decline") -> Dispatch:
+        """Do not answer."""
+        return self._act(input_completed(self._request(request_id), Decline(response)))
+
+    # Looking back, and completing what is being typed.
+
+    async def fetch_turns(self, before: str | None = None, limit: int | None = None) -> FetchTurnsResult:
+        """A page of history, oldest first: the turns before one, or the latest."""
+        asked = {"before": before, "limit": limit}
+        params = {key: value for key, value in asked.items() if value is not None}
+        return await self._core.request("fetchTurns", params, channel=self.uri)
+
+    async def history(self, *, page: int = 50) -> AsyncIterator[Turn]:
+        """All finished turns, newest first, fetched as they are asked for."""
+        before: str | None = None
+        while True:
+            result = await self.fetch_turns(before, page)
+            for turn in reversed(result["turns"]):
+                yield turn
+            if not result["hasMore"] or not result["turns"]:
+                return
+            before = result["turns"][0]["id"]
+
+    async def completions(self, text: str, offset: int) -> list[CompletionItem]:
+        """What may be completed at `offset` (UTF-16 code units) of the whole text typed so far."""
+        params = {"kind": "userMessage", "text": text, "offset": offset}
+        return (await self._core.request("completions", params, channel=self.uri))["items"]
+
+    async def dispose(self) -> None:
+        """Delete the chat."""
+        await self._core.request("disposeChat", channel=self.uri)
+        await self.aclose()
+
+    # Below.
+
+    def _dispatch(self, kind: str, /, **fields: Any) -> Dispatch:
+        return self._act({"type": f"chat/{kind}", **fields})
+
+    def _act(self, action: JsonObject) -> Dispatch:
+        return self._core.channels.dispatch(self.uri, action)
+
+    def _turn_id(self) -> str:
+        active = self.optimistic.get("activeTurn")
+        if active is None:
+            raise LookupError(f"{self.uri}: no turn is running")
+        return active["id"]
+
+    def _request(self, request_id: str) -> ChatInputRequest:
+        for request in self.optimistic.get("inputRequests", ()):
+            if request["id"] == request_id:
+                return request
+        raise LookupError(f"{self.uri}: there is no open input request {request_id!r}")
+
+    def _respond(
+        self,
+        turn_id: str | None = None,
+        on_confirmation: OnConfirmation | None = None,
+        on_input: OnInput | None = None,
+    ) -> Responder:
+        return Responder(
+            self._core.channels,
+            self._core.tasks,
+            self._channel,
+            on_confirmation=on_confirmation or self._on_confirmation,
+            on_input=on_input or self._on_input,
+            turn_id=turn_id,
+        )
+
+
+def _message(text: str, attachments: Sequence[MessageAttachment], meta: JsonObject) -> Message:
+    message: Message = {"text": text, "origin": {"kind": "user"}}
+    if attachments:
+        message["attachments"] = list(attachments)
+    if meta:
+        message["_meta"] = meta
+    return message
+
+
+__all__ = ["Chat"]

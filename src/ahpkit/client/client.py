@@ -1,0 +1,284 @@
+"""The client: what a user holds. Puts the parts together; what they do is in the modules below it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Self, TypeVar, cast, overload
+
+from ahpkit.client.canvas import Canvas
+from ahpkit.client.core import Core
+from ahpkit.client.extensions import check_announced, check_method
+from ahpkit.client.feed import LIMIT
+from ahpkit.client.handshake import HostInfo
+from ahpkit.client.incoming import NotificationListener, RequestHandler
+from ahpkit.client.link import Dial, Status
+from ahpkit.client.offers import Offers
+from ahpkit.client.outcome import Dispatch
+from ahpkit.client.reconnect import Backoff
+from ahpkit.client.responder import OnConfirmation, OnInput
+from ahpkit.client.session import Session
+from ahpkit.client.session_list import SessionList
+from ahpkit.client.subscription import Subscription
+from ahpkit.client.tools import Tool
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
+
+REQUEST_TIMEOUT = 60.0
+"""Seconds for an answer, time to reconnect included."""
+
+
+class Client:
+    """A connection to a host that comes back by itself, and everything that can be done over it.
+
+    Use `ahpkit.client.connect`; this class takes any transport, by the function that opens one.
+    """
+
+    def __init__(
+        self,
+        dial: Dial,
+        *,
+        client_id: str | None = None,
+        locale: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
+        backoff: Backoff | None = None,
+        request_timeout: float | None = REQUEST_TIMEOUT,
+        on_confirmation: OnConfirmation | None = None,
+        on_input: OnInput | None = None,
+    ) -> None:
+        """`extensions` are announced to the host: namespace → any JSON. Pass the same `client_id` to stay known."""
+        self._core = Core(
+            dial,
+            client_id=client_id,
+            backoff=backoff or Backoff(),
+            locale=locale,
+            capabilities={"_meta": dict(extensions)} if extensions else {},
+            request_timeout=request_timeout,
+        )
+        self._offers = Offers()
+        self._on_confirmation = on_confirmation
+        self._on_input = on_input
+
+    async def __aenter__(self) -> Self:
+        await self._core.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._core.__aexit__()
+
+    # The connection.
+
+    @property
+    def client_id(self) -> str:
+        return self._core.client_id
+
+    @property
+    def status(self) -> Status:
+        """`connecting`, `connected`, `reconnecting` or `closed`."""
+        return self._core.link.status
+
+    @property
+    def host(self) -> HostInfo:
+        """What the host said about itself."""
+        assert self._core.handshake.host is not None, "the client is not connected yet"
+        return self._core.handshake.host
+
+    @property
+    def root(self) -> RootState:
+        """The host's root state: agents, models, configuration."""
+        return cast("RootState", self._core.root.optimistic)
+
+    def on_status(self, callback: Callable[[Status], Awaitable[None] | None]) -> Callable[[], None]:
+        """Have `callback` called with every new status; call the result to stop."""
+        return _listen(self._core.link.listeners, callback)
+
+    async def wait_connected(self) -> None:
+        """Wait for the connection; raises when it will not come back."""
+        await self._core.link.wait_connected()
+
+    async def ping(self) -> float:
+        """Seconds for a message to the host and back."""
+        before = time.perf_counter()
+        await self.request("ping")
+        return time.perf_counter() - before
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        channel: str = ROOT_URI,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send any request of the protocol; raises the host's `RpcError`."""
+        return await self._core.request(method, params, channel=channel, timeout=timeout)
+
+    def dispatch(self, channel: str, action: Mapping[str, Any]) -> Dispatch:
+        """Dispatch any action. Works offline: it is sent after the reconnect."""
+        return self._core.channels.dispatch(channel, dict(action))
+
+    def subscribe(self, uri: str, *, limit: int = LIMIT) -> Subscription:
+        """Follow a channel: `async with client.subscribe(uri) as subscription`."""
+        return Subscription(self._core.channels, uri, limit=limit)
+
+    # Sessions.
+
+    async def sessions(self) -> list[SessionSummary]:
+        """All sessions, now."""
+        return (await self.request("listSessions"))["items"]
+
+    def session_list(self, on_change: Callable[[], Awaitable[None] | None] | None = None) -> SessionList:
+        """All sessions, kept up to date inside an `async with`."""
+        return SessionList(self._core, on_change)
+
+    async def session(self, uri: str) -> Session:
+        """Open a session; raises `ChannelGone` when there is none."""
+        return self._held(await self._core.channels.open(uri))
+
+    async def create_session(
+        self,
+        *,
+        provider: str | None = None,
+        model: str | ModelSelection | None = None,
+        agent: AgentSelection | None = None,
+        working_directory: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        fork: tuple[str, str] | None = None,
+        active_client: bool = False,
+    ) -> Session:
+        """Create a session and wait until it is ready; raises `SessionFailed`.
+
+        `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
+        session's active one from the start.
+        """
+        uri = f"ahp-session:/{uuid.uuid4()}"
+        given = {
+            "provider": provider,
+            "model": {"id": model} if isinstance(model, str) else model,
+            "agent": agent,
+            "workingDirectory": working_directory,
+            "config": None if config is None else dict(config),
+            "fork": None if fork is None else {"session": fork[0], "turnId": fork[1]},
+        }
+        await self.request(
+            "createSession", {key: value for key, value in given.items() if value is not None}, channel=uri
+        )
+        session = await self.session(uri)
+        await session.wait_ready()
+        if active_client:
+            await session.claim().accepted()
+        return session
+
+    def _held(self, channel: Any) -> Session:
+        return Session(
+            self._core,
+            channel,
+            offers=self._offers,
+            on_confirmation=self._on_confirmation,
+            on_input=self._on_input,
+        )
+
+    # What this client offers.
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self, /, *, name: str | None = None, title: str | None = None, annotations: ToolAnnotations | None = None
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        annotations: ToolAnnotations | None = None,
+    ) -> Any:
+        """Offer a typed function as a tool to sessions this client is active in: `@client.tool`, with options or without."""
+
+        def register(function: F) -> F:
+            self._offers.add_tool(Tool(function, name=name, title=title, annotations=annotations))
+            return function
+
+        return register if function is None else register(function)
+
+    def remove_tool(self, name: str) -> None:
+        self._offers.remove_tool(name)
+
+    def canvas(
+        self, canvas_id: str, *, display_name: str, description: str, input_schema: Any | None = None
+    ) -> Callable[[C], C]:
+        """Offer a canvas: decorate a class (it is made without arguments) or hand in an object. See `Canvas`."""
+
+        def register(provider: C) -> C:
+            made: Any = provider() if isinstance(provider, type) else provider
+            self._offers.add_canvas(
+                Canvas(canvas_id, made, display_name=display_name, description=description, input_schema=input_schema)
+            )
+            return provider
+
+        return register
+
+    # What the host says and asks.
+
+    def on_notification(self, callback: NotificationListener) -> Callable[[], None]:
+        """Hear every notification but actions: `callback(method, params)`; call the result to stop."""
+        return _listen(self._core.incoming.listeners, callback)
+
+    def serve(self, method: str, handler: RequestHandler) -> None:
+        """Answer a request of the host: one of the resource family, `createResourceWatch`, or an extension."""
+        self._core.incoming.serve(method, handler)
+
+    # Extensions.
+
+    def on_extension(self, method: str, handler: RequestHandler) -> None:
+        """Serve an extension's requests and hear its notifications: `_example.com/analytics/event`."""
+        check_method(method)
+        self._core.incoming.serve(method, handler)
+
+    async def extension_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        channel: str = ROOT_URI,
+        timeout: float | None = None,
+    ) -> Any:
+        """Call an extension of the host; raises `ExtensionNotSupported` when the host did not announce it."""
+        self._check_extension(method)
+        return await self.request(method, params, channel=channel, timeout=timeout)
+
+    def extension_notify(
+        self, method: str, params: Mapping[str, Any] | None = None, *, channel: str = ROOT_URI
+    ) -> None:
+        """Tell an extension of the host something; nothing is sent while there is no connection."""
+        self._check_extension(method)
+        self._core.link.notify(method, {"channel": channel, **(params or {})})
+
+    def announced(self) -> JsonObject:
+        """What the host announced, extensions included: namespace → any JSON."""
+        return {**self.host.meta, **self.root.get("_meta", {})}
+
+    def _check_extension(self, method: str) -> None:
+        check_method(method)
+        check_announced(method, self.announced())
+
+
+T = TypeVar("T")
+
+
+def _listen(listeners: list[T], listener: T) -> Callable[[], None]:
+    listeners.append(listener)
+    return lambda: listeners.remove(listener)
+
+
+__all__ = ["REQUEST_TIMEOUT", "Client"]

@@ -1,0 +1,103 @@
+"""What the parts of a client share: identity, the link, the channels, the tasks. Knows no sessions, chats or tools."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, Self
+
+from ahpkit.client.channels import Channels
+from ahpkit.client.handshake import Handshake
+from ahpkit.client.incoming import Incoming
+from ahpkit.client.link import Dial, Link
+from ahpkit.client.mirror import Mirror
+from ahpkit.client.reconnect import Backoff
+from ahpkit.client.resources import Resources
+from ahpkit.client.tasks import Tasks
+from ahpkit.client.tracing import span, with_context
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.rpc import RpcConnection
+
+
+class Core:
+    """One client's connection and mirror. Entering connects; leaving ends every task."""
+
+    def __init__(
+        self,
+        dial: Dial,
+        *,
+        client_id: str | None,
+        backoff: Backoff,
+        locale: str | None,
+        capabilities: Mapping[str, Any],
+        request_timeout: float | None,
+    ) -> None:
+        self.client_id = client_id or str(uuid.uuid4())
+        self.tasks = Tasks()
+        self.resources = Resources(self.client_id)
+        self.incoming = Incoming(self.resources, self.tasks)
+        self.link = Link(
+            dial,
+            greet=self._greet,
+            on_request=self.incoming.answer,
+            on_notification=self._hear,
+            backoff=backoff,
+            tasks=self.tasks,
+        )
+        # The host remembers (clientId, clientSeq) for good. An id that is used again must not repeat its numbers.
+        first_client_seq = 1 if client_id is None else time.time_ns() // 1000
+        self.channels = Channels(
+            Mirror(self.client_id), self.link, self.tasks, now=_now, first_client_seq=first_client_seq
+        )
+        self.handshake = Handshake(self.client_id, self.channels, locale=locale, capabilities=capabilities)
+        self._request_timeout = request_timeout
+
+    async def __aenter__(self) -> Self:
+        self.root = self.channels.hold(ROOT_URI)
+        self.tasks.spawn(self.link.run(), name="link")
+        try:
+            await self.link.wait_connected()
+            await self.root.wait_ready()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.link.close()
+        await self.tasks.__aexit__()
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        channel: str = ROOT_URI,
+        timeout: float | None = None,
+    ) -> Any:
+        """Ask the host. Waits for the connection; raises the host's `RpcError`, or `TimeoutError`."""
+        with span(method):
+            asked: JsonObject = {"channel": channel, **(params or {})}
+            if meta := with_context(asked.get("_meta")):
+                asked["_meta"] = meta
+            async with asyncio.timeout(timeout or self._request_timeout):
+                return await self.link.request(method, asked)
+
+    async def _greet(self, rpc: RpcConnection) -> None:
+        await self.handshake.greet(rpc)
+
+    def _hear(self, method: str, params: JsonObject) -> None:
+        if method == "action":
+            self.channels.receive(params)
+        else:
+            self.incoming.hear(method, params)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+__all__ = ["Core"]

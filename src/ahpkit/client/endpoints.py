@@ -1,0 +1,122 @@
+"""Where running hosts are: one small file per host in the user's runtime directory. Knows no protocol and no sockets.
+
+A host publishes its endpoint while it runs; a client without a URL takes the newest one whose process is alive. The
+file holds the host's token, so it is readable by its owner only, and files of other owners are never believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+URL_VARIABLE = "AHPKIT_URL"
+TOKEN_VARIABLE = "AHPKIT_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How to reach one host."""
+
+    url: str
+    token: str | None = None
+    pid: int | None = None
+    data_dir: str | None = None
+    started_at: int = 0
+    """Milliseconds since the epoch."""
+
+
+def endpoints_directory() -> Path:
+    """The directory of the endpoint files of this user's hosts."""
+    import platformdirs  # Costs more than the rest of this module; whoever has a URL never needs it.
+
+    return platformdirs.user_runtime_path("ahpkit") / "hosts"
+
+
+@contextmanager
+def publish_endpoint(
+    *, url: str, token: str | None, data_dir: Path, started_at: int, directory: Path | None = None
+) -> Generator[Path]:
+    """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
+    directory = directory or endpoints_directory()
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for path, endpoint in _read_all(directory):
+        if not _alive(endpoint):
+            path.unlink(missing_ok=True)
+    path = directory / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+    fields: dict[str, Any] = {"url": url, "pid": os.getpid(), "dataDir": str(data_dir), "startedAt": started_at}
+    _write_private(path, fields if token is None else {**fields, "token": token})
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def find_endpoint(*, directory: Path | None = None) -> Endpoint | None:
+    """The host to use: the one the environment names, else the newest that is running, else None."""
+    if url := os.environ.get(URL_VARIABLE):
+        return Endpoint(url, os.environ.get(TOKEN_VARIABLE))
+    running = find_endpoints(directory=directory)
+    return running[0] if running else None
+
+
+def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:
+    """All running hosts of this user, newest first."""
+    found = [endpoint for _, endpoint in _read_all(directory or endpoints_directory()) if _alive(endpoint)]
+    return sorted(found, key=lambda endpoint: endpoint.started_at, reverse=True)
+
+
+def _write_private(path: Path, fields: dict[str, Any]) -> None:
+    """Complete or not there at all, and never readable by others, not even for a moment."""
+    draft = path.with_suffix(".tmp")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(fields, file)
+    draft.replace(path)
+
+
+def _read_all(directory: Path) -> Iterator[tuple[Path, Endpoint]]:
+    for path in directory.glob("*.json"):
+        if (endpoint := _read(path)) is not None:
+            yield path, endpoint
+
+
+def _read(path: Path) -> Endpoint | None:
+    """The endpoint in a file; None when it is not ours, half written, or something else."""
+    try:
+        if os.name == "posix" and path.stat().st_uid != os.getuid():
+            return None
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        return Endpoint(
+            str(fields["url"]), fields.get("token"), int(fields["pid"]), fields.get("dataDir"), int(fields["startedAt"])
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _alive(endpoint: Endpoint) -> bool:
+    if os.name != "posix" or endpoint.pid is None:
+        return True  # No cheap way to ask; connecting will tell.
+    try:
+        os.kill(endpoint.pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # Somebody else's process: alive.
+    return True
+
+
+__all__ = [
+    "TOKEN_VARIABLE",
+    "URL_VARIABLE",
+    "Endpoint",
+    "endpoints_directory",
+    "find_endpoint",
+    "find_endpoints",
+    "publish_endpoint",
+]

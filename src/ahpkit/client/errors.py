@@ -1,0 +1,115 @@
+"""What can go wrong for a user of the client. Knows no connection; the root is `ahpkit.protocol.errors.AhpError`.
+
+AhpError
+└── ClientError
+    ├── HostNotFound             no URL was given and no running host was found
+    ├── ConnectionLost           the connection is gone and will not come back
+    ├── ClientClosed             the client was closed before the answer came
+    ├── ActionRejected           the host refused an action: channel, action, reason
+    ├── LaggedError              a consumer missed actions: channel, last_seq, next_seq
+    ├── ChannelGone              the channel does not exist (any more): channel
+    ├── SessionFailed            a session could not be created: session, error
+    ├── TurnError                a turn failed or was cancelled: error_type, message
+    └── ExtensionNotSupported    the host did not announce the extension: method, announced
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+
+class ClientError(AhpError):
+    """Base of the client's own errors."""
+
+
+class HostNotFound(ClientError):
+    """No URL was given and no running host was found."""
+
+    def __init__(self) -> None:
+        super().__init__("no running host found: start one with `ahpkit serve`, or pass its URL")
+
+
+class ConnectionLost(ClientError, ConnectionError):
+    """The connection is gone and will not come back; the text says why."""
+
+
+class ClientClosed(ClientError):
+    """The client was closed before the host answered. Whether the host took the action is not known."""
+
+
+class ActionRejected(ClientError):
+    """The host refused an action; its effect was taken back."""
+
+    def __init__(self, channel: str, action: JsonObject, reason: str) -> None:
+        super().__init__(f"{action.get('type')} was rejected: {reason}")
+        self.channel = channel
+        self.action = action
+        self.reason = reason
+
+
+class LaggedError(ClientError):
+    """A consumer missed actions: it was too slow, or the host could only send a snapshot after a reconnect.
+
+    Only this consumer is concerned. The state is up to date; read it and go on iterating.
+    """
+
+    def __init__(self, channel: str, last_seq: int, next_seq: int) -> None:
+        super().__init__(
+            f"{channel}: actions after {last_seq} up to {next_seq} were not delivered; read the state anew"
+        )
+        self.channel = channel
+        self.last_seq = last_seq
+        self.next_seq = next_seq
+
+
+class ChannelGone(ClientError):
+    """The channel does not exist, or no longer."""
+
+    def __init__(self, channel: str, reason: str = "it does not exist (any more)") -> None:
+        super().__init__(f"{channel}: {reason}")
+        self.channel = channel
+
+
+class SessionFailed(ClientError):
+    """The host could not create the session."""
+
+    def __init__(self, session: str, error: JsonObject) -> None:
+        super().__init__(f"{session}: {error.get('message', 'creation failed')}")
+        self.session = session
+        self.error = error
+
+
+class TurnError(ClientError):
+    """A turn ended without an answer."""
+
+    def __init__(self, message: str, *, error_type: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.error_type = error_type
+
+
+class ExtensionNotSupported(ClientError):
+    """The host did not announce the extension this method belongs to, so nothing was sent."""
+
+    def __init__(self, method: str, announced: Collection[str]) -> None:
+        names = ", ".join(sorted(announced)) or "none"
+        super().__init__(f"{method}: the host did not announce this extension (announced: {names})")
+        self.method = method
+        self.announced = tuple(sorted(announced))
+
+
+__all__ = [
+    "ActionRejected",
+    "ChannelGone",
+    "ClientClosed",
+    "ClientError",
+    "ConnectionLost",
+    "ExtensionNotSupported",
+    "HostNotFound",
+    "LaggedError",
+    "SessionFailed",
+    "TurnError",
+]

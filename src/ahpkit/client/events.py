@@ -1,0 +1,193 @@
+"""What happens in a turn, as typed events for users of `Chat.send`. Knows no channels; plain values only.
+
+The wire's own objects (a tool call, an input request, a turn) are passed on as they are: typed dicts, the wire's keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ahpkit.protocol.chat.state import ChatInputRequest, Message, ResponsePart, ToolCallState, Turn, UsageInfo
+from ahpkit.protocol.common.state import ErrorInfo, StringOrMarkdown
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The host accepted the message."""
+
+    turn_id: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The answer grew. Parts are shown one after the other; `part_id` tells them apart."""
+
+    part_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The agent's reasoning grew."""
+
+    part_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The host or the agent tells the user something beside the answer."""
+
+    content: StringOrMarkdown
+
+
+@dataclass(frozen=True, slots=True)
+class PartAdded:
+    """A part of another kind, such as a reference to content."""
+
+    part: ResponsePart
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """The model begins a tool call; its input may still be streaming."""
+
+    call: ToolCallState
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallInputDelta:
+    """The model wrote more of a call's input."""
+
+    tool_call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationNeeded:
+    """A tool call waits for a person: before it runs, or before its result is used."""
+
+    call: ToolCallState
+    of: Literal["call", "result"] = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRunning:
+    """The tool runs."""
+
+    call: ToolCallState
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallContent:
+    """A running tool shows new content; it replaces what it showed before."""
+
+    call: ToolCallState
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallCompleted:
+    """The tool is done, well or not: see `success`."""
+
+    call: ToolCallState
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallCancelled:
+    """The call was denied or skipped."""
+
+    call: ToolCallState
+
+
+@dataclass(frozen=True, slots=True)
+class InputNeeded:
+    """The agent asks the user something."""
+
+    request: ChatInputRequest
+
+
+@dataclass(frozen=True, slots=True)
+class InputResolved:
+    """A question was answered, declined or dropped; by whomever."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the turn cost so far."""
+
+    usage: UsageInfo
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCompleted:
+    """The answer is complete."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCancelled:
+    """Somebody cancelled the turn. It is None when the turn was cut from the history."""
+
+    turn: Turn | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn ended with an error."""
+
+    error: ErrorInfo
+    turn: Turn
+
+
+TurnEvent = (
+    TurnStarted
+    | TextDelta
+    | ReasoningDelta
+    | Notice
+    | PartAdded
+    | ToolCallStarted
+    | ToolCallInputDelta
+    | ConfirmationNeeded
+    | ToolCallRunning
+    | ToolCallContent
+    | ToolCallCompleted
+    | ToolCallCancelled
+    | InputNeeded
+    | InputResolved
+    | Usage
+    | TurnCompleted
+    | TurnCancelled
+    | TurnFailed
+)
+
+TURN_OVER = (TurnCompleted, TurnCancelled, TurnFailed)
+"""The events that end a turn."""
+
+
+__all__ = [
+    "TURN_OVER",
+    "ConfirmationNeeded",
+    "InputNeeded",
+    "InputResolved",
+    "Notice",
+    "PartAdded",
+    "ReasoningDelta",
+    "TextDelta",
+    "ToolCallCancelled",
+    "ToolCallCompleted",
+    "ToolCallContent",
+    "ToolCallInputDelta",
+    "ToolCallRunning",
+    "ToolCallStarted",
+    "TurnCancelled",
+    "TurnCompleted",
+    "TurnEvent",
+    "TurnFailed",
+    "TurnStarted",
+    "Usage",
+]

@@ -1,0 +1,98 @@
+"""What is said first on a connection: initialize, or reconnect and take in what was missed. Knows no sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ahpkit.client.channels import Channels
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import RemoteProtocolError, RpcError
+from ahpkit.protocol.version import SPOKEN
+from ahpkit.wire.rpc import RpcConnection
+
+
+@dataclass(frozen=True, slots=True)
+class HostInfo:
+    """What the host said about itself."""
+
+    protocol_version: str
+    default_directory: str | None = None
+    completion_trigger_characters: tuple[str, ...] = ()
+    telemetry: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> HostInfo:
+        return cls(
+            result["protocolVersion"],
+            result.get("defaultDirectory"),
+            tuple(result.get("completionTriggerCharacters", ())),
+            result.get("telemetry", {}),
+            result.get("_meta", {}),
+        )
+
+
+class Handshake:
+    """Greets the host on every new connection."""
+
+    def __init__(
+        self, client_id: str, channels: Channels, *, locale: str | None, capabilities: Mapping[str, Any]
+    ) -> None:
+        self._client_id = client_id
+        self._channels = channels
+        self._locale = locale
+        self._capabilities = capabilities
+        self.host: HostInfo | None = None
+
+    async def greet(self, rpc: RpcConnection) -> None:
+        """Initialize the first time; afterwards pick up where the last connection ended, if the host can."""
+        self._channels.begin()
+        try:
+            if self.host is None or not await self._reconnect(rpc):
+                await self._initialize(rpc)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            self.host = None  # The next connection begins anew, from snapshots.
+            raise RemoteProtocolError(f"the host's answer to the handshake makes no sense: {error!r}") from error
+
+    async def _initialize(self, rpc: RpcConnection) -> None:
+        params: JsonObject = {
+            "channel": ROOT_URI,
+            "protocolVersions": list(SPOKEN),
+            "clientId": self._client_id,
+            "initialSubscriptions": self._channels.followed(),
+        }
+        if self._locale is not None:
+            params["locale"] = self._locale
+        if self._capabilities:
+            params["capabilities"] = self._capabilities
+        result = await rpc.request("initialize", params)
+        self.host = HostInfo.of(result)
+        self._channels.take_snapshots(result["snapshots"])
+
+    async def _reconnect(self, rpc: RpcConnection) -> bool:
+        """False when the host refuses: it does not know this client, or lost its log."""
+        last_seen, subscriptions = self._channels.resumable()
+        params: JsonObject = {
+            "channel": ROOT_URI,
+            "clientId": self._client_id,
+            "lastSeenServerSeq": last_seen,
+            "subscriptions": subscriptions,
+        }
+        try:
+            result = await rpc.request("reconnect", params)
+        except RpcError:
+            return False
+        if result["type"] == "snapshot":
+            self._channels.take_snapshots(result["snapshots"])
+        else:
+            missing = set(result["missing"])
+            self._channels.take_replay(result["actions"], [uri for uri in subscriptions if uri not in missing])
+            for uri in missing:
+                self._channels.gone(uri, "it was removed while the client was away")
+        return True
+
+
+__all__ = ["Handshake", "HostInfo"]

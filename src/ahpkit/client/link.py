@@ -1,0 +1,145 @@
+"""One lasting connection to a host: dial, greet, serve, and dial again when it is lost. Knows no channels or states."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
+
+from ahpkit.client.errors import ClientClosed, ConnectionLost
+from ahpkit.client.reconnect import Backoff
+from ahpkit.client.tasks import Tasks
+from ahpkit.protocol.errors import AhpError, InternalError, RpcError, TransportClosed
+from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
+from ahpkit.wire.transport import Transport
+
+Status = Literal["connecting", "connected", "reconnecting", "closed"]
+
+Dial = Callable[[], Awaitable[Transport]]
+"""Opens a new transport to the host."""
+
+Greet = Callable[[RpcConnection], Awaitable[None]]
+"""Does the handshake on a new connection and takes in what it brings."""
+
+GREETING_TIMEOUT = 30.0
+"""Seconds for the handshake. A replay of a long absence is inside the answer, so it is not too short."""
+
+_POLICY_VIOLATION = 1008
+"""The close code of a host that does not want us: dialling again would only repeat what it objected to."""
+
+_log = logging.getLogger(__name__)
+
+
+class Link:
+    """Runs in a task of its owner. `status` tells how it stands; requests made while away wait for the connection."""
+
+    def __init__(
+        self,
+        dial: Dial,
+        *,
+        greet: Greet,
+        on_request: RequestHandler,
+        on_notification: NotificationHandler,
+        backoff: Backoff,
+        tasks: Tasks,
+    ) -> None:
+        self._dial = dial
+        self._greet = greet
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self._backoff = backoff
+        self._tasks = tasks
+        self._rpc: RpcConnection | None = None
+        self._changed = asyncio.Event()
+        self.status: Status = "connecting"
+        self.failure: AhpError | None = None
+        """Why the link is closed for good."""
+        self.listeners: list[Callable[[Status], Awaitable[None] | None]] = []
+
+    @property
+    def connected(self) -> bool:
+        return self._rpc is not None and self._rpc.closed is None
+
+    async def wait_connected(self) -> RpcConnection:
+        """The connection, now or when it is back. Raises when it will not come back."""
+        while self._rpc is None or self._rpc.closed is not None:
+            if self.failure is not None:
+                raise self.failure
+            self._changed.clear()
+            await self._changed.wait()
+        return self._rpc
+
+    async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
+        """Ask the host; waits for the connection first."""
+        async with asyncio.timeout(timeout):
+            rpc = await self.wait_connected()
+            return await rpc.request(method, params)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell the host; dropped while there is no connection."""
+        if self._rpc is not None:
+            self._rpc.notify(method, params)
+
+    # Keeping it alive.
+
+    async def run(self) -> None:
+        """Connect, and reconnect until it makes no sense any more. A first connection that fails is not tried again."""
+        failures = 0
+        while True:
+            error = await self._run_once()
+            if self.status == "connecting" or not _transient(error):
+                return self.close(_lost(error))
+            failures = 1 if self.status == "connected" else failures + 1
+            self._set_status("reconnecting")
+            delay = self._backoff.delay(failures, random.random())
+            if delay is None:
+                return self.close(ConnectionLost(f"gave up after {failures - 1} attempts: {error}"))
+            _log.info("connection lost (%s); next attempt in %.1f s", error, delay)
+            await asyncio.sleep(delay)
+
+    def close(self, failure: AhpError | None = None) -> None:
+        """No more connections; whoever waits for one is told why."""
+        if self.status != "closed":
+            self.failure = failure or ClientClosed("the client is closed")
+            self._set_status("closed")
+
+    async def _run_once(self) -> Exception:
+        """One connection from dialling to its end; returns what ended it."""
+        try:
+            transport = await self._dial()
+            async with RpcConnection(
+                transport, on_request=self._on_request, on_notification=self._on_notification
+            ) as rpc:
+                async with asyncio.timeout(GREETING_TIMEOUT):
+                    await self._greet(rpc)
+                self._rpc = rpc
+                self._set_status("connected")
+                return await rpc.wait_closed()
+        except (AhpError, OSError) as error:
+            return error
+        finally:
+            self._rpc = None
+
+    def _set_status(self, status: Status) -> None:
+        self.status = status
+        self._changed.set()
+        for listener in tuple(self.listeners):
+            self._tasks.call(listener, status)
+
+
+def _transient(error: Exception) -> bool:
+    """Whether dialling again may help."""
+    if isinstance(error, RpcError):
+        return isinstance(error, InternalError)
+    if isinstance(error, TransportClosed):
+        return error.code != _POLICY_VIOLATION
+    return getattr(error, "transient", True)
+
+
+def _lost(error: Exception) -> AhpError:
+    return error if isinstance(error, AhpError) else ConnectionLost(str(error) or type(error).__name__)
+
+
+__all__ = ["Dial", "Greet", "Link", "Status"]

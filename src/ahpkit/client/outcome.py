@@ -1,0 +1,74 @@
+"""What became of a dispatched action: accepted, rejected, or still open. Knows no connection and no state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.client.errors import ActionRejected
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The host applied the action."""
+
+    server_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The host refused the action; the state shown no longer contains its effect."""
+
+    reason: str
+
+
+Outcome = Accepted | Rejected
+
+
+class Dispatch:
+    """A dispatched action. Its effect shows at once; `await` it for the outcome, or do not.
+
+    It stays open while the client is offline and is settled after the reconnect.
+    """
+
+    def __init__(self, channel: str, action: JsonObject, client_seq: int) -> None:
+        self.channel = channel
+        self.action = action
+        self.client_seq = client_seq
+        self._settled: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome, or None while the host has not answered."""
+        settled = self._settled.done() and self._settled.exception() is None
+        return self._settled.result() if settled else None
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        return asyncio.shield(self._settled).__await__()
+
+    async def accepted(self) -> int:
+        """Wait for the serverSeq; raises `ActionRejected` when the host refused."""
+        match await self:
+            case Accepted(server_seq):
+                return server_seq
+            case Rejected(reason):
+                raise ActionRejected(self.channel, self.action, reason)
+
+    def then(self, callback: Callable[[Outcome | None], None]) -> None:
+        """Have `callback` called with the outcome once it is known; with None when it never will be."""
+        self._settled.add_done_callback(lambda _: callback(self.outcome))
+
+    def settle(self, outcome: Outcome | AhpError) -> None:
+        """Say what became of it. The client does this."""
+        if isinstance(outcome, AhpError):
+            self._settled.set_exception(outcome)
+            self._settled.exception()  # Nobody has to wait for it.
+        else:
+            self._settled.set_result(outcome)
+
+
+__all__ = ["Accepted", "Dispatch", "Outcome", "Rejected"]

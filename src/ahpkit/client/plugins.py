@@ -1,0 +1,46 @@
+"""Plugins that this client publishes: whole Open Plugins packages, from memory or from a folder. Knows no session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ahpkit.client.resources import FolderResources, MemoryResources, ResourceProvider, Resources, fingerprint
+from ahpkit.protocol.session.state import ClientPluginCustomization
+
+
+@dataclass(frozen=True, slots=True)
+class InMemoryPlugin:
+    """A plugin put together from texts that exist on no disk: path in the package → content.
+
+    >>> InMemoryPlugin("notes", {"skills/tidy/SKILL.md": "---\\nname: tidy\\n---\\nTidy up."})  # doctest: +ELLIPSIS
+    InMemoryPlugin(name='notes', ...)
+    """
+
+    name: str
+    files: Mapping[str, str | bytes]
+
+
+def publish(resources: Resources, plugin: InMemoryPlugin | Path | str) -> ClientPluginCustomization:
+    """Show the plugin's files to the host and describe it. The nonce changes when any file does."""
+    name, provider = _open(plugin)
+    uri = resources.mount(name, provider)
+    return {
+        "type": "plugin",
+        "id": uri,
+        "uri": uri,
+        "name": name,
+        "enabled": True,
+        "nonce": fingerprint(provider),
+    }
+
+
+def _open(plugin: InMemoryPlugin | Path | str) -> tuple[str, ResourceProvider]:
+    if isinstance(plugin, InMemoryPlugin):
+        return plugin.name, MemoryResources(plugin.files)
+    folder = Path(plugin).resolve(strict=True)
+    return folder.name, FolderResources(folder)
+
+
+__all__ = ["InMemoryPlugin", "publish"]

@@ -1,0 +1,195 @@
+"""Files that this client shows to the host under `virtual://` URIs, read-only. Knows no sessions and no plugins."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import mimetypes
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from urllib.parse import quote, unquote
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+
+EntryType = Literal["file", "directory"]
+
+METHODS = frozenset(
+    f"resource{verb}"
+    for verb in ("Read", "Write", "List", "Copy", "Delete", "Move", "Resolve", "Mkdir", "Request")
+)  # fmt: skip
+"""The resource family, which a host may ask of a client."""
+
+_NOT_SHOWN = frozenset({".git"})
+"""Never part of a published folder: large, and holds more than its owner thinks of."""
+
+
+class ResourceProvider(Protocol):
+    """A tree of files. Paths are relative, with forward slashes; the root is the empty path."""
+
+    def read(self, path: str) -> bytes:
+        """The content of a file; raises `FileNotFoundError`."""
+        ...
+
+    def entries(self, path: str) -> Mapping[str, EntryType] | None:
+        """What is in a directory; None when it is not one."""
+        ...
+
+
+class MemoryResources:
+    """Files held in memory, by path."""
+
+    def __init__(self, files: Mapping[str, str | bytes]) -> None:
+        self._files = {_clean(path): _bytes(content) for path, content in files.items()}
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self._files[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def entries(self, path: str) -> Mapping[str, EntryType] | None:
+        prefix = f"{path}/" if path else ""
+        below = [name.removeprefix(prefix) for name in self._files if name.startswith(prefix)]
+        found: dict[str, EntryType] = {}
+        for name in sorted(below):
+            first, slash, _ = name.partition("/")
+            found[first] = "directory" if slash else "file"
+        return found if found or not path else None
+
+
+class FolderResources:
+    """A folder on disk. What a link leads out of it is not there."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve(strict=True)
+
+    def read(self, path: str) -> bytes:
+        target = self._locate(path)
+        if target is None or not target.is_file():
+            raise FileNotFoundError(path)
+        return target.read_bytes()
+
+    def entries(self, path: str) -> Mapping[str, EntryType] | None:
+        target = self._locate(path)
+        if target is None or not target.is_dir():
+            return None
+        children = sorted(child for child in target.iterdir() if self._shown(child))
+        return {child.name: "directory" if child.is_dir() else "file" for child in children}
+
+    def _locate(self, path: str) -> Path | None:
+        target = self._root / path
+        return target if self._shown(target) else None
+
+    def _shown(self, target: Path) -> bool:
+        real = target.resolve()
+        inside = real == self._root or self._root in real.parents
+        return inside and _NOT_SHOWN.isdisjoint(real.relative_to(self._root).parts)
+
+
+def fingerprint(provider: ResourceProvider) -> str:
+    """A short text that changes when any file does."""
+    digest = hashlib.sha256()
+    for path in _walk(provider, ""):
+        content = provider.read(path)
+        digest.update(f"{len(path)}:{path}:{len(content)}:".encode())
+        digest.update(content)
+    return f"sha256:{digest.hexdigest()}"
+
+
+class Resources:
+    """All trees a client shows, by URI; answers the host's resource requests about them."""
+
+    def __init__(self, client_id: str) -> None:
+        self._base = f"virtual://{quote(client_id, safe='')}"
+        self._mounts: dict[str, ResourceProvider] = {}
+
+    def mount(self, name: str, provider: ResourceProvider) -> str:
+        """Show a tree; returns its URI. A tree with the same name is replaced."""
+        uri = f"{self._base}/{quote(name, safe='')}"
+        self._mounts[uri] = provider
+        return uri
+
+    def unmount(self, uri: str) -> None:
+        self._mounts.pop(uri, None)
+
+    async def answer(self, method: str, params: JsonObject) -> JsonObject:
+        """Serve one request of the resource family."""
+        uri = params.get("uri", params.get("source"))
+        if not isinstance(uri, str):
+            raise InvalidParams("uri: expected string")
+        provider, path = self._find(uri)
+        serve = {"resourceRead": _read, "resourceList": _list, "resourceResolve": _resolve}.get(method)
+        if serve is None:
+            raise PermissionDenied(f"{uri} is read-only")
+        try:
+            return await asyncio.to_thread(serve, provider, path, params)
+        except OSError:
+            raise NotFound(f"there is no {uri}") from None
+
+    def _find(self, uri: str) -> tuple[ResourceProvider, str]:
+        for base, provider in self._mounts.items():
+            if uri == base or uri.startswith(f"{base}/"):
+                return provider, _clean(unquote(uri.removeprefix(base)))
+        raise NotFound(f"this client shows nothing at {uri}")
+
+
+def _read(provider: ResourceProvider, path: str, params: JsonObject) -> JsonObject:
+    content = provider.read(path)
+    return _encoded(content, params.get("encoding")) | _content_type(path)
+
+
+def _list(provider: ResourceProvider, path: str, params: JsonObject) -> JsonObject:
+    entries = provider.entries(path)
+    if entries is None:
+        raise NotADirectoryError(path)
+    return {"entries": [{"name": name, "type": kind} for name, kind in entries.items()]}
+
+
+def _resolve(provider: ResourceProvider, path: str, params: JsonObject) -> JsonObject:
+    if provider.entries(path) is not None:
+        return {"uri": params["uri"], "type": "directory"}
+    content = provider.read(path)
+    etag = hashlib.sha256(content).hexdigest()
+    return {"uri": params["uri"], "type": "file", "size": len(content), "etag": etag} | _content_type(path)
+
+
+def _encoded(content: bytes, wanted: Any) -> JsonObject:
+    """As text where that is possible and not refused, else as base64."""
+    if wanted != "base64":
+        try:
+            return {"data": content.decode(), "encoding": "utf-8"}
+        except UnicodeDecodeError:
+            pass
+    return {"data": base64.b64encode(content).decode(), "encoding": "base64"}
+
+
+def _content_type(path: str) -> JsonObject:
+    guessed, _ = mimetypes.guess_type(path)
+    return {"contentType": guessed} if guessed else {}
+
+
+def _walk(provider: ResourceProvider, path: str) -> Iterator[str]:
+    for name, kind in (provider.entries(path) or {}).items():
+        child = f"{path}/{name}" if path else name
+        if kind == "directory":
+            yield from _walk(provider, child)
+        else:
+            yield child
+
+
+def _clean(path: str) -> str:
+    """A relative path without empty parts; `..` cannot leave the tree because it is refused."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise NotFound(f"{path}: paths may not contain '..'")
+    return "/".join(parts)
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+__all__ = ["METHODS", "EntryType", "FolderResources", "MemoryResources", "ResourceProvider", "Resources", "fingerprint"]

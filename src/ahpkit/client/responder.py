@@ -1,0 +1,125 @@
+"""Asks the user's callbacks about tool calls and questions of a chat, once each. Knows no events and no streams.
+
+It looks at the state, not at actions, so that what was already waiting when the chat was opened, or after a reconnect,
+is asked as well, and nothing twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, cast
+
+from ahpkit.client.answers import (
+    Approve,
+    Decision,
+    Reply,
+    confirmed,
+    decision_of,
+    input_completed,
+    reply_of,
+    result_confirmed,
+)
+from ahpkit.client.channels import Channel, Channels
+from ahpkit.client.events import ConfirmationNeeded, InputNeeded
+from ahpkit.client.tasks import Tasks
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None] | Decision | bool | None]
+"""Decides about a tool call: True, False, `Approve`, `Deny`, or None to leave it to others. Plain or async."""
+
+OnInput = Callable[[InputNeeded], Awaitable[Reply | dict[str, Any] | None] | Reply | dict[str, Any] | None]
+"""Answers questions: a dict of values by question id, `Answer`, `Decline`, or None to leave it to others."""
+
+_WAITING = {"pending-confirmation": "call", "pending-result-confirmation": "result"}
+
+
+class Responder:
+    """Watches one chat while it listens to its channel."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        tasks: Tasks,
+        channel: Channel,
+        *,
+        on_confirmation: OnConfirmation | None,
+        on_input: OnInput | None,
+        turn_id: str | None = None,
+    ) -> None:
+        """With a `turn_id` only that turn is looked at."""
+        self._channels = channels
+        self._tasks = tasks
+        self._channel = channel
+        self._on_confirmation = on_confirmation
+        self._on_input = on_input
+        self._turn_id = turn_id
+        self.elsewhere: set[str] = set()
+        """Turns that another responder takes care of."""
+        self._asked: set[tuple[str, str]] = set()
+        channel.listeners.append(self)
+        self.on_reset()
+
+    def close(self) -> None:
+        if self in self._channel.listeners:
+            self._channel.listeners.remove(self)
+
+    def on_action(self, envelope: JsonObject) -> None:
+        if envelope["action"]["type"] not in ("chat/delta", "chat/reasoning", "chat/toolCallDelta"):
+            self.on_reset()
+
+    def on_reset(self) -> None:
+        """Ask about everything that waits and was not asked yet; forget what no longer waits."""
+        waiting = dict(self._waiting(self._channel.confirmed or {}))
+        new = waiting.keys() - self._asked
+        self._asked = set(waiting)
+        for key, ask in waiting.items():
+            if key in new:
+                self._tasks.spawn(ask(), name=f"ask about {key[1]}")
+
+    def on_gone(self, error: AhpError) -> None:
+        self.close()
+
+    def _waiting(self, state: JsonObject) -> Iterator[tuple[tuple[str, str], Callable[[], Any]]]:
+        turn = state.get("activeTurn")
+        if turn is None or self._turn_id not in (None, turn["id"]) or turn["id"] in self.elsewhere:
+            return
+        if self._on_confirmation is not None:
+            for call in (part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"):
+                if call["status"] in _WAITING:
+                    yield (call["status"], call["toolCallId"]), self._confirmer(turn["id"], call)
+        if self._on_input is not None:
+            for request in state.get("inputRequests", ()):
+                yield ("input", request["id"]), self._questioner(request)
+
+    def _confirmer(self, turn_id: str, call: Any) -> Callable[[], Any]:
+        async def ask() -> None:
+            of = _WAITING[call["status"]]
+            returned = await _called(self._on_confirmation, ConfirmationNeeded(call, of=cast("Any", of)))
+            decision = decision_of(returned)
+            if decision is None:
+                return
+            if of == "call":
+                action = confirmed(turn_id, call["toolCallId"], decision)
+            else:
+                action = result_confirmed(turn_id, call["toolCallId"], approved=isinstance(decision, Approve))
+            self._channels.dispatch(self._channel.uri, action)
+
+        return ask
+
+    def _questioner(self, request: Any) -> Callable[[], Any]:
+        async def ask() -> None:
+            reply = reply_of(await _called(self._on_input, InputNeeded(request)))
+            if reply is not None:
+                self._channels.dispatch(self._channel.uri, input_completed(request, reply))
+
+        return ask
+
+
+async def _called(callback: Any, event: Any) -> Any:
+    result = callback(event)
+    return await result if inspect.isawaitable(result) else result
+
+
+__all__ = ["OnConfirmation", "OnInput", "Responder"]

@@ -1,0 +1,191 @@
+"""A session as a user holds it: its chats, its settings, and being its active client. Knows no connection.
+
+Methods that change something return a `Dispatch`: the effect shows at once, `await` gives the outcome.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, cast
+
+from ahpkit.client.active_role import ActiveRole
+from ahpkit.client.channels import Channel
+from ahpkit.client.chat import Chat
+from ahpkit.client.core import Core
+from ahpkit.client.errors import SessionFailed
+from ahpkit.client.offers import Offers
+from ahpkit.client.outcome import Dispatch
+from ahpkit.client.plugins import InMemoryPlugin, publish
+from ahpkit.client.responder import OnConfirmation, OnInput
+from ahpkit.client.subscription import wait_for
+from ahpkit.protocol.chat.state import ChatSummary
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.session.enablement import Placed, walk
+from ahpkit.protocol.session.state import CustomizationType, SessionState
+
+
+class Session:
+    """One session. It is followed until `aclose`, or until the client ends."""
+
+    def __init__(
+        self,
+        core: Core,
+        channel: Channel,
+        *,
+        offers: Offers,
+        on_confirmation: OnConfirmation | None,
+        on_input: OnInput | None,
+    ) -> None:
+        self.uri = channel.uri
+        self._core = core
+        self._channel = channel
+        self._on_confirmation = on_confirmation
+        self._on_input = on_input
+        self._role = ActiveRole(core, channel, offers)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop following the session. It goes on without us."""
+        self._role.end()
+        self._core.channels.release(self._channel)
+
+    @property
+    def confirmed(self) -> SessionState:
+        """The state as the host has it."""
+        return cast("SessionState", self._channel.confirmed)
+
+    @property
+    def optimistic(self) -> SessionState:
+        """The confirmed state with our unanswered actions on top."""
+        return cast("SessionState", self._channel.optimistic)
+
+    @property
+    def state(self) -> SessionState:
+        """What to show: the optimistic state."""
+        return self.optimistic
+
+    async def wait_ready(self) -> None:
+        """Wait until the host has created the session; raises `SessionFailed` when it could not."""
+        state: SessionState = await wait_for(self._channel, lambda state: state["lifecycle"] != "creating")
+        if state["lifecycle"] == "creationFailed":
+            raise SessionFailed(self.uri, dict(state.get("creationError", {})))
+
+    # Chats.
+
+    @property
+    def chats(self) -> Sequence[ChatSummary]:
+        return self.state["chats"]
+
+    async def chat(self, uri: str | None = None) -> Chat:
+        """Open a chat: the one with that URI, or the one that input to the session goes to."""
+        if uri is None:
+            uri = _default_chat(await wait_for(self._channel, lambda state: _default_chat(state) is not None))
+        channel = await self._core.channels.open(cast("str", uri))
+        return Chat(self._core, channel, on_confirmation=self._on_confirmation, on_input=self._on_input)
+
+    async def create_chat(
+        self,
+        *,
+        model: ModelSelection | None = None,
+        agent: AgentSelection | None = None,
+        fork: tuple[str, str] | None = None,
+    ) -> Chat:
+        """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from."""
+        uri = f"ahp-chat:/{uuid.uuid4()}"
+        source = None if fork is None else {"chat": fork[0], "turnId": fork[1]}
+        given = {"model": model, "agent": agent, "source": source}
+        params = {"chat": uri, **{key: value for key, value in given.items() if value is not None}}
+        await self._core.request("createChat", params, channel=self.uri)
+        return await self.chat(uri)
+
+    # Settings.
+
+    def rename(self, title: str) -> Dispatch:
+        return self._dispatch("titleChanged", title=title)
+
+    def archive(self, archived: bool = True) -> Dispatch:
+        return self._dispatch("isArchivedChanged", isArchived=archived)
+
+    def mark_read(self, read: bool = True) -> Dispatch:
+        return self._dispatch("isReadChanged", isRead=read)
+
+    def set_model(self, model: str | ModelSelection) -> Dispatch:
+        """Choose the model, by id or with its configuration."""
+        return self._dispatch("modelChanged", model={"id": model} if isinstance(model, str) else model)
+
+    def set_agent(self, uri: str | None) -> Dispatch:
+        """Choose a custom agent by its URI; None goes back to the provider's own behaviour."""
+        return self._dispatch("agentChanged", **({} if uri is None else {"agent": {"uri": uri}}))
+
+    def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
+        """Change configuration values; with `replace` those not named go back to nothing."""
+        return self._dispatch("configChanged", config=dict(values), **({"replace": True} if replace else {}))
+
+    async def dispose(self) -> None:
+        """Delete the session with all its chats."""
+        await self._core.request("disposeSession", channel=self.uri)
+        await self.aclose()
+
+    # Customizations.
+
+    def customizations(self, type: CustomizationType | None = None) -> list[Placed]:
+        """The session's customizations of one type, or all, each with its container and what is in force for it."""
+        found = walk(cast("Mapping[str, Any]", self.state))
+        return [placed for placed in found if type is None or placed.entry.get("type") == type]
+
+    def toggle_customization(self, id: str, enabled: bool) -> Dispatch:
+        """Switch a container or a child on or off."""
+        return self._dispatch("customizationToggled", id=id, enabled=enabled)
+
+    # Being the active client.
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the host sees this client as the session's active one."""
+        return self._role.held
+
+    def claim(self, *, display_name: str | None = None, can_render: bool = False) -> Dispatch:
+        """Become the active client, with the client's tools and canvases and this session's published plugins.
+
+        The role is taken again after a reconnect. Tools and canvases registered later are published by themselves.
+        """
+        self._role.display_name, self._role.can_render = display_name, can_render
+        return self._role.claim()
+
+    def release(self) -> Dispatch | None:
+        """Stop being the active client; None when the host does not see us as it."""
+        return self._role.release()
+
+    def publish_plugin(self, plugin: InMemoryPlugin | Path | str) -> Dispatch:
+        """Give the session a plugin, from memory or from a folder, and become its active client. Again: republish."""
+        published = publish(self._core.resources, plugin)
+        self._role.plugins[published["id"]] = published
+        return self._role.claim()
+
+    def unpublish_plugin(self, id: str) -> Dispatch:
+        """Take a plugin back."""
+        del self._role.plugins[id]
+        self._core.resources.unmount(id)
+        return self._role.claim()
+
+    def describe_role(self) -> JsonObject:
+        """How this client presents itself as the active one."""
+        return dict(self._role.description())
+
+    def _dispatch(self, kind: str, /, **fields: Any) -> Dispatch:
+        return self._core.channels.dispatch(self.uri, {"type": f"session/{kind}", **fields})
+
+
+def _default_chat(state: Mapping[str, Any]) -> str | None:
+    chats = state["chats"]
+    return state.get("defaultChat") or (chats[0]["resource"] if chats else None)
+
+
+__all__ = ["Session"]

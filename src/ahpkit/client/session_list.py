@@ -1,0 +1,83 @@
+"""The list of all sessions, kept up to date: listed once, then changed by what the host announces. Knows no states."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Self, cast
+
+from ahpkit.client.core import Core
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionSummary
+
+
+class SessionList:
+    """`async with client.session_list() as sessions`: `sessions.items` is always the present list.
+
+    Notifications are never replayed, so the list is fetched anew after every reconnect.
+    """
+
+    def __init__(self, core: Core, on_change: Callable[[], Awaitable[None] | None] | None) -> None:
+        self._core = core
+        self._on_change = on_change
+        self._summaries: dict[str, JsonObject] = {}
+        self._unlisted: list[tuple[str, JsonObject]] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._core.incoming.listeners.append(self._hear)
+        self._core.link.listeners.append(self._on_status)
+        try:
+            await self._fetch()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._core.incoming.listeners.remove(self._hear)
+        self._core.link.listeners.remove(self._on_status)
+
+    @property
+    def items(self) -> list[SessionSummary]:
+        """The summaries of all sessions, the one changed last first."""
+        found = sorted(self._summaries.values(), key=lambda summary: summary["modifiedAt"], reverse=True)
+        return cast("list[SessionSummary]", found)
+
+    async def _fetch(self) -> None:
+        """List, then apply what was announced meanwhile."""
+        self._unlisted = []
+        listed = await self._core.request("listSessions")
+        self._summaries = {summary["resource"]: summary for summary in listed["items"]}
+        announced, self._unlisted = self._unlisted, None
+        for method, params in announced:
+            self._apply(method, params)
+        self._tell()
+
+    def _on_status(self, status: str) -> None:
+        if status == "connected":
+            self._core.tasks.spawn(self._fetch(), name="list sessions")
+
+    def _hear(self, method: str, params: JsonObject) -> None:
+        if self._unlisted is not None:
+            self._unlisted.append((method, params))
+        elif self._apply(method, params):
+            self._tell()
+
+    def _apply(self, method: str, params: Any) -> bool:
+        match method:
+            case "root/sessionAdded":
+                self._summaries[params["summary"]["resource"]] = params["summary"]
+            case "root/sessionRemoved":
+                self._summaries.pop(params["session"], None)
+            case "root/sessionSummaryChanged" if params["session"] in self._summaries:
+                known = self._summaries[params["session"]]
+                self._summaries[params["session"]] = {**known, **params["changes"]}
+            case _:
+                return False
+        return True
+
+    def _tell(self) -> None:
+        if self._on_change is not None:
+            self._core.tasks.call(self._on_change)
+
+
+__all__ = ["SessionList"]

@@ -1,0 +1,121 @@
+"""A subscription as a user holds it: the channel's states and its actions as they come. Knows no particular channel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+from ahpkit.client.channels import Channel, Channels
+from ahpkit.client.errors import LaggedError
+from ahpkit.client.feed import LIMIT, Feed, Lagged
+from ahpkit.protocol.common.actions import ActionEnvelope
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+
+class Subscription:
+    """`async with client.subscribe(uri) as subscription`: read the states, iterate over the actions.
+
+    Subscriptions of one channel share one subscription at the host and come back after a reconnect. A consumer that is
+    more than `limit` actions behind gets a `LaggedError`, once; then it reads the state and goes on.
+    """
+
+    def __init__(self, channels: Channels, uri: str, *, limit: int = LIMIT) -> None:
+        self.uri = uri
+        self._channels = channels
+        self._feed: Feed[JsonObject] = Feed(limit)
+        self._last_seq = 0
+        self._channel: Channel
+
+    async def __aenter__(self) -> Self:
+        self._channel = await self._channels.open(self.uri)
+        self._channel.listeners.append(self)
+        self._last_seq = self._channel.seq
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._channel.listeners.remove(self)
+        self._channels.release(self._channel)
+        self._feed.end()
+
+    @property
+    def confirmed(self) -> Any:
+        """The state as the host has it; None for a channel without state."""
+        return self._channel.confirmed
+
+    @property
+    def optimistic(self) -> Any:
+        """The confirmed state with our unanswered actions on top."""
+        return self._channel.optimistic
+
+    @property
+    def state(self) -> Any:
+        """What to show: the optimistic state."""
+        return self._channel.optimistic
+
+    async def wait_for(self, condition: Callable[[Any], bool]) -> Any:
+        """Wait until the confirmed state fulfils `condition`; returns that state. Takes nothing from the iteration."""
+        return await wait_for(self._channel, condition)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ActionEnvelope:
+        try:
+            envelope = await self._feed.take()
+        except Lagged:
+            last, self._last_seq = self._last_seq, self._channel.seq
+            raise LaggedError(self.uri, last, self._last_seq) from None
+        self._last_seq = envelope["serverSeq"]
+        return cast("ActionEnvelope", envelope)
+
+    def on_action(self, envelope: JsonObject) -> None:
+        self._feed.push(envelope)
+
+    def on_reset(self) -> None:
+        self._feed.lag()
+
+    def on_gone(self, error: AhpError) -> None:
+        self._feed.end(error)
+
+
+class _Waiter:
+    """Looks at a channel's confirmed state after every change until it fulfils a condition."""
+
+    def __init__(self, channel: Channel, condition: Callable[[Any], bool]) -> None:
+        self._channel = channel
+        self._condition = condition
+        self.found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def check(self) -> None:
+        state = self._channel.confirmed
+        try:
+            if not self.found.done() and self._condition(state):
+                self.found.set_result(state)
+        except Exception as error:
+            self.found.set_exception(error)
+
+    def on_action(self, envelope: JsonObject) -> None:
+        self.check()
+
+    def on_reset(self) -> None:
+        self.check()
+
+    def on_gone(self, error: AhpError) -> None:
+        if not self.found.done():
+            self.found.set_exception(error)
+
+
+async def wait_for(channel: Channel, condition: Callable[[Any], bool]) -> Any:
+    """Wait until a held channel's confirmed state fulfils `condition`; returns that state."""
+    waiter = _Waiter(channel, condition)
+    channel.listeners.append(waiter)
+    try:
+        waiter.check()
+        return await waiter.found
+    finally:
+        channel.listeners.remove(waiter)
+
+
+__all__ = ["Subscription", "wait_for"]

@@ -1,0 +1,57 @@
+"""Tasks with an owner: they end with the `async with`, and their failures are logged. Knows nothing of what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Self
+
+_log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Spawn work that nobody waits for. One failing task disturbs no other."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        while self._running:
+            running = tuple(self._running)
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=f"ahpkit-client {name}")
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def call(self, callback: Callable[..., Awaitable[None] | None], *args: Any) -> None:
+        """Call a user's function; await what it returns in a task of its own. It cannot break the caller."""
+        try:
+            result = callback(*args)
+        except Exception:
+            _log.exception("%r failed", callback)
+            return
+        if inspect.isawaitable(result):
+            work = result if inspect.iscoroutine(result) else _finish(result)
+            self.spawn(work, name=f"callback {callback!r}")
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed", task.get_name(), exc_info=error)
+
+
+async def _finish(result: Awaitable[None]) -> None:
+    await result
+
+
+__all__ = ["Tasks"]

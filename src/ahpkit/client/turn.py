@@ -1,0 +1,118 @@
+"""A turn as a stream of events: sent by us, or followed. Knows how to wait; what the events are, the tracker knows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Self
+
+from ahpkit.client.channels import Channel
+from ahpkit.client.errors import ActionRejected, ClientClosed, TurnError
+from ahpkit.client.events import TextDelta, TurnCancelled, TurnEvent, TurnFailed
+from ahpkit.client.feed import Feed, Lagged
+from ahpkit.client.outcome import Dispatch, Outcome, Rejected
+from ahpkit.client.turn_tracker import TurnTracker, find_turn
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+_BEHIND = 1000
+"""Actions a consumer may be behind. Beyond it gets the difference of two states instead: fewer, longer deltas."""
+
+
+class TurnStream:
+    """`async for event in chat.send("…")`. Ends with the turn; raises `ActionRejected` when the host refused it.
+
+    Breaking out of the loop leaves the turn running. Connections may come and go in between: what was missed is made up
+    for from the state, and no text comes twice.
+    """
+
+    def __init__(self, channel: Channel, turn_id: str, *, dispatch: Dispatch | None = None) -> None:
+        self.turn_id = turn_id
+        self.dispatch = dispatch
+        """The dispatched `chat/turnStarted`, when this client sent it."""
+        self._channel = channel
+        self._tracker = TurnTracker(turn_id)
+        self._feed: Feed[tuple[JsonObject | None, JsonObject]] = Feed(_BEHIND)
+        self._events: deque[TurnEvent] = deque()
+        self._active = False
+        self._over: list[Callable[[], None]] = []
+        channel.listeners.append(self)
+        self.on_reset()
+        if dispatch is not None:
+            dispatch.then(self._settled)
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when the turn is over, whether or not somebody iterates."""
+        self._over.append(callback)
+
+    async def text(self) -> str:
+        """Wait for the end; the whole answer. Raises `TurnError` when the turn failed or was cancelled."""
+        parts: list[str] = []
+        async for event in self:
+            match event:
+                case TextDelta(text=text):
+                    parts.append(text)
+                case TurnFailed(error=error):
+                    raise TurnError(error["message"], error_type=error["errorType"])
+                case TurnCancelled():
+                    raise TurnError("the turn was cancelled", error_type="cancelled")
+                case _:
+                    pass
+        return "".join(parts)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TurnEvent:
+        while not self._events:
+            self._events.extend(await self._take())
+        return self._events.popleft()
+
+    async def _take(self) -> list[TurnEvent]:
+        try:
+            action, state = await self._feed.take()
+        except Lagged:
+            return self._tracker.catch_up(self._channel.confirmed or {"turns": []})
+        return self._tracker.catch_up(state) if action is None else self._tracker.act(action, state)
+
+    # What the channel says. Each action is kept with the state it led to, so that its events are about that state.
+
+    def on_action(self, envelope: JsonObject) -> None:
+        self._push(envelope["action"])
+
+    def on_reset(self) -> None:
+        self._push(None)
+
+    def on_gone(self, error: AhpError) -> None:
+        self._end(error)
+
+    def _push(self, action: JsonObject | None) -> None:
+        state = self._channel.confirmed
+        if state is None:
+            return
+        self._feed.push((action, state))
+        if self._is_over(state):
+            self._end(None)
+
+    def _is_over(self, state: JsonObject) -> bool:
+        if state.get("activeTurn", {}).get("id") == self.turn_id:
+            self._active = True
+            return False
+        return self._active or find_turn(state, self.turn_id) is not None
+
+    def _settled(self, outcome: Outcome | None) -> None:
+        if isinstance(outcome, Rejected) and self.dispatch is not None:
+            self._end(ActionRejected(self.dispatch.channel, self.dispatch.action, outcome.reason))
+        elif outcome is None:
+            self._end(ClientClosed("the client was closed before the host answered"))
+
+    def _end(self, reason: BaseException | None) -> None:
+        if self not in self._channel.listeners:
+            return
+        self._channel.listeners.remove(self)
+        self._feed.end(reason)
+        for callback in self._over:
+            callback()
+
+
+__all__ = ["TurnStream"]

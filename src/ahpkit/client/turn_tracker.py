@@ -1,0 +1,189 @@
+"""One turn's events from actions, or from a state when actions were missed. Pure: knows no connection and no waiting.
+
+The tracker remembers how much it has reported. An action adds to that at the cost of the action. After a gap,
+`catch_up` compares a whole state with what was reported and gives the difference: no text is lost or reported twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ahpkit.client.events import (
+    TURN_OVER,
+    ConfirmationNeeded,
+    InputNeeded,
+    InputResolved,
+    Notice,
+    PartAdded,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallCancelled,
+    ToolCallCompleted,
+    ToolCallContent,
+    ToolCallInputDelta,
+    ToolCallRunning,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+    Usage,
+)
+from ahpkit.protocol.common.state import JsonObject
+
+_TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
+"""Parts that are streamed, and what their growth is called."""
+
+_BY_STATUS: dict[str, Callable[[Any], TurnEvent]] = {
+    "pending-confirmation": ConfirmationNeeded,
+    "running": ToolCallRunning,
+    "pending-result-confirmation": lambda call: ConfirmationNeeded(call, of="result"),
+    "completed": ToolCallCompleted,
+    "cancelled": ToolCallCancelled,
+}
+
+
+class TurnTracker:
+    """Follows one turn from its start to its end."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self.over = False
+        self._started = False
+        self._texts: dict[str, tuple[str, int]] = {}
+        self._calls: dict[str, JsonObject] = {}
+        self._others = 0
+        self._questions: set[str] = set()
+        self._usage: JsonObject | None = None
+
+    def act(self, action: JsonObject, state: JsonObject) -> list[TurnEvent]:
+        """The events of one action; `state` is the chat right after it."""
+        if self.over or action.get("turnId", self.turn_id) != self.turn_id:
+            return []
+        match action["type"]:
+            case "chat/delta" | "chat/reasoning":
+                return self._grow(action["partId"], action["content"])
+            case "chat/responsePart":
+                return self._part(action["part"])
+            case "chat/toolCallDelta":
+                return self._input(action)
+            case "chat/usage":
+                return self._use(action["usage"])
+            case _:
+                return self.catch_up(state)
+
+    def catch_up(self, state: JsonObject) -> list[TurnEvent]:
+        """Everything about the turn in `state` that was not reported yet."""
+        turn = find_turn(state, self.turn_id)
+        if turn is None:
+            return self._finish(TurnCancelled(None)) if self._started and not self.over else []
+        events = self._start(turn)
+        known = self._others
+        self._others = 0
+        for part in turn["responseParts"]:
+            events += self._part(part, reported=known)
+        events += self._use(turn.get("usage"))
+        events += self._ask(state.get("inputRequests", ()))
+        return events + self._end(turn)
+
+    # Beginning and end.
+
+    def _start(self, turn: JsonObject) -> list[TurnEvent]:
+        if self._started:
+            return []
+        self._started = True
+        return [TurnStarted(self.turn_id, turn["message"])]
+
+    def _end(self, turn: Any) -> list[TurnEvent]:
+        match turn.get("state"):
+            case "complete":
+                return self._finish(TurnCompleted(turn))
+            case "cancelled":
+                return self._finish(TurnCancelled(turn))
+            case "error":
+                return self._finish(TurnFailed(turn["error"], turn))
+            case _:
+                return []
+
+    def _finish(self, event: TurnEvent) -> list[TurnEvent]:
+        self.over = isinstance(event, TURN_OVER)
+        return [event]
+
+    # Parts.
+
+    def _part(self, part: Any, *, reported: int = 0) -> list[TurnEvent]:
+        """A part of the response; `reported` says how many of the parts that never change are known already."""
+        kind = part["kind"]
+        if kind in _TEXT:
+            _, length = self._texts.setdefault(part["id"], (kind, 0))
+            return self._grow(part["id"], str(part["content"])[length:] if len(part["content"]) > length else "")
+        if kind == "toolCall":
+            return self._call(part["toolCall"])
+        self._others += 1
+        if self._others <= reported:
+            return []
+        return [Notice(part["content"]) if kind == "systemNotification" else PartAdded(part)]
+
+    def _grow(self, part_id: str, text: str) -> list[TurnEvent]:
+        if part_id not in self._texts or not text:
+            return []
+        kind, length = self._texts[part_id]
+        self._texts[part_id] = kind, length + len(text)
+        return [_TEXT[kind](part_id, text)]
+
+    # Tool calls.
+
+    def _input(self, action: JsonObject) -> list[TurnEvent]:
+        call = self._calls.get(action["toolCallId"])
+        if call is None or call["status"] != "streaming" or not action["content"]:
+            return []
+        call["length"] += len(action["content"])
+        return [ToolCallInputDelta(action["toolCallId"], action["content"])]
+
+    def _call(self, call: Any) -> list[TurnEvent]:
+        """What is new about a tool call."""
+        known = self._calls.get(call["toolCallId"])
+        events: list[TurnEvent] = []
+        if known is None:
+            known = self._calls[call["toolCallId"]] = {"status": "streaming", "length": 0, "content": None}
+            events.append(ToolCallStarted(call))
+        partial = call.get("partialInput", "")
+        if len(partial) > known["length"]:
+            events.append(ToolCallInputDelta(call["toolCallId"], str(partial)[known["length"] :]))
+            known["length"] = len(partial)
+        if call["status"] != known["status"]:
+            known["status"] = call["status"]
+            events += [_BY_STATUS[call["status"]](call)] if call["status"] in _BY_STATUS else []
+        elif call["status"] == "running" and call.get("content") != known["content"]:
+            events.append(ToolCallContent(call))
+        known["content"] = call.get("content")
+        return events
+
+    # The rest.
+
+    def _use(self, usage: Any) -> list[TurnEvent]:
+        if usage is None or usage == self._usage:
+            return []
+        self._usage = usage
+        return [Usage(usage)]
+
+    def _ask(self, requests: Iterable[Any]) -> list[TurnEvent]:
+        open_now = {request["id"]: request for request in requests}
+        resolved = self._questions - open_now.keys()
+        asked = open_now.keys() - self._questions
+        self._questions = set(open_now)
+        events: list[TurnEvent] = [InputResolved(id) for id in sorted(resolved)]
+        return events + [InputNeeded(request) for id, request in open_now.items() if id in asked]
+
+
+def find_turn(state: JsonObject, turn_id: str) -> JsonObject | None:
+    """The turn with that id, running or over."""
+    active = state.get("activeTurn")
+    if active is not None and active["id"] == turn_id:
+        return active
+    return next((turn for turn in reversed(state["turns"]) if turn["id"] == turn_id), None)
+
+
+__all__ = ["TurnTracker", "find_turn"]

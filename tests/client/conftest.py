@@ -1,0 +1,35 @@
+"""A fake host with one session and one chat, and a client connected to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from ahpkit.client import Client
+from ahpkit.testing.fake_host import FakeHost, chat_state, chat_summary, session_state
+from support.clients import CHAT, QUICKLY, SESSION
+
+
+@pytest.fixture
+async def bounded() -> AsyncGenerator[None]:
+    """A test that waits for something that never comes is ended."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(10, lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+    yield
+    timer.cancel()
+
+
+@pytest.fixture
+async def host(bounded: None) -> AsyncGenerator[FakeHost]:
+    async with FakeHost() as host:
+        host.open(SESSION, session_state(SESSION, chats=[chat_summary(CHAT)], defaultChat=CHAT))
+        host.open(CHAT, chat_state(CHAT))
+        yield host
+
+
+@pytest.fixture
+async def client(host: FakeHost) -> AsyncGenerator[Client]:
+    async with Client(host.dial, client_id="me", backoff=QUICKLY) as client:
+        yield client

@@ -1,0 +1,141 @@
+"""The link: connect, lose the connection, come back or give up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ahpkit.client import Backoff, Client, ClientClosed, ConnectionLost
+from ahpkit.protocol.errors import TransportClosed, UnsupportedProtocolVersion
+from ahpkit.testing.fake_host import FakeHost
+from support.clients import QUICKLY, eventually, lose_connection
+
+
+async def test_a_client_is_connected_inside_its_with_and_closed_after_it(host: FakeHost):
+    client = Client(host.dial)
+    assert client.status == "connecting"
+    async with client:
+        assert client.status == "connected"
+    assert client.status == "closed"
+
+
+async def test_a_first_connection_that_fails_is_reported_at_once(host: FakeHost):
+    host.accepting = False
+
+    with pytest.raises(ConnectionLost, match="does not accept"):
+        async with Client(host.dial):
+            pass
+
+
+async def test_the_hosts_refusal_of_our_version_reaches_the_user(host: FakeHost):
+    def refuse(params: object) -> None:
+        raise UnsupportedProtocolVersion(["9.0.0"])
+
+    host.handlers["initialize"] = refuse
+
+    with pytest.raises(UnsupportedProtocolVersion) as caught:
+        async with Client(host.dial):
+            pass
+    assert caught.value.supported_versions == ["9.0.0"]
+
+
+async def test_a_handshake_that_makes_no_sense_is_reported(host: FakeHost):
+    host.handlers["initialize"] = lambda params: {"hello": "world"}
+
+    with pytest.raises(Exception, match="makes no sense"):
+        async with Client(host.dial):
+            pass
+
+
+async def test_a_lost_connection_comes_back_and_the_status_tells(host: FakeHost, client: Client):
+    seen: list[str] = []
+    stop = client.on_status(seen.append)
+
+    await lose_connection(host, client)
+    assert seen == ["reconnecting", "connected"]
+
+    stop()
+    await lose_connection(host, client)
+    assert len(seen) == 2
+
+
+async def test_it_keeps_trying_while_nobody_listens(host: FakeHost, client: Client):
+    host.accepting = False
+    host.drop()
+    await eventually(lambda: client.status == "reconnecting")
+
+    host.accepting = True
+    await client.wait_connected()
+
+    assert client.status == "connected"
+
+
+async def test_it_gives_up_after_max_attempts_and_tells_everyone_who_waits(host: FakeHost):
+    async with Client(host.dial, backoff=Backoff(first=0.001, max_attempts=2)) as client:
+        host.accepting = False
+        host.drop()
+        await eventually(lambda: client.status != "connected")
+        with pytest.raises(ConnectionLost, match="gave up after 2 attempts"):
+            await client.request("ping")
+        assert client.status == "closed"
+        with pytest.raises(ConnectionLost):
+            client.dispatch("ahp-session:/s", {"type": "session/titleChanged", "title": "x"})
+
+
+async def test_a_host_that_does_not_want_us_is_not_dialled_again(host: FakeHost, client: Client):
+    """Close code 1008: for example another process that took over our client id."""
+    connection = host.connections[-1]
+    await connection.rpc.transport.aclose(code=1008, reason="the same client connected again")
+    await eventually(lambda: client.status == "closed")
+
+    with pytest.raises(TransportClosed, match="the same client connected again"):
+        await client.request("ping")
+
+
+async def test_a_request_made_while_away_waits_for_the_connection(host: FakeHost, client: Client):
+    host.accepting = False
+    host.drop()
+    await eventually(lambda: client.status == "reconnecting")
+    asking = asyncio.create_task(client.ping())
+
+    host.accepting = True
+
+    assert await asking >= 0
+
+
+async def test_a_request_that_is_cut_off_fails_because_it_may_have_been_done(host: FakeHost, client: Client):
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    host.handlers["fetchTurns"] = lambda params: never
+    asking = asyncio.create_task(client.request("fetchTurns"))
+    await eventually(lambda: host.sent("fetchTurns"))
+
+    host.drop()
+
+    with pytest.raises(TransportClosed):
+        await asking
+
+
+async def test_a_request_without_an_answer_times_out(host: FakeHost, client: Client):
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    host.handlers["fetchTurns"] = lambda params: never
+
+    with pytest.raises(TimeoutError):
+        await client.request("fetchTurns", timeout=0.01)
+
+
+async def test_requests_after_the_end_say_that_the_client_is_closed(host: FakeHost):
+    async with Client(host.dial, backoff=QUICKLY) as client:
+        pass
+    with pytest.raises(ClientClosed):
+        await client.request("ping")
+
+
+async def test_a_status_callback_that_fails_breaks_nothing(host: FakeHost, client: Client):
+    async def fail(status: str) -> None:
+        raise RuntimeError(status)
+
+    client.on_status(fail)
+    await lose_connection(host, client)
+
+    assert await client.ping() >= 0

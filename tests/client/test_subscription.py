@@ -1,0 +1,91 @@
+"""Subscriptions: states, actions as they come, and consumers that fall behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ahpkit.client import Client, ClientClosed, LaggedError
+from ahpkit.testing.fake_host import FakeHost
+from support.clients import QUICKLY, SESSION, eventually, settled
+
+
+def renamed(title: str) -> dict[str, Any]:
+    return {"type": "session/titleChanged", "title": title}
+
+
+async def test_actions_come_in_order_with_their_numbers(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        for title in "abc":
+            host.emit(SESSION, renamed(title))
+
+        got = [await anext(session) for _ in range(3)]
+
+    assert [envelope["serverSeq"] for envelope in got] == [1, 2, 3]
+    assert [envelope["action"]["title"] for envelope in got] == ["a", "b", "c"]  # type: ignore[typeddict-item]
+
+
+async def test_a_consumer_that_falls_behind_is_told_and_goes_on(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION, limit=2) as slow, client.subscribe(SESSION) as quick:
+        for title in "abcd":
+            host.emit(SESSION, renamed(title))
+        await quick.wait_for(lambda state: state["summary"]["title"] == "d")
+
+        with pytest.raises(LaggedError) as caught:
+            await anext(slow)
+        assert (caught.value.channel, caught.value.last_seq, caught.value.next_seq) == (SESSION, 0, 4)
+        assert slow.state["summary"]["title"] == "d", "the state is up to date"
+        host.emit(SESSION, renamed("e"))
+        assert (await anext(slow))["serverSeq"] == 5
+
+        assert [(await anext(quick))["serverSeq"] for _ in range(5)] == [1, 2, 3, 4, 5]
+
+
+async def test_a_reconnect_by_snapshot_tells_consumers_that_actions_are_missing(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        host.accepting = False
+        host.drop()
+        await eventually(lambda: client.status == "reconnecting")
+        host.emit(SESSION, renamed("missed"))
+        host.forget()
+        host.accepting = True
+
+        with pytest.raises(LaggedError):
+            await anext(session)
+        assert session.state["summary"]["title"] == "missed"
+
+
+async def test_waiting_for_a_state_takes_nothing_from_the_iteration(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        waiting = asyncio.create_task(session.wait_for(lambda state: state["summary"]["title"] == "b"))
+        await settled()
+        host.emit(SESSION, renamed("a"))
+        host.emit(SESSION, renamed("b"))
+
+        assert (await waiting)["summary"]["title"] == "b"
+        assert (await anext(session))["serverSeq"] == 1
+
+
+async def test_a_condition_that_fails_fails_the_wait(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        with pytest.raises(KeyError):
+            await session.wait_for(lambda state: state["no such key"])
+
+
+async def test_the_end_of_the_client_ends_the_iteration(host: FakeHost):
+    async with Client(host.dial, backoff=QUICKLY) as client:
+        session = await client.subscribe(SESSION).__aenter__()
+        waiting = asyncio.create_task(anext(session))
+        await settled()
+    with pytest.raises(ClientClosed):
+        await waiting
+
+
+async def test_leaving_a_subscription_ends_its_iteration(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        host.emit(SESSION, renamed("a"))
+        await session.wait_for(lambda state: state["summary"]["title"] == "a")
+
+    assert [envelope["serverSeq"] async for envelope in session] == [1]
