@@ -25,6 +25,11 @@ class Subcommand(NamedTuple):
 
 COMMANDS: Final[dict[str, Subcommand]] = {
     "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
+    "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
+    "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
+    "prompt": Subcommand("ahpkit.cli.chat:prompt", "Send one message and print the answer."),
+    "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
+    "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
     "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
 }
 
@@ -53,7 +58,8 @@ def cli() -> None:
 
     \b
     Example:
-      ahpkit conformance --help
+      ahpkit serve
+      ahpkit chat
     """
 
 

@@ -19,6 +19,7 @@ import click
 
 from ahpkit.cli.settings import Settings, load_settings
 from ahpkit.client.endpoints import publish_endpoint
+from ahpkit.host import porting
 from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
@@ -122,6 +123,7 @@ async def running_host(
                 client_grace=settings.client_grace,
             ),
         )
+        porting.register(host)
         async with (
             host,
             serve_websocket(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.live_chat import LiveChat
-from ahpkit.protocol.session.summary import diff_chat_summary
 from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.session.summary import diff_chat_summary
 
 if TYPE_CHECKING:
     from ahpkit.host.host import Host

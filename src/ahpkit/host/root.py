@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from ahpkit import __version__
 from ahpkit.host.agent import Agent
-from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
 
 _DEBOUNCE = 0.05
 """Seconds. Status and activity change several times within one step of a turn; a list needs only the last value."""

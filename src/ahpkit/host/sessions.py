@@ -18,7 +18,6 @@ from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.new_state import DEFAULT_TITLE, new_chat, new_session, turns_until
 from ahpkit.host.runner import ChatRunner
 from ahpkit.host.store import Origin
-from ahpkit.protocol.session.summary import chat_summary
 from ahpkit.host.turn import LiveTurn
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
@@ -30,6 +29,7 @@ from ahpkit.protocol.errors import (
     SessionAlreadyExists,
     SessionNotFound,
 )
+from ahpkit.protocol.session.summary import chat_summary
 
 if TYPE_CHECKING:
     from ahpkit.host.host import Host
@@ -161,6 +161,24 @@ class Sessions:
         self._host.dispatch(uri, {"type": "session/creationFailed", "error": info})
         session.ready.set_exception(AgentError(f"The session was not created: {error.message}", error_type="host"))
         session.ready.exception()
+
+    def import_session(self, document: JsonObject) -> str:
+        """A new session with the content of an exported one; its URI."""
+        uri = f"ahp-session:/{self._host.new_id()}"
+        provider = document["provider"] if document["provider"] in self._host.agents else None
+        agent = self._agent_for({"provider": provider} if provider else {}, None)
+        state = new_session({"channel": uri}, provider=agent.provider, project=None, now=self._host.now())
+        state["summary"]["title"] = document["title"]
+        self._open_session(uri, agent, state)
+        for chat in document["chats"]:
+            chat_uri = f"ahp-chat:/{self._host.new_id()}"
+            self._open_chat(uri, new_chat(chat_uri, title=chat["title"], now=self._host.now(), turns=chat["turns"]))
+        if not document["chats"]:
+            self._add_default_chat(uri, {}, None)
+        self._host.catalogue.added(uri)
+        self._count_changed()
+        self._host.spawn(self._finish_creating(uri), name=f"import {uri}")
+        return uri
 
     # -- chats ---------------------------------------------------------------------------------------------------
 
