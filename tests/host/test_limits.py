@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.limits import FloodLimit, check_pending, check_subscriptions
+from ahpkit.host.feature import CommandHandler, ConnectedClient, Feature
+from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
+from ahpkit.protocol.common.state import JsonObject
+from support.bench import Bench
 
 
 def test_a_burst_passes_and_the_message_after_it_does_not() -> None:
@@ -52,6 +59,40 @@ def test_ten_thousand_subscriptions_on_one_connection_are_too_many() -> None:
     assert check_subscriptions(10_000) is not None
 
 
-def test_too_many_requests_at_once_are_refused() -> None:
-    assert check_pending(1, limit=2) is None
-    assert "wait" in (check_pending(2, limit=2) or "")
+class Gate(Feature):
+    """Serves `_gate`: counts who came in and lets nobody out before it opens."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.full = asyncio.Event()
+        self.open = asyncio.Event()
+
+    @property
+    def commands(self) -> Mapping[str, CommandHandler]:
+        return {"_gate": self._pass}
+
+    async def _pass(self, client: ConnectedClient, params: JsonObject) -> int:
+        self.inside += 1
+        if self.inside == MAX_PENDING_REQUESTS:
+            self.full.set()
+        await self.open.wait()
+        return self.inside
+
+
+async def test_a_client_with_too_many_requests_is_read_more_slowly_and_answered_completely(tmp_path: Path) -> None:
+    gate, bench = Gate(), Bench(tmp_path)
+    bench.features = [gate]
+    await bench.start()
+    try:
+        client = await bench.client()
+        asked = [asyncio.create_task(client.ask("_gate")) for _ in range(MAX_PENDING_REQUESTS + 20)]
+        async with asyncio.timeout(10):
+            await gate.full.wait()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert gate.inside == MAX_PENDING_REQUESTS
+            gate.open.set()
+            await asyncio.gather(*asked)
+        assert gate.inside == MAX_PENDING_REQUESTS + 20
+    finally:
+        await bench.stop()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ahpkit.host.fanout import Outbox
-from ahpkit.host.limits import FloodLimit
+from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit
 from ahpkit.host.policy import check_method
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidRequest, MethodNotFound, RequestId, RpcError, TransportClosed
@@ -141,6 +141,8 @@ class Connection:
         if method in self._host.ordered_verbs:
             await self._serve(request_id, method, serve, params)
         else:
+            if len(self._serving) >= MAX_PENDING_REQUESTS:
+                await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
             task = asyncio.create_task(self._serve(request_id, method, serve, params), name=method)
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)

@@ -17,7 +17,8 @@ MAX_SUBSCRIPTIONS = 4_096
 so that one connection cannot make each batch of the fan-out slow for all."""
 
 MAX_PENDING_REQUESTS = 256
-"""Requests of one connection that run at the same time; the next is refused until one is answered."""
+"""Requests of one connection that run at the same time. A client that asks faster than it can be answered is read more
+slowly: nothing is refused, and it cannot fill our memory with half-done work."""
 
 MAX_QUEUED_MESSAGES = 100
 """Messages waiting in one chat. Each becomes a turn that costs money; a longer queue is not what somebody wants."""
@@ -50,11 +51,6 @@ def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | 
     return f"this connection has {count} subscriptions, which is the most it may have; unsubscribe from some first"
 
 
-def check_pending(count: int, *, limit: int = MAX_PENDING_REQUESTS) -> str | None:
-    """Why a connection with `count` requests being served may not send another now."""
-    return None if count < limit else f"{count} requests of this connection are still running; wait for an answer"
-
-
 __all__ = [
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
@@ -62,6 +58,5 @@ __all__ = [
     "MESSAGES_PER_SECOND",
     "MESSAGE_BURST",
     "FloodLimit",
-    "check_pending",
     "check_subscriptions",
 ]
