@@ -14,9 +14,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from ahpkit.client.client import Client
+from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
@@ -33,9 +33,15 @@ class MemoryHost:
         self.host = host
         self._serving: set[asyncio.Task[None]] = set()
 
-    def client(self, **options: Any) -> Client:
-        """A client to enter with `async with`; `options` are those of `ahpkit.client.connect`."""
-        return Client(self._dial, **options)
+    def client(
+        self,
+        *,
+        client_id: str | None = None,
+        on_confirmation: OnConfirmation | None = None,
+        on_input: OnInput | None = None,
+    ) -> Client:
+        """A client to enter with `async with`; the options are those of `ahpkit.client.connect`."""
+        return Client(self._dial, client_id=client_id, on_confirmation=on_confirmation, on_input=on_input)
 
     async def _dial(self) -> Transport:
         ours, theirs = memory_pair()
