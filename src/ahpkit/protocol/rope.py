@@ -15,10 +15,10 @@ __all__ = ["Rope"]
 class Rope:
     """Text that grows at its end. Equal to, and hashed like, the `str` with the same characters."""
 
-    __slots__ = ("_chunks", "_length")
+    __slots__ = ("_length", "chunks")
 
     def __init__(self, chunks: tuple[str, ...] = ()) -> None:
-        self._chunks: Final = chunks
+        self.chunks: Final = chunks
         self._length: Final = sum(map(len, chunks))
 
     @classmethod
@@ -30,14 +30,14 @@ class Rope:
         """This text followed by `text`, as a new rope."""
         if not text:
             return self
-        chunks, kept, tail = self._chunks, len(self._chunks), len(text)
+        chunks, kept, tail = self.chunks, len(self.chunks), len(text)
         while kept and len(chunks[kept - 1]) < 2 * tail:
             kept -= 1
             tail += len(chunks[kept])
         return Rope((*chunks[:kept], "".join((*chunks[kept:], text))))
 
     def __str__(self) -> str:
-        return "".join(self._chunks)
+        return "".join(self.chunks)
 
     def __len__(self) -> int:
         return self._length

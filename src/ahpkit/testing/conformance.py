@@ -14,42 +14,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from ahpkit.protocol.annotations.reducer import annotations_reducer
-from ahpkit.protocol.changeset.reducer import changeset_reducer
-from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.channels import CHANNELS
 from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.resource_watch.reducer import resource_watch_reducer
-from ahpkit.protocol.root.reducer import root_reducer
-from ahpkit.protocol.session.reducer import session_reducer
-from ahpkit.protocol.terminal.reducer import terminal_reducer
 from ahpkit.testing.diff import Difference, differences, without_nulls
 from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
 
-__all__ = ["NOW", "REDUCERS", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
+__all__ = ["NOW", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
 
 NOW: Final = 9999
 """What the clock shows in reducer fixtures, in milliseconds after the epoch."""
-
-
-class Reducer(Protocol):
-    """A channel's reducer."""
-
-    def __call__(self, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject: ...
-
-
-REDUCERS: Final[Mapping[str, Reducer]] = {
-    "annotations": annotations_reducer,
-    "changeset": changeset_reducer,
-    "chat": chat_reducer,
-    "resourceWatch": resource_watch_reducer,
-    "root": root_reducer,
-    "session": session_reducer,
-    "terminal": terminal_reducer,
-}
-"""Reducers by the name that fixtures use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +98,12 @@ def _outcome(path: Path, name: str, members: Mapping[str, type], check: _Check) 
 
 
 def _check_reducer(name: str, fixture: Fixture) -> Failure | None:
-    reducer = REDUCERS.get(fixture["reducer"])
-    if reducer is None:
-        return Failure(name, f"unknown reducer {fixture['reducer']!r}; there are {', '.join(sorted(REDUCERS))}")
+    channel = CHANNELS.get(fixture["reducer"])
+    if channel is None or channel.reducer is None:
+        return Failure(name, f"unknown reducer {fixture['reducer']!r}")
     state: JsonObject = fixture["initial"]
     for action in fixture["actions"]:
-        state = reducer(state, action, now=NOW)
+        state = channel.reducer(state, action, now=NOW)
     places = tuple(differences(without_nulls(fixture["expected"]), without_nulls(decode_json(encode(state)))))
     return Failure(name, str(fixture.get("description", "wrong state")), places) if places else None
 

@@ -45,10 +45,7 @@ STAMPED: Final = frozenset(
 
 def chat_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
     """The chat after `action`; the same object when it does not apply."""
-    after = apply(HANDLERS, state, action)
-    if after is state or action["type"] not in STAMPED:
-        return after
-    return {**after, "modifiedAt": iso_time(now)}
+    return apply(HANDLERS, state, action, stamped=STAMPED, stamp=lambda after: {**after, "modifiedAt": iso_time(now)})
 
 
 # Turns

@@ -5,7 +5,7 @@ Every edit returns its argument itself when nothing changes, so that `after is b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,15 +37,25 @@ _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def apply(handlers: Mapping[str, Handler], state: JsonObject, action: JsonObject) -> JsonObject:
-    """Run the handler of the action's type. Unknown types and malformed data do not apply: the same state comes back.
+def apply(
+    handlers: Mapping[str, Handler],
+    state: JsonObject,
+    action: JsonObject,
+    *,
+    stamped: Container[str] = (),
+    stamp: Callable[[JsonObject], JsonObject] | None = None,
+) -> JsonObject:
+    """Run the handler of the action's type, and `stamp` the outcome when a type in `stamped` changed something.
 
-    Handlers take well-formed data for granted, because actions are validated before they get here. This is the one
-    place that makes a reducer total for everything else. Nothing is half applied: handlers never change their input.
+    Unknown types and malformed data do not apply: the same state comes back. Handlers take well-formed data for
+    granted, because actions are validated before they get here; this is the one place that makes a reducer total for
+    everything else. Nothing is half applied: handlers never change their input.
     """
     try:
-        handler = handlers.get(action["type"])
-        return state if handler is None else handler(state, action)
+        kind = action["type"]
+        handler = handlers.get(kind)
+        after = state if handler is None else handler(state, action)
+        return after if after is state or stamp is None or kind not in stamped else stamp(after)
     except _MALFORMED:
         return state
 

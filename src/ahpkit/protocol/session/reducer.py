@@ -37,10 +37,11 @@ STAMPED: Final = frozenset(
 
 def session_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
     """The session after `action`; the same object when it does not apply."""
-    after = apply(HANDLERS, state, action)
-    if after is state or action["type"] not in STAMPED:
-        return after
-    return {**after, "summary": {**after["summary"], "modifiedAt": now}}
+
+    def stamp(after: JsonObject) -> JsonObject:
+        return {**after, "summary": {**after["summary"], "modifiedAt": now}}
+
+    return apply(HANDLERS, state, action, stamped=STAMPED, stamp=stamp)
 
 
 # Life cycle
