@@ -113,6 +113,13 @@ async def test_a_tool_of_the_active_client_is_run_by_that_client() -> None:
     ]
 
 
+async def test_of_two_tools_with_one_name_the_clients_is_meant() -> None:
+    turn = RecordingTurn(context=TurnContext(tools=[{"name": "add"}]))
+    await toolbox().call(turn, "add", '{"a": 1}')
+    assert turn.verbs() == ["tool_call", "run_by_client"]
+    assert [tool["name"] for tool in toolbox().definitions(turn)] == ["look", "fail", "add"]
+
+
 def test_the_model_is_told_of_own_tools_and_of_the_clients() -> None:
     turn = RecordingTurn(context=TurnContext(tools=[{"name": "runTests"}]))
     assert [tool["name"] for tool in toolbox().definitions()] == ["add", "look", "fail"]

@@ -9,8 +9,8 @@
 
     outcome = await tools.call(turn, "add", '{"a": 1, "b": 2}')
 
-A tool asks for approval unless it is registered with `approval=False`. A name that the active client contributed is run
-by that client.
+A tool asks for approval unless it is registered with `approval=False`. A tool that the active client contributed is run
+by that client; of two with the same name, the client's is meant.
 """
 
 from __future__ import annotations
@@ -80,19 +80,21 @@ class Toolbox:
 
     def definitions(self, turn: Turn | None = None) -> list[ToolDefinition]:
         """What to tell the model: these tools and, given a turn, those of the active client."""
-        own = [tool.function.definition for tool in self._tools.values()]
-        return own if turn is None else own + list(turn.context.tools)
+        contributed = turn.context.tools if turn is not None else []
+        taken = {definition["name"] for definition in contributed}
+        own = [tool.function.definition for name, tool in self._tools.items() if name not in taken]
+        return own + contributed
 
     async def call(self, turn: Turn, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
         """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception."""
         tool = self._tools.get(name)
         contributed = next((one for one in turn.context.tools if one["name"] == name), None)
-        if tool is None and contributed is None:
+        definition = contributed or (tool.function.definition if tool else None)
+        if definition is None:
             known = ", ".join(one["name"] for one in self.definitions(turn))
             return ToolOutcome(success=False, error=f"there is no tool {name!r}; there are: {known or 'none'}")
-        definition = tool.function.definition if tool else cast(ToolDefinition, contributed)
         call = turn.tool_call(name, display_name=definition.get("title"), id=id)
-        if tool is None:
+        if tool is None or contributed is not None:
             return await call.run_by_client(tool_input=tool_input)
         return await self._run(turn, call, tool, tool_input)
 
