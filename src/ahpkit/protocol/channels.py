@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 
@@ -70,8 +71,9 @@ CHANNELS: Mapping[str, Channel] = MappingProxyType({channel.name: channel for ch
 """Channel name → channel."""
 
 
+@lru_cache(maxsize=4096)
 def channel_of(uri: str) -> Channel | None:
-    """The kind of channel a URI names, or None."""
+    """The kind of channel a URI names, or None. Asked for every action, of few channels: the answers are kept."""
     for channel in _CHANNELS:
         if channel.pattern.fullmatch(uri):
             return channel
