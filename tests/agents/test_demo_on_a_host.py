@@ -77,12 +77,18 @@ async def test_the_commands_are_offered_as_completions(bench: Bench) -> None:
     assert [item["insertText"] for item in offered["items"]] == [f"/{name} " for name in COMMANDS]
 
 
-async def test_the_first_prompt_becomes_the_sessions_title(bench: Bench) -> None:
+@requirement("session:action:title-from-both-sides")
+async def test_the_first_prompt_becomes_the_sessions_title_until_somebody_renames_it(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
     await client.accepted(chat, say("Plan a trip"))
     await ended(client, chat)
-    assert (await bench.state(client, session))["summary"]["title"] == "Plan a trip"
+    derived = await seen(client, session, lambda action: action["type"] == "session/titleChanged")
+    assert derived["title"] == "Plan a trip"
+    await client.accepted(session, {"type": "session/titleChanged", "title": "Rome"})
+    await client.accepted(chat, say("And Paris?", "t2"))
+    await ended(client, chat, "t2")
+    assert (await bench.state(client, session))["summary"]["title"] == "Rome"
 
 
 @requirement("client-tools:state:two-sources")

@@ -32,6 +32,8 @@ def test_the_client_a_request_is_for_answers_it_and_nobody_else() -> None:
     assert complete(asked(TO_ME), **RESULT) is None
     assert complete(asked(TO_ME), **ERROR) is None
     assert complete(asked(TO_ME), by="other", **RESULT) == "this canvas request is for another client"
+    rendered_elsewhere = {**shown(renderer={"clientId": "other"}), **asked(TO_ME)}
+    assert complete(rendered_elsewhere, by="other", **RESULT) == "this canvas request is for another client"
 
 
 @requirement("canvas:validate:unknown-request")
@@ -91,7 +93,6 @@ def canvas(id: str, *actions: str) -> JsonObject:
     return {"canvasId": id, "displayName": id, "description": "", "actions": names}
 
 
-@requirement("canvas:client:render-hint-independent")
 def test_a_client_declares_canvases_says_it_renders_or_both() -> None:
     assert declare(canvas("chart", "add", "clear"), canvas("list", "add")) is None
     assert declare(canRenderCanvases=True) is None

@@ -168,7 +168,6 @@ def test_a_call_must_be_in_the_running_turn() -> None:
     assert other_turn == "turn 't1' is not the one that is running"
 
 
-@requirement("client-tools:deny:unrecognized-tool")
 def test_a_client_may_deny_a_call_of_a_tool_it_does_not_know_while_the_call_is_pending() -> None:
     assert confirm(busy_chat(tool_call("pending-confirmation", **MINE)), approved=False) is None
 

@@ -8,6 +8,7 @@ import pytest
 
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import effective
 from support import requirement
 from support.policy_cases import ROOT, SESSION, check, session
 
@@ -19,7 +20,6 @@ def change(state: JsonObject, name: str, **fields: Any) -> str | None:
 # Title, flags, model
 
 
-@requirement("session:action:title-from-both-sides")
 def test_any_client_may_rename_a_session() -> None:
     assert change(session(), "titleChanged", title="Trip") is None
 
@@ -72,7 +72,6 @@ def select(state: JsonObject, uri: str = "file:///a.md") -> str | None:
     return change(state, "agentChanged", agent={"uri": uri})
 
 
-@requirement("session:summary:agent-uri")
 def test_a_custom_agent_of_the_session_can_be_selected_by_its_uri() -> None:
     assert select(with_agent()) is None
     assert select(with_agent(), "file:///b.md") == "this session has no custom agent file:///b.md"
@@ -95,12 +94,18 @@ def test_a_disabled_agent_cannot_be_selected(container: bool, child: bool | None
 
 @requirement("enablement:invocation:agent-user-gate")
 def test_an_agent_for_the_model_alone_cannot_be_selected() -> None:
-    assert select(with_agent(disableUserInvocation=True)) == "custom agent 'Tester' can only be used by the model"
+    state = with_agent(disableUserInvocation=True)
+    assert select(state) == "custom agent 'Tester' can only be used by the model"
+    assert (found := effective(state, "a")) is not None
+    assert found.model_invocable
 
 
 @requirement("enablement:invocation:agent-model-gate")
 def test_an_agent_the_model_may_not_use_can_still_be_selected() -> None:
-    assert select(with_agent(disableModelInvocation=True)) is None
+    state = with_agent(disableModelInvocation=True)
+    assert select(state) is None
+    assert (found := effective(state, "a")) is not None
+    assert not found.model_invocable
 
 
 def test_one_selectable_agent_is_enough_when_two_have_the_same_uri() -> None:
@@ -111,10 +116,14 @@ def test_one_selectable_agent_is_enough_when_two_have_the_same_uri() -> None:
 
 @requirement("customizations:toggle:any-client")
 @requirement("customizations:actions:toggle-is-for-clients")
-@requirement("enablement:toggle:host-accepts-child-id")
 @pytest.mark.parametrize("id", ["p", "a"])
-def test_any_client_toggles_containers_and_children(id: str) -> None:
+def test_any_client_toggles_containers_and_children_also_of_others(id: str) -> None:
     assert change(with_agent(), "customizationToggled", id=id, enabled=False) is None
+    (published,) = with_agent()["customizations"]
+    others = session(
+        activeClient={"clientId": "other", "tools": []}, customizations=[{**published, "clientId": "other"}]
+    )
+    assert change(others, "customizationToggled", id=id, enabled=False) is None
 
 
 def test_a_toggle_of_something_that_is_not_there_tells_the_dispatcher() -> None:

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields, chat_summary, diff_chat_summary
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.summary import (
+    aggregate,
+    annotations_summary,
+    changed_fields,
+    chat_summary,
+    diff_chat_summary,
+)
 from support import requirement
 
 IDLE, ERROR, IN_PROGRESS, INPUT_NEEDED, IS_READ, IS_ARCHIVED, UNKNOWN = 1, 2, 8, 24, 32, 64, 1 << 9
@@ -188,7 +194,6 @@ def test_only_changed_fields_of_a_session_are_told() -> None:
     assert changed_fields(old, {**old, "activity": "x"}) == {"activity": "x"}
 
 
-@requirement("session:summary:annotations")
 def test_annotations_are_counted_with_their_entries() -> None:
     state = {"annotations": [{"id": "a", "entries": [1, 2]}, {"id": "b", "entries": [3]}]}
     assert annotations_summary("ahp-session:/s", state) == {
