@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ahpkit.protocol.channels import CHANNELS
-from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.codec import decode, decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import RpcError
+from ahpkit.protocol.types import TYPES
+from ahpkit.protocol.validation import check
 from ahpkit.testing.diff import Difference, differences, without_nulls
 from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
 
@@ -109,4 +112,25 @@ def _check_reducer(name: str, fixture: Fixture) -> Failure | None:
 
 
 def _check_round_trip(name: str, fixture: Fixture) -> Failure | None:
-    raise NotImplementedError
+    shape = TYPES.get(fixture["type"])
+    if shape is None:
+        return Failure(name, f"unknown type {fixture['type']!r}")
+    try:
+        got = _there_and_back(fixture["type"], shape, fixture["input"])
+    except RpcError as exc:
+        return Failure(name, f"refused as {fixture['type']}: {exc.message}")
+    wanted: list[Any] = [fixture["preservedOutput"]] if "preservedOutput" in fixture else fixture["acceptableOutputs"]
+    outcomes = [tuple(differences(expected, got)) for expected in wanted]
+    if () in outcomes:
+        return None
+    return Failure(name, "another output than expected", min(outcomes, key=len, default=()))
+
+
+def _there_and_back(type_name: str, shape: Any, value: Any) -> Any:
+    """`value` sent, received, checked against its type and sent on."""
+    data = encode(value)
+    if type_name == "JsonRpcMessage":
+        decode(data)
+    received = decode_json(data)
+    check(shape, received)
+    return decode_json(encode(received))

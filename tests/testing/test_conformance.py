@@ -1,0 +1,155 @@
+"""The conformance kit, on our fixtures, on the public ones where they are at hand, and on broken ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.testing import Report, run_reducer_fixtures, run_round_trips
+from support import requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ROOT / "tests" / "fixtures"
+PUBLIC = ROOT.parent / "shared" / "ahp-0.4.0" / "fixtures"
+
+needs_public_fixtures = pytest.mark.skipif(
+    not PUBLIC.is_dir(), reason="the public fixtures are not beside the checkout"
+)
+
+
+def write(directory: Path, name: str, content: Any) -> Path:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return directory
+
+
+def reducer_fixture(**more: Any) -> dict[str, Any]:
+    action = {"type": "root/activeSessionsChanged", "activeSessions": 2}
+    expected: dict[str, Any] = {"agents": [], "activeSessions": 2, "config": None}
+    return {"reducer": "root", "initial": {"agents": []}, "actions": [action], "expected": expected, **more}
+
+
+def round_trip(**more: Any) -> dict[str, Any]:
+    return {"name": "n", "type": "StringOrMarkdown", "input": "x", "acceptableOutputs": ["y", "x"], **more}
+
+
+@requirement("core:reducer:fixtures-null-is-absent")
+def test_our_reducer_fixtures_pass() -> None:
+    report = run_reducer_fixtures(OURS / "reducers")
+    assert report.failed == 0, str(report)
+    assert report.passed > 100
+
+
+@requirement("enablement:child:skill-and-agent-flag", "enablement:child:flag-on-every-type")
+def test_our_round_trips_pass() -> None:
+    report = run_round_trips(OURS / "round-trips")
+    assert report.failed == 0, str(report)
+    assert report.passed > 20
+
+
+@needs_public_fixtures
+@requirement("core:reducer:fixtures-null-is-absent")
+def test_the_public_reducer_fixtures_pass() -> None:
+    report = run_reducer_fixtures(PUBLIC / "reducers")
+    assert report.failed == 0, str(report)
+    assert report.passed > 100
+
+
+@needs_public_fixtures
+def test_the_public_round_trips_pass() -> None:
+    report = run_round_trips(PUBLIC / "round-trips")
+    assert report.failed == 0, str(report)
+    assert report.passed > 10
+
+
+def test_nulls_count_as_absent_in_reducer_fixtures(tmp_path: Path) -> None:
+    assert run_reducer_fixtures(write(tmp_path, "a.json", reducer_fixture())) == Report(passed=1, failures=())
+
+
+def test_a_wrong_state_is_reported_with_its_differences(tmp_path: Path) -> None:
+    expected: dict[str, Any] = {"agents": [], "activeSessions": 3, "terminals": []}
+    write(tmp_path, "sub/a.json", reducer_fixture(description="counts", expected=expected))
+    report = run_reducer_fixtures(write(tmp_path, "ok.json", reducer_fixture()))
+    assert (report.passed, report.failed) == (1, 1)
+    assert str(report) == (
+        "FAILED sub/a.json: counts\n"
+        "  $.activeSessions\n"
+        "    expected 3\n"
+        "    got      2\n"
+        "  $.terminals\n"
+        "    expected []\n"
+        "    got      (absent)\n"
+        "\n"
+        "1 passed, 1 failed"
+    )
+
+
+def test_a_report_for_machines(tmp_path: Path) -> None:
+    report = run_reducer_fixtures(write(tmp_path, "a.json", reducer_fixture(expected={"activeSessions": 2})))
+    assert report.to_json() == {
+        "passed": 0,
+        "failed": 1,
+        "failures": [{"fixture": "a.json", "problem": "wrong state", "differences": [{"path": "$.agents", "got": []}]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("fixture", "problem"),
+    [
+        (reducer_fixture(reducer="nobody"), "unknown reducer 'nobody'"),
+        (reducer_fixture(reducer="telemetry"), "unknown reducer 'telemetry'"),
+        (reducer_fixture(initial=[]), '"initial" is a list'),
+        ({}, 'has no "reducer"'),
+        ([], "is not a JSON object"),
+    ],
+)
+def test_a_broken_reducer_fixture_is_a_failure_with_a_reason(tmp_path: Path, fixture: Any, problem: str) -> None:
+    (failure,) = run_reducer_fixtures(write(tmp_path, "a.json", fixture)).failures
+    assert problem in failure.problem
+
+
+def test_actions_that_are_not_actions_change_nothing(tmp_path: Path) -> None:
+    fixture = reducer_fixture(actions=[None, 7, [], {}, {"type": 1}], expected={"agents": []})
+    assert run_reducer_fixtures(write(tmp_path, "a.json", fixture)).failed == 0
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        round_trip(),
+        round_trip(type="SessionStatus", input=2**40, acceptableOutputs=[2**40]),
+        round_trip(
+            type="StringOrMarkdown", input={"markdown": "x", "more": 1}, preservedOutput={"markdown": "x", "more": 1}
+        ),
+    ],
+)
+def test_a_round_trip_passes_with_an_acceptable_or_with_the_preserved_output(tmp_path: Path, fixture: Any) -> None:
+    assert run_round_trips(write(tmp_path, "a.json", fixture)).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("fixture", "problem"),
+    [
+        (round_trip(type="Nobody"), "unknown type 'Nobody'"),
+        (round_trip(input=7), "refused as StringOrMarkdown"),
+        (
+            round_trip(type="JsonRpcMessage", input={"jsonrpc": "1.0", "id": 1, "method": "x"}),
+            "refused as JsonRpcMessage",
+        ),
+        (round_trip(acceptableOutputs=["z"]), "another output than expected"),
+        (round_trip(acceptableOutputs=[]), "another output than expected"),
+        (round_trip(preservedOutput="z"), "another output than expected"),
+        ({"type": "StringOrMarkdown", "acceptableOutputs": []}, 'has no "input"'),
+    ],
+)
+def test_a_round_trip_that_fails_says_why(tmp_path: Path, fixture: Any, problem: str) -> None:
+    (failure,) = run_round_trips(write(tmp_path, "a.json", fixture)).failures
+    assert problem in failure.problem
+
+
+def test_a_round_trip_shows_the_nearest_output(tmp_path: Path) -> None:
+    fixture = round_trip(input={"markdown": "x"}, acceptableOutputs=[{"a": 1}, {"markdown": "y"}])
+    (failure,) = run_round_trips(write(tmp_path, "a.json", fixture)).failures
+    assert [place.path for place in failure.differences] == ["$.markdown"]
