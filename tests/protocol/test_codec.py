@@ -7,6 +7,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -245,6 +246,7 @@ def test_the_limit_can_be_chosen() -> None:
     assert decode(data, max_bytes=len(data)) == Request(1, "ping", {})
     assert refusal(data, max_bytes=len(data) - 1).code == -32600
     assert refusal(data.decode(), max_bytes=len(data) - 1).code == -32600
+    assert refusal('{"a":"éé"}', max_bytes=10).code == -32600
 
 
 @pytest.mark.parametrize(
@@ -308,6 +310,12 @@ def test_text_with_a_lone_surrogate_goes_out_repaired() -> None:
     assert encode(value).decode("utf-8") == '{"\ufffd":"b\ufffd","list":["\ufffd",1,null,{"x":"fine"}]}'
 
 
+def test_what_is_encoded_already_goes_out_as_it_is() -> None:
+    raw = msgspec.Raw(encode({"x": "ok"}))
+    assert encode({"action": raw}) == b'{"action":{"x":"ok"}}'
+    assert encode({"action": raw, "by": "\ud800"}).decode("utf-8") == '{"action":{"x":"ok"},"by":"\ufffd"}'
+
+
 def test_a_rope_goes_out_as_a_string() -> None:
     assert encode({"content": Rope.of("ab").add("c")}) == b'{"content":"abc"}'
 
@@ -319,7 +327,7 @@ def test_nan_goes_out_as_null() -> None:
 def test_what_is_not_json_cannot_go_out() -> None:
     circle: list[Any] = []
     circle.append(circle)
-    for value in (object(), circle, {"a": {1, object()}}):
+    for value in (object(), circle, {"a": {1, object()}}, {"a": "\ud800", "b": object()}):
         with pytest.raises(LocalProtocolError):
             encode(value)
 

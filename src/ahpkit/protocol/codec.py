@@ -83,9 +83,10 @@ Message = Request | Notification | Response | ErrorResponse
 def encode(obj: Json) -> bytes:
     """`obj` as compact JSON; ropes become strings. NaN and infinities, which JSON cannot say, become null."""
     try:
-        return _encoder.encode(obj)
-    except UnicodeEncodeError:
-        return _encoder.encode(_without_surrogates(msgspec.to_builtins(obj, enc_hook=_encode_hook)))
+        try:
+            return _encoder.encode(obj)
+        except UnicodeEncodeError:
+            return _encoder.encode(_without_surrogates(msgspec.to_builtins(obj, enc_hook=_encode_hook)))
     except (TypeError, RecursionError) as exc:
         raise LocalProtocolError(f"cannot be written as JSON: {exc}") from exc
 
@@ -99,9 +100,10 @@ def decode_json(data: bytes | str, *, max_bytes: int = MAX_BYTES) -> Json:
 
 
 def _checked_bytes(data: bytes | str, max_bytes: int) -> bytes:
-    if len(data) > max_bytes:
-        raise InvalidRequest(f"Message of {len(data)} bytes: at most {max_bytes} are accepted")
-    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if len(raw) > max_bytes:
+        raise InvalidRequest(f"Message of {len(raw)} bytes: at most {max_bytes} are accepted")
+    return raw
 
 
 def _read(data: bytes) -> tuple[Json, list[str]]:
@@ -188,9 +190,11 @@ def _twice(repeated: list[str]) -> str:
     return f"Invalid request: {repeated[0][:100]!r} is given twice in one object"
 
 
-def _encode_hook(obj: Any) -> str:
+def _encode_hook(obj: Any) -> Json:
     if isinstance(obj, Rope):
         return str(obj)
+    if isinstance(obj, msgspec.Raw):  # encoded before; seen here only on the way to replace a surrogate beside it
+        return _decoder.decode(obj)
     raise TypeError(f"{type(obj).__name__} is not JSON")
 
 
