@@ -1,6 +1,7 @@
 """The conformance kit, on our fixtures, on the public ones where they are at hand, and on broken ones."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,12 @@ def test_a_round_trip_shows_the_nearest_output(tmp_path: Path) -> None:
     fixture = round_trip(input={"markdown": "x"}, acceptableOutputs=[{"a": 1}, {"markdown": "y"}])
     (failure,) = run_round_trips(write(tmp_path, "a.json", fixture)).failures
     assert [place.path for place in failure.differences] == ["$.markdown"]
+
+
+def test_the_how_to_page_runs_and_its_examples_are_fixtures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "how-to" / "run-conformance.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(ROOT)
+    exec(page.partition("```python\n")[2].partition("\n```")[0], {})
+    reducer, trip = re.findall(r"```json\n(.*?)\n```", page, re.DOTALL)
+    assert run_reducer_fixtures(write(tmp_path / "reducers", "a.json", json.loads(reducer))).passed == 1
+    assert run_round_trips(write(tmp_path / "trips", "a.json", json.loads(trip))).passed == 1
