@@ -106,9 +106,7 @@ async def test_a_host_that_does_not_know_us_is_initialized_anew(host: FakeHost, 
 
 
 @pytest.mark.parametrize("log_lost", [False, True])
-async def test_a_channel_that_is_gone_ends_its_subscription_and_no_other(
-    host: FakeHost, client: Client, log_lost: bool
-):
+async def test_a_channel_that_is_gone_ends_its_own_subscription_only(host: FakeHost, client: Client, log_lost: bool):
     async with client.subscribe(CHAT) as chat, client.subscribe(SESSION) as session:
         host.close(CHAT)
         if log_lost:

@@ -1,4 +1,4 @@
-"""For tests of the client over the fake host: names, waiting, losing connections. Fixtures are in tests/client/conftest.py."""
+"""For tests of the client over the fake host: names, waiting, losing connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICKLY = Backoff(first=0.001, longest=0.01)
 async def eventually(condition: Callable[[], object]) -> None:
     """Let everything run until `condition` holds, for five seconds at most."""
     async with asyncio.timeout(5):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # Conditions are of all kinds, and the fake host has no timers.
             await asyncio.sleep(0)
 
 

@@ -203,7 +203,7 @@ class Client:
         title: str | None = None,
         annotations: ToolAnnotations | None = None,
     ) -> Any:
-        """Offer a typed function as a tool to sessions this client is active in: `@client.tool`, with options or without."""
+        """Offer a typed function as a tool to the sessions this client is active in. With or without options."""
 
         def register(function: F) -> F:
             self._offers.add_tool(Tool(function, name=name, title=title, annotations=annotations))

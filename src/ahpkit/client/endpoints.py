@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +36,9 @@ def endpoints_directory() -> Path:
     """The directory of the endpoint files of this user's hosts."""
     import platformdirs  # Costs more than the rest of this module; whoever has a URL never needs it.
 
-    return platformdirs.user_runtime_path("ahpkit") / "hosts"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # A machine without XDG_RUNTIME_DIR has a fallback, which is fine for us.
+        return platformdirs.user_runtime_path("ahpkit") / "hosts"
 
 
 @contextmanager
@@ -44,7 +47,7 @@ def publish_endpoint(
 ) -> Generator[Path]:
     """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
     directory = directory or endpoints_directory()
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _make_private(directory)
     for path, endpoint in _read_all(directory):
         if not _alive(endpoint):
             path.unlink(missing_ok=True)
@@ -69,6 +72,12 @@ def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:
     """All running hosts of this user, newest first."""
     found = [endpoint for _, endpoint in _read_all(directory or endpoints_directory()) if _alive(endpoint)]
     return sorted(found, key=lambda endpoint: endpoint.started_at, reverse=True)
+
+
+def _make_private(directory: Path) -> None:
+    """Create what is missing, each level for its owner only."""
+    for missing in [path for path in (*reversed(directory.parents), directory) if not path.exists()]:
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _write_private(path: Path, fields: dict[str, Any]) -> None:

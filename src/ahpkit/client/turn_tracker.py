@@ -7,6 +7,7 @@ The tracker remembers how much it has reported. An action adds to that at the co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.client.events import (
@@ -45,6 +46,15 @@ _BY_STATUS: dict[str, Callable[[Any], TurnEvent]] = {
 }
 
 
+@dataclass(slots=True)
+class _Call:
+    """What was reported about a tool call."""
+
+    status: str = "streaming"
+    input_length: int = 0
+    content: Any = None
+
+
 class TurnTracker:
     """Follows one turn from its start to its end."""
 
@@ -53,14 +63,14 @@ class TurnTracker:
         self.over = False
         self._started = False
         self._texts: dict[str, tuple[str, int]] = {}
-        self._calls: dict[str, JsonObject] = {}
+        self._calls: dict[str, _Call] = {}
         self._others = 0
         self._questions: set[str] = set()
         self._usage: JsonObject | None = None
 
     def act(self, action: JsonObject, state: JsonObject) -> list[TurnEvent]:
         """The events of one action; `state` is the chat right after it."""
-        if self.over or action.get("turnId", self.turn_id) != self.turn_id:
+        if action.get("turnId", self.turn_id) != self.turn_id:
             return []
         match action["type"]:
             case "chat/delta" | "chat/reasoning":
@@ -76,8 +86,8 @@ class TurnTracker:
 
     def catch_up(self, state: JsonObject) -> list[TurnEvent]:
         """Everything about the turn in `state` that was not reported yet."""
-        turn = find_turn(state, self.turn_id)
-        if turn is None:
+        turn = None if self.over else find_turn(state, self.turn_id)
+        if turn is None:  # Over, not begun, or cut from the history.
             return self._finish(TurnCancelled(None)) if self._started and not self.over else []
         events = self._start(turn)
         known = self._others
@@ -137,9 +147,9 @@ class TurnTracker:
 
     def _input(self, action: JsonObject) -> list[TurnEvent]:
         call = self._calls.get(action["toolCallId"])
-        if call is None or call["status"] != "streaming" or not action["content"]:
+        if call is None or call.status != "streaming" or not action["content"]:
             return []
-        call["length"] += len(action["content"])
+        call.input_length += len(action["content"])
         return [ToolCallInputDelta(action["toolCallId"], action["content"])]
 
     def _call(self, call: Any) -> list[TurnEvent]:
@@ -147,18 +157,18 @@ class TurnTracker:
         known = self._calls.get(call["toolCallId"])
         events: list[TurnEvent] = []
         if known is None:
-            known = self._calls[call["toolCallId"]] = {"status": "streaming", "length": 0, "content": None}
+            known = self._calls[call["toolCallId"]] = _Call()
             events.append(ToolCallStarted(call))
         partial = call.get("partialInput", "")
-        if len(partial) > known["length"]:
-            events.append(ToolCallInputDelta(call["toolCallId"], str(partial)[known["length"] :]))
-            known["length"] = len(partial)
-        if call["status"] != known["status"]:
-            known["status"] = call["status"]
-            events += [_BY_STATUS[call["status"]](call)] if call["status"] in _BY_STATUS else []
-        elif call["status"] == "running" and call.get("content") != known["content"]:
+        if len(partial) > known.input_length:
+            events.append(ToolCallInputDelta(call["toolCallId"], str(partial)[known.input_length :]))
+            known.input_length = len(partial)
+        if call["status"] != known.status:
+            known.status = call["status"]
+            events += [_BY_STATUS[known.status](call)] if known.status in _BY_STATUS else []
+        elif known.status == "running" and call.get("content") != known.content:
             events.append(ToolCallContent(call))
-        known["content"] = call.get("content")
+        known.content = call.get("content")
         return events
 
     # The rest.

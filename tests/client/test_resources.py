@@ -1,0 +1,141 @@
+"""Files shown to the host: from memory and from a folder, and nothing beside them."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.client.resources import FolderResources, MemoryResources, ResourceProvider, Resources, fingerprint
+from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from support import requirement
+
+FILES = {"plugin.json": "{}", "skills/tidy/SKILL.md": "Tidy up.", "icon.png": b"\x89PNG\xff"}
+
+
+@pytest.fixture(params=["memory", "folder"])
+def provider(request: pytest.FixtureRequest, tmp_path: Path) -> ResourceProvider:
+    if request.param == "memory":
+        return MemoryResources(FILES)
+    for name, content in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return FolderResources(tmp_path)
+
+
+@pytest.fixture
+def resources(provider: ResourceProvider) -> Resources:
+    resources = Resources("me & co")
+    resources.mount("my plugin", provider)
+    return resources
+
+
+BASE = "virtual://me%20%26%20co/my%20plugin"
+
+
+async def ask(resources: Resources, verb: str, path: str = "", **fields: Any) -> Any:
+    return await resources.answer(f"resource{verb}", {"channel": "ahp-root://", "uri": BASE + path, **fields})
+
+
+async def test_text_is_read_as_text_and_bytes_as_base64(resources: Resources):
+    assert await ask(resources, "Read", "/skills/tidy/SKILL.md") == {
+        "data": "Tidy up.",
+        "encoding": "utf-8",
+        "contentType": "text/markdown",
+    }
+    assert await ask(resources, "Read", "/icon.png") == {
+        "data": base64.b64encode(b"\x89PNG\xff").decode(),
+        "encoding": "base64",
+        "contentType": "image/png",
+    }
+    assert (await ask(resources, "Read", "/plugin.json", encoding="base64"))["data"] == base64.b64encode(b"{}").decode()
+
+
+async def test_directories_are_listed(resources: Resources):
+    assert await ask(resources, "List") == {
+        "entries": [
+            {"name": "icon.png", "type": "file"},
+            {"name": "plugin.json", "type": "file"},
+            {"name": "skills", "type": "directory"},
+        ]
+    }
+    assert await ask(resources, "List", "/skills/") == {"entries": [{"name": "tidy", "type": "directory"}]}
+
+
+@requirement("core:resource:resolve")
+async def test_resolving_tells_type_size_and_etag(resources: Resources):
+    file = await ask(resources, "Resolve", "/plugin.json")
+    assert (file["uri"], file["type"], file["size"]) == (f"{BASE}/plugin.json", "file", 2)
+    assert file["etag"] != (await ask(resources, "Resolve", "/icon.png"))["etag"]
+    assert await ask(resources, "Resolve", "/skills") == {"uri": f"{BASE}/skills", "type": "directory"}
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/skills", "/../secret", "/skills/../../secret", "/%2e%2e/secret"])
+async def test_what_is_not_a_file_of_the_tree_is_not_found(resources: Resources, path: str):
+    with pytest.raises(NotFound):
+        await ask(resources, "Read", path)
+
+
+async def test_listing_a_file_or_nothing_is_not_found(resources: Resources):
+    for path in ("/plugin.json", "/nothing"):
+        with pytest.raises(NotFound):
+            await ask(resources, "List", path)
+
+
+@pytest.mark.parametrize("uri", ["virtual://someone/else", BASE + "-too", "file:///etc/passwd"])
+async def test_uris_outside_of_what_is_shown_are_not_found(resources: Resources, uri: str):
+    with pytest.raises(NotFound):
+        await resources.answer("resourceRead", {"uri": uri})
+
+
+@pytest.mark.parametrize("verb", ["Write", "Delete", "Mkdir", "Request"])
+async def test_nothing_can_be_changed(resources: Resources, verb: str):
+    with pytest.raises(PermissionDenied, match="read-only"):
+        await ask(resources, verb, "/plugin.json")
+
+
+async def test_copies_and_moves_are_refused_by_their_source(resources: Resources):
+    for verb in ("Copy", "Move"):
+        with pytest.raises(PermissionDenied):
+            await resources.answer(f"resource{verb}", {"source": f"{BASE}/plugin.json", "destination": f"{BASE}/x"})
+
+
+async def test_a_request_without_a_uri_is_malformed(resources: Resources):
+    with pytest.raises(InvalidParams):
+        await resources.answer("resourceRead", {"uri": 5})
+
+
+async def test_a_tree_that_is_no_longer_shown_is_gone(resources: Resources):
+    resources.unmount(BASE)
+
+    with pytest.raises(NotFound):
+        await ask(resources, "List")
+
+
+async def test_links_out_of_a_folder_and_its_git_directory_are_not_shown(tmp_path: Path):
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    for directory in (outside, folder / ".git"):
+        directory.mkdir(parents=True)
+        (directory / "secret").write_text("secret")
+    (folder / "inside").write_text("fine")
+    (folder / "link").symlink_to(outside)
+    (folder / "alias").symlink_to(folder / "inside")
+    shown = FolderResources(folder)
+
+    assert shown.entries("") == {"alias": "file", "inside": "file"}
+    assert shown.read("alias") == b"fine"
+    for path in ("link/secret", ".git/secret"):
+        with pytest.raises(FileNotFoundError):
+            shown.read(path)
+
+
+def test_a_fingerprint_changes_with_any_name_or_content():
+    prints = {
+        fingerprint(MemoryResources(files))
+        for files in ({"a": "1"}, {"a": "2"}, {"b": "1"}, {"a": "1", "b": ""}, {"a/b": "1"}, {})
+    }
+    assert len(prints) == 6
+    assert fingerprint(MemoryResources({"a": "1"})) == fingerprint(MemoryResources({"a": b"1"}))

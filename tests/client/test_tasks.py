@@ -1,0 +1,79 @@
+"""Tasks end with their owner, and their failures are logged, not lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ahpkit.client.tasks import Tasks
+
+
+async def test_leaving_ends_what_still_runs():
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with Tasks() as tasks:
+        tasks.spawn(work(), name="work")
+        await asyncio.sleep(0)
+    assert ended.is_set()
+
+
+async def test_a_task_that_spawns_another_while_it_ends_leaves_none_behind():
+    second_ended = asyncio.Event()
+
+    async def second() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            second_ended.set()
+
+    async with Tasks() as tasks:
+
+        async def first() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                tasks.spawn(second(), name="second")
+                await asyncio.sleep(0)
+
+        tasks.spawn(first(), name="first")
+        await asyncio.sleep(0)
+    assert second_ended.is_set()
+
+
+async def test_a_failure_is_logged_and_disturbs_nobody(caplog: pytest.LogCaptureFixture):
+    async def fail() -> None:
+        raise RuntimeError("broken")
+
+    async with Tasks() as tasks:
+        other = tasks.spawn(asyncio.sleep(0.01), name="other")
+        tasks.spawn(fail(), name="failing")
+        await other
+
+    assert "failing failed" in caplog.text
+    assert "broken" in caplog.text
+
+
+async def test_callbacks_may_be_plain_async_or_broken(caplog: pytest.LogCaptureFixture):
+    heard: list[object] = []
+
+    async def later(value: object) -> None:
+        heard.append(value)
+
+    def broken(value: object) -> None:
+        raise RuntimeError("callback broke")
+
+    async with Tasks() as tasks:
+        tasks.call(heard.append, 1)
+        tasks.call(later, 2)
+        tasks.call(broken, 3)
+        await asyncio.sleep(0)
+
+    assert heard == [1, 2]
+    assert "callback broke" in caplog.text

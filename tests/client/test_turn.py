@@ -1,0 +1,188 @@
+"""A turn as a stream: its end, its errors, slow consumers and lost connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ahpkit.client import (
+    ActionRejected,
+    ChannelGone,
+    Chat,
+    Client,
+    TextDelta,
+    TurnCompleted,
+    TurnError,
+    TurnEvent,
+    TurnStarted,
+    TurnStream,
+)
+from ahpkit.client import turn as turn_module
+from ahpkit.testing.fake_host import FakeHost
+from support.clients import CHAT, SESSION, eventually, lose_connection
+
+
+@pytest.fixture
+async def chat(client: Client) -> Chat:
+    return await (await client.session(SESSION)).chat()
+
+
+class Script:
+    """What an agent says, told to the fake host."""
+
+    def __init__(self, host: FakeHost, turn: TurnStream) -> None:
+        self._host = host
+        self._turn_id = turn.turn_id
+
+    def say(self, kind: str, **fields: Any) -> None:
+        self._host.emit(CHAT, {"type": f"chat/{kind}", "turnId": self._turn_id, **fields})
+
+    def part(self, content: str = "") -> None:
+        self.say("responsePart", part={"kind": "markdown", "id": "p", "content": content})
+
+    def text(self, content: str) -> None:
+        self.say("delta", partId="p", content=content)
+
+    def complete(self) -> None:
+        self.say("turnComplete")
+
+
+async def begun(host: FakeHost, chat: Chat) -> tuple[TurnStream, Script]:
+    turn = chat.send("hi")
+    assert turn.dispatch is not None
+    await turn.dispatch.accepted()
+    return turn, Script(host, turn)
+
+
+def running(chat: Chat) -> Any:
+    return chat.confirmed.get("activeTurn")
+
+
+async def test_the_iteration_ends_with_the_turn(host: FakeHost, chat: Chat):
+    turn, agent = await begun(host, chat)
+    agent.part("Hello")
+    agent.complete()
+
+    events = [event async for event in turn]
+
+    assert [type(event) for event in events] == [TurnStarted, TextDelta, TurnCompleted]
+    assert [event async for event in turn] == [], "it is over"
+
+
+async def test_a_refused_turn_raises_the_reason(host: FakeHost, chat: Chat):
+    host.decide = lambda channel, action: "a turn is still running"
+
+    with pytest.raises(ActionRejected, match="still running"):
+        async for _ in chat.send("hi"):
+            pass
+    assert "activeTurn" not in chat.state
+
+
+async def test_ask_gives_the_whole_answer(host: FakeHost, chat: Chat):
+    def answer(uri: str, action: dict[str, Any]) -> None:
+        script = Script(host, TurnStream(chat._channel, action["turnId"]))  # pyright: ignore[reportPrivateUsage]
+        script.part("It is ")
+        script.text("42.")
+        script.complete()
+
+    host.on_applied.append(answer)
+
+    assert await chat.ask("?") == "It is 42."
+
+
+async def test_ask_raises_what_ended_the_turn(host: FakeHost, chat: Chat):
+    for end, error_type in (("error", "quota"), ("turnCancelled", "cancelled")):
+        turn, agent = await begun(host, chat)
+        agent.say(end, **({"error": {"errorType": "quota", "message": "no money"}} if end == "error" else {}))
+        with pytest.raises(TurnError) as caught:
+            await turn.text()
+        assert caught.value.error_type == error_type
+
+
+async def test_a_consumer_that_is_far_behind_gets_longer_deltas_and_loses_none(
+    host: FakeHost, chat: Chat, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(turn_module, "_BEHIND", 3)
+    turn, agent = await begun(host, chat)
+    agent.part()
+    for letter in "abcdefgh":
+        agent.text(letter)
+    agent.complete()
+    await eventually(lambda: "activeTurn" not in chat.confirmed)
+
+    deltas = [event.text async for event in turn if isinstance(event, TextDelta)]
+
+    assert "".join(deltas) == "abcdefgh"
+    assert len(deltas) < 8
+
+
+@pytest.mark.parametrize("log_lost", [False, True])
+async def test_a_turn_goes_on_over_a_lost_connection(host: FakeHost, client: Client, chat: Chat, log_lost: bool):
+    turn, agent = await begun(host, chat)
+    agent.part("a")
+    events: list[TurnEvent] = [await anext(turn), await anext(turn)]
+    host.accepting = False
+    host.drop()
+    await eventually(lambda: client.status == "reconnecting")
+    agent.text("b")
+    if log_lost:
+        host.forget()
+    host.accepting = True
+    await client.wait_connected()
+    agent.text("c")
+    agent.complete()
+
+    events += [event async for event in turn]
+
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "abc"
+    assert isinstance(events[-1], TurnCompleted)
+
+
+async def test_a_turn_that_ended_while_we_were_away_ends(host: FakeHost, client: Client, chat: Chat):
+    turn, agent = await begun(host, chat)
+    host.accepting = False
+    host.drop()
+    await eventually(lambda: client.status == "reconnecting")
+    agent.part("answer")
+    agent.complete()
+    host.forget()
+    host.accepting = True
+
+    assert await turn.text() == "answer"
+
+
+async def test_a_chat_that_is_gone_ends_the_turn_with_an_error(host: FakeHost, client: Client, chat: Chat):
+    turn, _ = await begun(host, chat)
+    host.close(CHAT)
+    await lose_connection(host, client)
+
+    with pytest.raises(ChannelGone):
+        await turn.text()
+
+
+async def test_a_running_turn_can_be_followed_from_its_beginning(host: FakeHost, chat: Chat):
+    assert chat.follow() is None
+    _, agent = await begun(host, chat)
+    agent.part("early ")
+    await eventually(lambda: running(chat)["responseParts"])
+
+    following = chat.follow()
+    assert following is not None
+    agent.text("late")
+    agent.complete()
+
+    assert await following.text() == "early late"
+
+
+async def test_leaving_the_loop_leaves_the_turn_running(host: FakeHost, chat: Chat):
+    turn, agent = await begun(host, chat)
+    async for _ in turn:
+        break
+    assert running(chat)["id"] == turn.turn_id
+    over: list[bool] = []
+    turn.when_over(lambda: over.append(True))
+
+    agent.complete()
+
+    await eventually(lambda: over)
