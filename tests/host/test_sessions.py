@@ -117,6 +117,7 @@ async def test_wrong_params_of_create_session_are_named(bench: Bench) -> None:
     assert (await client.refused("createSession", "ahp-session:/one"))["code"] == -32003
     assert (await client.refused("createSession", "ahp-session:/two", provider="nobody"))["code"] == -32002
     assert (await client.refused("createSession", "ahp-chat:/three"))["code"] == -32602
+    assert (await client.refused("createSession", "ahp-session:/four", model={"id": "huge"}))["code"] == -32602
 
 
 @requirement("commands:create-session:active-client-id")
@@ -309,6 +310,35 @@ async def test_a_model_change_waits_for_the_end_of_the_turn(bench: Bench) -> Non
     assert changed["origin"]["clientSeq"] == seq
     assert changed["serverSeq"] > done["serverSeq"]
     assert (await bench.state(client, session))["summary"]["model"] == {"id": "large"}
+
+
+@requirement("session:status:is-read")
+async def test_an_answer_makes_a_session_unread(bench: Bench) -> None:
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(session, {"type": "session/isReadChanged", "isRead": True})
+    await client.accepted(chat, say("news?"))
+    await turn_done(client, chat)
+    await client.action(lambda e: e["action"].get("isRead") is False)
+    assert (await summary_of(client, session))["status"] & 32 == 0
+
+
+@requirement("session:action:title-from-both-sides")
+async def test_the_agent_names_the_session_until_a_person_does(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        turn.chat.title(f"About {turn.prompt}")
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    for number, expected in ((1, "About m1"), (2, "About m2")):
+        await client.accepted(chat, say(f"m{number}", f"t{number}"))
+        await turn_done(client, chat, f"t{number}")
+        assert (await bench.state(client, session))["summary"]["title"] == expected
+    await client.accepted(session, {"type": "session/titleChanged", "title": "Mine"})
+    await client.accepted(chat, say("m3", "t3"))
+    await turn_done(client, chat, "t3")
+    assert (await bench.state(client, session))["summary"]["title"] == "Mine"
 
 
 async def test_read_archive_and_title_are_the_clients_to_change(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ahpkit.host.feature import Applied
 from ahpkit.host.live_chat import LiveChat
 from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.session.state import SessionStatus
 from ahpkit.protocol.session.summary import diff_chat_summary
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
 """Streamed text: by far the most frequent actions, and none of them touches a summary."""
+
+_NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "chat/inputRequested"})
+"""What a person will want to look at: an answer, a failure, a question."""
 
 
 class ChatSummaries:
@@ -40,10 +44,18 @@ class ChatSummaries:
 
     def _chat_changed(self, applied: Applied) -> None:
         session_uri = self._host.sessions.session_of(applied.channel)
+        if session_uri is not None and applied.action["type"] in _NEWS:
+            self._unread(session_uri)
         changes = diff_chat_summary(applied.before, applied.after)
         if session_uri is not None and changes:
             action = {"type": "session/chatUpdated", "chat": applied.channel, "changes": changes}
             self._host.dispatch(session_uri, action)
+
+    def _unread(self, session_uri: str) -> None:
+        """There is something nobody has looked at yet."""
+        session = self._host.state(session_uri)
+        if session is not None and session["summary"]["status"] & SessionStatus.IsRead:
+            self._host.dispatch(session_uri, {"type": "session/isReadChanged", "isRead": False})
 
     def activity(self, chat: LiveChat, text: str | None) -> None:
         """What a chat is doing now: on its entry, and on the session when it is the default chat."""

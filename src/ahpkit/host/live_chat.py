@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from ahpkit.host.agent import Command
 from ahpkit.host.feature import Services
+from ahpkit.host.new_state import DEFAULT_TITLE
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.session.state import SessionConfigSchema
@@ -98,9 +99,14 @@ class LiveChat:
     def forget(self) -> None:
         """The chat is disposed: drop what its agent stored."""
         self._services.values.set(self._memory_key, None)
+        self._services.values.set(self._title_key, None)
 
     def title(self, title: str) -> None:
-        if title and title != self.session["summary"]["title"]:
+        """Name the session after this chat: only the default chat may, and never over a person's own choice."""
+        current = self.session["summary"]["title"]
+        ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
+        if title and title != current and ours and self.session.get("defaultChat") == self.uri:
+            self._services.values.set(self._title_key, title)
             self._services.dispatch(self.session_uri, {"type": "session/titleChanged", "title": title})
 
     def commands(self, commands: Sequence[Command]) -> None:
@@ -129,6 +135,10 @@ class LiveChat:
 
     def extension_notification(self, method: str, params: JsonObject) -> None:
         self._extensions.forward_notification(self.uri, method, params)
+
+    @property
+    def _title_key(self) -> str:
+        return f"agent-title/{self.session_uri}"
 
     @property
     def _memory_key(self) -> str:

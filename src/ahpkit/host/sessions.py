@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ahpkit.host.agent import Agent, AgentError, SubChat
 from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.new_state import DEFAULT_TITLE, new_chat, new_session, turns_until
+from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.runner import ChatRunner
 from ahpkit.host.store import Origin
 from ahpkit.host.turn import LiveTurn
@@ -75,6 +76,7 @@ class Sessions:
         self._check_new(uri)
         source = self._fork_source(params["fork"]) if "fork" in params else None
         agent = self._agent_for(params, source)
+        self._check_model(agent, params.get("model"))
         directory = params.get("workingDirectory")
         project = {"uri": directory, "displayName": path_of(directory, Path()).name} if directory else None
         state = new_session(params, provider=agent.provider, project=project, now=self._host.now())
@@ -101,6 +103,10 @@ class Sessions:
             known = ", ".join(self._host.agents) or "none"
             raise ProviderNotFound(f"there is no agent provider {provider!r}; known: {known}")
         return agent
+
+    def _check_model(self, agent: Agent, model: JsonObject | None) -> None:
+        if model is not None and (reason := check_model(self._host.state(ROOT_URI), agent.provider, model["id"])):
+            raise InvalidParams(f"model: {reason}")
 
     def _fork_source(self, fork: JsonObject) -> tuple[JsonObject, JsonObject, list[JsonObject]]:
         session = self._host.state(fork["session"])
@@ -149,8 +155,16 @@ class Sessions:
             raise AgentError(f"the working directory {directory} does not exist", error_type="host/working-directory")
         for feature in self._host.features:
             await feature.prepare_session(uri)
+        self._check_agent(uri)
         for runner in list(session.chats.values()):
             await runner.open()
+
+    def _check_agent(self, uri: str) -> None:
+        """The custom agent chosen at creation: known only now that the customizations are."""
+        state = self._host.state(uri) or {}
+        chosen: JsonObject | None = state["summary"].get("agent")
+        if chosen is not None and (reason := check_agent(state, chosen["uri"])) is not None:
+            raise AgentError(reason, error_type="host/agent")
 
     def _creation_failed(self, uri: str, session: _Session, error: Exception) -> None:
         if not isinstance(error, AgentError):
@@ -192,6 +206,7 @@ class Sessions:
             raise SessionNotFound(f"there is no session {session_uri}")
         if self._host.state(uri) is not None:
             raise AlreadyExists(f"the chat {uri} exists already")
+        self._check_model(self._sessions[session_uri].agent, params.get("model"))
         origin, turns, title = self._chat_source(params.get("source"))
         state = new_chat(
             uri,

@@ -77,7 +77,8 @@ class LiveToolCall:
         edits: Sequence[FileEdit] = (),
         editable: bool = False,
     ) -> Confirmation:
-        denial = await self._turn.hooks.before_tool(self.name, self._input(tool_input))
+        tool_input = self._input(tool_input)
+        denial = await self._turn.hooks.before_tool(self.name, tool_input)
         self._confirmed = asyncio.get_running_loop().create_future()
         self._ready(
             tool_input,
@@ -95,7 +96,7 @@ class LiveToolCall:
             self._confirmed = None
         return Confirmation(
             approved=answer["approved"],
-            tool_input=answer.get("editedToolInput", tool_input or ""),
+            tool_input=answer.get("editedToolInput", tool_input),
             option_id=answer.get("selectedOptionId"),
             reason=_plain(answer.get("reasonMessage")),
             suggestion=answer.get("userSuggestion"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ahpkit.host.agent import Agent
 from ahpkit.host.completions import utf16_length
 from ahpkit.host.limits import check_subscriptions
+from ahpkit.host.policy import check_active_client
 from ahpkit.host.store import Origin, envelope
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.codec import decode_json
@@ -178,9 +179,10 @@ class Verbs:
 
     async def create_session(self, client: Connection, params: JsonObject) -> None:
         self._check_writable()
-        owner = params.get("activeClient", {}).get("clientId", client.client_id)
-        if owner != client.client_id:
-            raise InvalidParams(f"activeClient.clientId: must be your own, {client.client_id!r}, not {owner!r}")
+        if "activeClient" in params:
+            reason = check_active_client(None, client.client_id, params["activeClient"])
+            if reason is not None:
+                raise InvalidParams(f"activeClient: {reason}")
         self._host.sessions.create(params)
         await self._host.durable()
 

@@ -16,6 +16,8 @@ from ahpkit.protocol.session.enablement import Placed, walk
 def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | None:
     """Why a session of `provider` cannot use this model."""
     agent = find((root or {}).get("agents"), "provider", provider)
+    if agent is not None and not agent["models"]:
+        return None  # An agent that names no models takes any.
     model = find(agent["models"], "id", model_id) if agent else None
     if model is None:
         return f"{provider} has no model {model_id!r}"
