@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.codec import (
+    MAX_ANSWER_DEPTH,
     MAX_BYTES,
     MAX_DEPTH,
     ErrorResponse,
@@ -210,7 +211,14 @@ def test_what_is_not_json_is_a_parse_error(data: bytes) -> None:
     assert (error.code, error.request_id) == (-32700, None)
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 950, 5_000, 200_000])
+def nested(depth: int) -> Any:
+    value: Any = "x" * 1000
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", [MAX_ANSWER_DEPTH + 1, 950, 5_000, 200_000])
 @pytest.mark.parametrize("surrogate", [b"", b'"\\ud800",'])
 def test_deep_nesting_is_a_parse_error(depth: int, surrogate: bytes) -> None:
     for data in (
@@ -220,11 +228,21 @@ def test_deep_nesting_is_a_parse_error(depth: int, surrogate: bytes) -> None:
         assert refusal(data).code == -32700
 
 
-def test_nesting_up_to_the_limit_is_kept() -> None:
-    value: Any = "x" * 1000
-    for _ in range(MAX_DEPTH):
-        value = [value]
-    assert decode_json(encode(value)) == value
+def test_a_call_is_kept_up_to_its_limit() -> None:
+    params = {"deep": nested(MAX_DEPTH - 2)}
+    assert decode(encode_request(1, "m", params)) == Request(1, "m", params)
+    assert refusal(encode_request(1, "m", {"deep": nested(MAX_DEPTH - 1)})).code == -32700
+
+
+def test_an_answer_has_room_for_the_state_that_calls_have_filled() -> None:
+    result = nested(MAX_ANSWER_DEPTH - 1)
+    assert decode(encode_response(1, result)) == Response(1, result)
+    assert refusal(encode_response(1, nested(MAX_ANSWER_DEPTH))).code == -32700
+
+
+def test_values_of_our_own_have_no_limit() -> None:
+    assert decode_json(encode(nested(600))) == nested(600)
+    assert len(decode_json(encode("x" * (MAX_BYTES + 1)))) == MAX_BYTES + 1
 
 
 def test_many_objects_side_by_side_are_not_deep() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ahpkit.protocol.channels import CHANNELS
-from ahpkit.protocol.codec import MAX_BYTES, MAX_DEPTH
+from ahpkit.protocol.codec import MAX_ANSWER_DEPTH, MAX_BYTES, MAX_DEPTH
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
 
@@ -50,5 +50,5 @@ def test_channels(row: list[str]) -> None:
 
 
 def test_limits() -> None:
-    assert f"nested more than {MAX_DEPTH} levels" in PAGE
+    assert f"nested more than {MAX_DEPTH} levels deep (an answer: {MAX_ANSWER_DEPTH})" in PAGE
     assert f"({MAX_BYTES >> 20} MiB unless told otherwise)" in PAGE

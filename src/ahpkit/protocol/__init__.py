@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ahpkit.protocol.channels import CHANNELS, ROOT_URI, Channel, Reducer, channel_of, reduce
     from ahpkit.protocol.codec import (
+        MAX_ANSWER_DEPTH,
         MAX_BYTES,
         MAX_DEPTH,
         ErrorResponse,
@@ -90,6 +91,7 @@ __all__ = [
     "CHANNELS",
     "COMMANDS",
     "ERRORS",
+    "MAX_ANSWER_DEPTH",
     "MAX_BYTES",
     "MAX_DEPTH",
     "NOTIFICATIONS",

@@ -3,7 +3,7 @@
 What comes in is plain JSON data and keeps everything the sender wrote: unknown members, nulls, integers of any size.
 What cannot be kept is refused or repaired, always the same way (docs/reference/protocol.md says why):
 
-- not JSON, invalid UTF-8, NaN, a number beyond a double, nesting beyond `MAX_DEPTH`: `ParseError`
+- not JSON, invalid UTF-8, NaN, a number beyond a double, too deep nesting: `ParseError`
 - a member twice in one object, a batch, a scalar, more than `max_bytes`, not JSON-RPC 2.0: `InvalidRequest`
 - a lone surrogate becomes U+FFFD, in both directions: no peer can be made to send invalid Unicode through us
 """
@@ -34,8 +34,11 @@ MAX_BYTES = 32 * 1024 * 1024
 """Default for one message: three times the longest text we measure with (10 MB), and far from hurting."""
 
 MAX_DEPTH = 200
-"""Levels of nesting. States reach about 20; tool input may add its own. Python, its C helpers and validators stop near
-1000, 1000 and 255 levels: what is accepted here must still be encodable when it sits deeper inside a state."""
+"""Levels of nesting in a call. States reach about 20; what users put in may add its own. Parsers and the validator stop
+near 1000 and 255: what is accepted must still be encodable when it sits deeper inside a state."""
+
+MAX_ANSWER_DEPTH = 256
+"""The same for an answer: it may hold a state, and that state everything that calls brought."""
 
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _CONTAINERS = frozenset((dict, list))
@@ -91,37 +94,32 @@ def encode(obj: Json) -> bytes:
         raise LocalProtocolError(f"cannot be written as JSON: {exc}") from exc
 
 
-def decode_json(data: bytes | str, *, max_bytes: int = MAX_BYTES) -> Json:
-    """The JSON value in `data`. Raises `ParseError` or `InvalidRequest`, nothing else."""
-    value, repeated = _read(_checked_bytes(data, max_bytes))
+def decode_json(data: bytes | str) -> Json:
+    """The JSON value in `data`, however long: for values of our own. Raises `ParseError` or `InvalidRequest`."""
+    value, repeated = _read(_as_bytes(data))
     if repeated:
         raise InvalidRequest(_twice(repeated))
     return value
 
 
-def _checked_bytes(data: bytes | str, max_bytes: int) -> bytes:
-    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    if len(raw) > max_bytes:
-        raise InvalidRequest(f"Message of {len(raw)} bytes: at most {max_bytes} are accepted")
-    return raw
+def _as_bytes(data: bytes | str) -> bytes:
+    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
 
 
 def _read(data: bytes) -> tuple[Json, list[str]]:
     """The value, and the names that occur more than once in one object."""
     try:
         value = _decoder.decode(data)
+        # Data that encodes to itself repeats nothing. Only other spellings (spaces, escapes) are read a second time.
+        return value, [] if _encoder.encode(value) == data else _read_slowly(data)[1]
     except msgspec.DecodeError as exc:
         if not _SURROGATE_ESCAPE.search(data):
             raise ParseError(f"Parse error: {exc}") from None
-        value, repeated = _read_slowly(data)
-        return _without_surrogates(value), repeated
     except UnicodeDecodeError:
         raise ParseError("Parse error: invalid UTF-8") from None
     except RecursionError:
-        raise _too_deep() from None
-    _check_depth(value, data)
-    # Data that encodes to itself repeats nothing. Only other spellings (spaces, escapes) are read a second time.
-    return value, [] if _encoder.encode(value) == data else _read_slowly(data)[1]
+        raise ParseError("Parse error: nested too deeply") from None
+    return _read_slowly(data)
 
 
 def _read_slowly(data: bytes) -> tuple[Json, list[str]]:
@@ -138,23 +136,22 @@ def _read_slowly(data: bytes) -> tuple[Json, list[str]]:
     try:
         text = data.decode()
         value = json.loads(text, object_pairs_hook=to_dict, parse_constant=_no_constant, parse_float=_finite)
+        return _without_surrogates(value) if _SURROGATE_ESCAPE.search(data) else value, repeated
     except RecursionError:
-        raise _too_deep() from None
+        raise ParseError("Parse error: nested too deeply") from None
     except ValueError as exc:
         raise ParseError(f"Parse error: {exc}") from None
-    _check_depth(value, data)
-    return value, repeated
 
 
-def _check_depth(value: Json, data: bytes) -> None:
-    if len(data) <= 2 * MAX_DEPTH or data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+def _check_depth(value: Json, data: bytes, limit: int) -> None:
+    if len(data) <= 2 * limit or data.count(b"{") + data.count(b"[") <= limit:
         return
     level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(limit):
         level = [item for container in level for item in _members(container) if type(item) in _CONTAINERS]
         if not level:
             return
-    raise _too_deep()
+    raise ParseError(f"Parse error: nested more than {limit} levels deep")
 
 
 def _members(container: Any) -> Iterable[Any]:
@@ -182,10 +179,6 @@ def _finite(text: str) -> float:
     return number
 
 
-def _too_deep() -> ParseError:
-    return ParseError(f"Parse error: nested more than {MAX_DEPTH} levels deep")
-
-
 def _twice(repeated: list[str]) -> str:
     return f"Invalid request: {repeated[0][:100]!r} is given twice in one object"
 
@@ -207,7 +200,12 @@ _decoder = msgspec.json.Decoder()
 
 def decode(data: bytes | str, *, max_bytes: int = MAX_BYTES) -> Message:
     """The message in `data`. Raises `ParseError` or `InvalidRequest`, with `request_id` where one could be read."""
-    value, repeated = _read(_checked_bytes(data, max_bytes))
+    raw = _as_bytes(data)
+    if len(raw) > max_bytes:
+        raise InvalidRequest(f"Invalid request: {len(raw)} bytes, at most {max_bytes} are accepted")
+    value, repeated = _read(raw)
+    is_answer = isinstance(value, dict) and "method" not in value
+    _check_depth(value, raw, MAX_ANSWER_DEPTH if is_answer else MAX_DEPTH)
     if isinstance(value, list):
         raise InvalidRequest("Invalid request: batches are not supported")
     if not isinstance(value, dict):
@@ -276,6 +274,7 @@ def encode_error(request_id: RequestId | None, exc: BaseException) -> bytes:
 
 
 __all__ = [
+    "MAX_ANSWER_DEPTH",
     "MAX_BYTES",
     "MAX_DEPTH",
     "ErrorResponse",
