@@ -12,6 +12,7 @@ import pytest
 
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
+from support.records import unprivileged
 
 HOLDER = """
 import pathlib, sys
@@ -33,18 +34,6 @@ def another_host(path: Path) -> Generator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-@contextmanager
-def unprivileged() -> Generator[None]:
-    """Permissions mean nothing to root, so be somebody else for a moment."""
-    was = os.geteuid()
-    if was == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(was)
 
 
 def test_a_missing_directory_is_made_for_the_owner_only(tmp_path: Path) -> None:
@@ -111,13 +100,10 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, below: bool) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_directory_that_is_not_ours_to_write_is_named(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        with unprivileged():
-            for path in (tmp_path, tmp_path / "new"):
-                with pytest.raises(DataDirectoryError, match=f"^data directory {path}: not writable: check its owner"):
-                    with data_directory(path):
-                        pass
-    finally:
-        tmp_path.chmod(0o700)
+def test_a_directory_that_is_not_ours_to_write_is_named() -> None:
+    with unprivileged() as directory:
+        directory.chmod(0o500)
+        for path in (directory, directory / "new"):
+            with pytest.raises(DataDirectoryError, match=f"^data directory {path}: not writable: check its owner"):
+                with data_directory(path):
+                    pass

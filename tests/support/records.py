@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -50,4 +54,18 @@ class Shelf:
         return self.recovery
 
 
-__all__ = ["Shelf", "entries", "entry", "opening", "seqs"]
+@contextmanager
+def unprivileged() -> Generator[Path]:
+    """A directory of somebody who is not root, and be that for a moment: permissions mean nothing to root."""
+    user, nobody = os.geteuid(), 65534
+    with tempfile.TemporaryDirectory() as directory:
+        if user == 0:
+            os.chown(directory, nobody, nobody)
+            os.seteuid(nobody)
+        try:
+            yield Path(directory)
+        finally:
+            os.seteuid(user)
+
+
+__all__ = ["Shelf", "entries", "entry", "opening", "seqs", "unprivileged"]

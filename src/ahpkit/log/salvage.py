@@ -15,7 +15,7 @@ from typing import Any
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
 from ahpkit.log.schema import migrate, transaction
-from ahpkit.log.tables import Damaged, Tables, check
+from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, place_of
 
 _PARTS = ("", "-wal", "-shm")
 """What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
@@ -86,7 +86,7 @@ def _open_untouched(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA writable_schema = ON")  # else SQLite refuses a file that was cut off as a whole
         try:
             db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
-        except sqlite3.DatabaseError:
+        except (*DAMAGE, sqlite3.DatabaseError):
             db.close()
         else:
             return db
@@ -113,11 +113,11 @@ class _Salvage:
 
     def run(self) -> None:
         for row, uri, seq, state, expected in self._rows("channels", _CHANNELS):
-            if self._intact(f"the snapshot of {uri}", state, expected, seq):
+            if self._intact(f"the snapshot of {uri}", state, f"{seq} {uri}", expected):
                 self._channels[row] = self._content.snapshots[uri] = ChannelSnapshot(uri, seq, state)
                 self._reached(seq)
         for _row, key, data, expected in self._rows("keyed", _KEYED):
-            if self._intact(f"the value {key}", data, expected):
+            if self._intact(f"the value {key}", data, key, expected):
                 self._content.values[key] = data
         for _row, client_id, client_seq in self._rows("clients", _CLIENTS):
             self._content.clients[client_id] = client_seq
@@ -127,19 +127,24 @@ class _Salvage:
         """Of each channel, the entries up to the first number that is missing after its snapshot."""
         floor = next((value for _row, key, value in self._rows("meta", _META) if key == "floor"), None)
         last, missing, lost = floor, 0, 0
-        for seq, channel, payload, client_id, client_seq, at, expected in self._rows("entries", _ENTRIES):
-            if not self._intact(f"entry {seq}", payload, expected, seq):
-                continue
-            if last is not None and seq > last + 1:
-                lost, missing = lost + seq - last - 1, seq - 1
-            last = max(seq, floor or 0)
-            snapshot = self._channels.get(channel)
-            if snapshot and seq > snapshot.seq >= missing:
-                self._content.tail.append(Entry(seq, snapshot.channel, payload, client_id, client_seq, at))
-            self._remember(client_id, client_seq)
+        for entry, snapshot in self._intact_entries():
+            if last is not None and entry.seq > last + 1:
+                lost, missing = lost + entry.seq - last - 1, entry.seq - 1
+            last = max(entry.seq, floor or 0)
+            if snapshot and entry.seq > snapshot.seq >= missing:
+                self._content.tail.append(entry)
+            self._remember(entry.client_id, entry.client_seq)
         self._reached(last or 0)
         if lost:
             self._content.problems.append(f"{lost} entries before {missing + 1} cannot be read")
+
+    def _intact_entries(self) -> Iterator[tuple[Entry, ChannelSnapshot | None]]:
+        """Entries and the snapshots of their channels, if those are open."""
+        for seq, id_, payload, client_id, client_seq, at, expected in self._rows("entries", _ENTRIES):
+            snapshot = self._channels.get(id_)
+            entry = Entry(seq, snapshot.channel if snapshot else "", payload, client_id, client_seq, at)
+            if self._intact(f"entry {seq}", payload, place_of(entry, id_), expected):
+                yield entry, snapshot
 
     def _remember(self, client_id: str | None, client_seq: int | None) -> None:
         if client_id is not None and client_seq is not None:
@@ -148,9 +153,9 @@ class _Salvage:
     def _reached(self, seq: int) -> None:
         self._content.head_seq = max(self._content.head_seq, seq)
 
-    def _intact(self, what: str, data: object, expected: object, salt: object = 0) -> bool:
+    def _intact(self, what: str, data: bytes, place: str, expected: int) -> bool:
         try:
-            check(what, data, expected, salt)
+            check(what, data, place, expected)
         except Damaged as exc:
             self._content.problems.append(str(exc))
             return False
@@ -163,11 +168,13 @@ class _Salvage:
         while leap < 1 << 53:
             try:
                 for row in self._db.execute(sql, (last,)):
+                    if row[0] <= last:
+                        raise Damaged("pages in a circle")
                     last, leap = row[0], 1
                     if all(isinstance(value, kind) for value, kind in zip(row, types.values(), strict=True)):
                         yield row
                 return
-            except sqlite3.DatabaseError:
+            except (*DAMAGE, sqlite3.DatabaseError, OverflowError):
                 last, leap = last + leap, leap * 2
 
 

@@ -11,30 +11,28 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
 from ahpkit.log.errors import StorageError
 from ahpkit.log.salvage import create, finish, repair
-from ahpkit.log.schema import migrate
-from ahpkit.log.tables import Damaged, Tables
+from ahpkit.log.schema import migrate, version
+from ahpkit.log.tables import DAMAGE, Damaged, Tables
 
 _CHECKPOINT_PAGES = 4000
 """16 MiB of write-ahead log: rare enough to cost nothing, small enough to be read back in a moment."""
 _WAL_LIMIT = 64 << 20
 """A write-ahead log that a long read made larger than this gives the room back afterwards."""
 _WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-"""Error codes that mean the content is wrong. Our statements are right, so SQLITE_ERROR is a table that is missing."""
+_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "the disk reports an error",
     sqlite3.SQLITE_READONLY: "it cannot be written: check its permissions",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check the permissions of the file and its directory",
     sqlite3.SQLITE_BUSY: "another process holds it locked",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: restart the host to save what is intact",
 }
 
 
@@ -63,11 +61,13 @@ class SqliteStorage:
             try:
                 self._refuse_what_sqlite_ignores()
                 return self._open()
-            except (Damaged, sqlite3.DatabaseError) as exc:
-                if not _is_damage(exc):
+            except (*DAMAGE, sqlite3.DatabaseError) as exc:
+                # SQLITE_ERROR: the statements are right, so a table is missing.
+                if not _is_damage(exc) and _code(exc) != sqlite3.SQLITE_ERROR:
                     raise
                 self.close()
                 problems = repair(self._path, str(exc), now=self._clock())
+            self._marker.unlink(missing_ok=True)
             recovery = self._open()
             recovery.problems = problems
             return recovery
@@ -106,12 +106,18 @@ class SqliteStorage:
     def _wal(self) -> Path:
         return self._path.with_name(self._path.name + "-wal")
 
+    @property
+    def _marker(self) -> Path:
+        """Left when damage is met after the start, in a part that `load` does not look at: the next one repairs."""
+        return self._path.with_name(self._path.name + ".damaged")
+
     def _there(self) -> bool:
         """Also when only a part is: a database whose main file was deleted is not a new one."""
         return os.path.lexists(self._path) or self._wal.exists()
 
     def _open(self) -> Recovery:
         db = self._connect("rw")
+        version(db)  # before anything is changed, in case this is no log at all
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise StorageError(f"{self._path}: the file system does not support a write-ahead log")
         db.execute(f"PRAGMA synchronous = {self._durability.upper()}")
@@ -130,11 +136,14 @@ class SqliteStorage:
         return db
 
     def _refuse_what_sqlite_ignores(self) -> None:
-        """SQLite takes an empty file for a new database and starts over a write-ahead log it cannot read."""
+        """It takes an empty file for a new one, a read-only file as it is, and starts over a log that it cannot read."""
+        if self._marker.exists():
+            raise Damaged(self._marker.read_text())
         if not self._path.is_file():
             raise Damaged("is not a file" if self._path.exists() else "is missing, only its write-ahead log is there")
-        if self._path.stat().st_size == 0:
-            raise Damaged("the file is empty")
+        with self._path.open("r+b") as file:
+            if not file.read(1):
+                raise Damaged("the file is empty")
         head = b""
         if self._wal.exists():
             with self._wal.open("rb") as file:
@@ -147,25 +156,25 @@ class SqliteStorage:
     def _explained(self) -> Generator[None]:
         try:
             yield
-        except sqlite3.Error as exc:
+        except (*DAMAGE, sqlite3.Error) as exc:
+            if _is_damage(exc):
+                with suppress(OSError):
+                    self._marker.write_text(str(exc))
+                raise StorageError(f"{self._path}: damaged ({exc}): restart the host to save what is intact") from exc
             reason = _REASONS.get(_code(exc) & 0xFF)
             raise StorageError(f"{self._path}: {reason} ({exc})" if reason else f"{self._path}: {exc}") from exc
-        except Damaged as exc:
-            raise StorageError(f"{self._path}: {exc}: restart the host to save what is intact") from exc
         except OSError as exc:
             raise StorageError(f"{self._path}: {exc.strerror or exc}") from exc
 
 
-def _code(exc: sqlite3.Error) -> int:
+def _code(exc: Exception) -> int:
     # Errors that Python's module raises by itself have no code: text that is not UTF-8, or a call after `close`.
     misuse = isinstance(exc, sqlite3.ProgrammingError)
     return getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_MISUSE if misuse else sqlite3.SQLITE_CORRUPT)
 
 
 def _is_damage(exc: Exception) -> bool:
-    if not isinstance(exc, sqlite3.Error):
-        return True
-    return _code(exc) & 0xFF in _DAMAGE or _code(exc) == sqlite3.SQLITE_IOERR_SHORT_READ
+    return not _DAMAGE_CODES.isdisjoint({_code(exc), _code(exc) & 0xFF})
 
 
 __all__ = ["SqliteStorage"]

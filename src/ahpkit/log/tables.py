@@ -17,7 +17,7 @@ from ahpkit.log.errors import NotInLog
 from ahpkit.log.order import head_after
 from ahpkit.log.schema import transaction
 
-_COLUMNS = "e.seq, c.uri, e.payload, e.client_id, e.client_seq, e.at, e.checksum"
+_COLUMNS = "e.seq, c.uri, e.payload, e.client_id, e.client_seq, e.at, e.channel, e.checksum"
 _READ_ALL = f"""
     SELECT {_COLUMNS} FROM entries e CROSS JOIN channels c ON c.id = e.channel
     WHERE e.seq > ? ORDER BY e.seq LIMIT ?"""
@@ -28,6 +28,10 @@ _READ_CHANNELS = f"""
 _TAIL = f"""
     SELECT {_COLUMNS} FROM channels c CROSS JOIN entries e INDEXED BY entries_by_channel
     ON e.channel = c.id AND e.seq > c.seq ORDER BY e.seq"""
+# The same without the index, for a part at the end.
+_RECENT_TAIL = """
+    SELECT e.seq FROM entries e CROSS JOIN channels c ON c.id = e.channel
+    WHERE e.seq > ? AND e.seq > c.seq ORDER BY e.seq"""
 # Hops from client to client in the index instead of visiting every entry.
 _CLIENTS = """
     WITH RECURSIVE logged (id) AS (
@@ -48,6 +52,8 @@ _REMEMBER_CLIENTS = """
     SELECT client_id, max(client_seq) FROM entries NOT INDEXED WHERE seq < ? AND client_id IS NOT NULL
     GROUP BY client_id ON CONFLICT DO UPDATE SET client_seq = max(client_seq, excluded.client_seq)"""
 
+_CHECKED_ENTRIES = 20_000
+"""How far back a restart checks the index: as far as tails reach when snapshots keep up, for a few milliseconds."""
 _NO_CHANNEL = 0
 """Of an entry whose channel is not open: it holds its place in the order and is found by nobody."""
 
@@ -56,14 +62,23 @@ class Damaged(Exception):
     """Something was read that nobody wrote."""
 
 
-def checksum(data: bytes, salt: int = 0) -> int:
-    """SQLite does not notice flipped bits in a row. The salt ties the data to its place."""
-    return crc32(data, salt & 0xFFFFFFFF)
+DAMAGE = (Damaged, UnicodeDecodeError)
+"""What reading a damaged database raises, besides SQLite's own errors."""
 
 
-def check(what: str, data: object, expected: object, salt: object = 0) -> None:
-    """Raise `Damaged` unless this was written; in a damaged file a column can hold any type."""
-    if not (isinstance(data, bytes) and isinstance(salt, int) and checksum(data, salt) == expected):
+def checksum(data: bytes, place: str) -> int:
+    """SQLite does not notice flipped bits in a row. `place` ties the data to where it belongs."""
+    return crc32(data, crc32(place.encode()))
+
+
+def place_of(entry: Entry, channel_id: int) -> str:
+    """All of an entry's row but its payload."""
+    return f"{entry.seq} {channel_id} {entry.client_id} {entry.client_seq} {entry.at}"
+
+
+def check(what: str, data: object, place: str, expected: object) -> None:
+    """Raise `Damaged` unless this was written there; in a damaged file a column can hold any type."""
+    if not isinstance(data, bytes) or checksum(data, place) != expected:
         raise Damaged(f"{what} is not what was written")
 
 
@@ -122,13 +137,12 @@ class Tables:
         self._db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows(entries))
 
     def _rows(self, entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
-        for seq, channel, payload, client_id, client_seq, at in entries:
+        for entry in entries:
+            seq, channel, payload, client_id, client_seq, at = entry
             self._head = seq
             self._total += len(payload)
-            yield (
-                *(seq, self._ids.get(channel, _NO_CHANNEL), client_id, client_seq),
-                *(at, self._total, checksum(payload, seq), payload),
-            )
+            id_ = self._ids.get(channel, _NO_CHANNEL)
+            yield seq, id_, client_id, client_seq, at, self._total, checksum(payload, place_of(entry, id_)), payload
 
     def _apply(self, step: Step) -> None:
         match step:
@@ -136,15 +150,15 @@ class Tables:
                 self._ids[channel] = self._one(
                     "INSERT INTO channels (uri, seq, checksum, state) VALUES (?, ?, ?, ?) ON CONFLICT (uri) DO UPDATE"
                     " SET seq = excluded.seq, checksum = excluded.checksum, state = excluded.state RETURNING id",
-                    *(channel, seq, checksum(state, seq), state),
+                    *(channel, seq, checksum(state, f"{seq} {channel}"), state),
                 )
             case Removal(channel):
                 self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
                 self._ids.pop(channel, None)
-            case Value(key, None):
-                self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
             case Value(key, data):
-                self._db.execute("INSERT OR REPLACE INTO keyed VALUES (?, ?, ?)", (key, checksum(data or b""), data))
+                self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
+                if data is not None:
+                    self._db.execute("INSERT INTO keyed VALUES (?, ?, ?)", (key, checksum(data, key), data))
             case Entry():
                 self._insert((step,))
 
@@ -153,11 +167,14 @@ class Tables:
     def recover(self) -> Recovery:
         """Everything a restart needs. The work grows with the channels and their tails, not with the log."""
         with transaction(self._db, "DEFERRED"):
+            oldest = self._floor() + 1
+            if self._one("SELECT min(seq) FROM entries WHERE seq >= ?", oldest) not in (None, oldest):
+                raise Damaged(f"entry {oldest} is missing")
             return Recovery(
                 head_seq=self._head_seq(),
-                oldest_seq=self._floor() + 1,
+                oldest_seq=oldest,
                 snapshots={snapshot.channel: snapshot for snapshot in self._snapshots()},
-                tail=self._entries(_TAIL),
+                tail=self._tail(),
                 values=dict(self._values()),
                 clients=dict(self._db.execute(_CLIENTS)),
             )
@@ -204,20 +221,29 @@ class Tables:
 
     def _entries(self, sql: str, *parameters: object) -> list[Entry]:
         found: list[Entry] = []
-        for *fields, expected in self._db.execute(sql, parameters):
+        for *fields, id_, expected in self._db.execute(sql, parameters):
             entry = Entry(*fields)
-            check(f"entry {entry.seq}", entry.payload, expected, entry.seq)
+            check(f"entry {entry.seq}", entry.payload, place_of(entry, id_), expected)
             found.append(entry)
         return found
 
+    def _tail(self) -> list[Entry]:
+        """Found through the index. A part is looked up without it too, for a damaged index would hide entries."""
+        tail = self._entries(_TAIL)
+        recent = self._head_seq() - _CHECKED_ENTRIES
+        found = [entry.seq for entry in tail if entry.seq > recent]
+        if found != [seq for (seq,) in self._db.execute(_RECENT_TAIL, (recent,))]:
+            raise Damaged("the index of the entries does not match them")
+        return tail
+
     def _snapshots(self) -> Iterator[ChannelSnapshot]:
         for uri, seq, state, expected in self._db.execute("SELECT uri, seq, state, checksum FROM channels"):
-            check(f"the snapshot of {uri}", state, expected, seq)
+            check(f"the snapshot of {uri}", state, f"{seq} {uri}", expected)
             yield ChannelSnapshot(uri, seq, state)
 
     def _values(self) -> Iterator[tuple[str, bytes]]:
         for key, data, expected in self._db.execute("SELECT key, data, checksum FROM keyed"):
-            check(f"the value {key}", data, expected)
+            check(f"the value {key}", data, key, expected)
             yield key, data
 
     def _one(self, sql: str, *parameters: object) -> Any:
@@ -225,4 +251,4 @@ class Tables:
         return rows[0][0] if rows else None
 
 
-__all__ = ["Damaged", "Tables", "check"]
+__all__ = ["DAMAGE", "Damaged", "Tables", "check", "place_of"]

@@ -56,7 +56,7 @@ class Writer:
         self._stopping = False
         self._queue: deque[Step] = deque()
         self._writing: Batch = []
-        self._since_housekeeping = 0
+        self._since_housekeeping = _HOUSEKEEPING_EVERY  # look once early: a host may never live for that many
         self._thread = threading.Thread(target=self._run, name="ahpkit-log", daemon=True)
 
     def start(self) -> None:

@@ -1,0 +1,212 @@
+"""What only a file can do: modes, permissions, full disks, a schema from before."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ahpkit.log.entry import Entry, Recovery
+from ahpkit.log.errors import StorageError
+from ahpkit.log.log import Log
+from ahpkit.log.sqlite import SqliteStorage
+from support.records import entries, entry, opening, seqs, unprivileged
+
+FIRST_SCHEMA = """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
+    CREATE TABLE channels (id INTEGER PRIMARY KEY AUTOINCREMENT, uri TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL,
+        checksum INTEGER NOT NULL, state BLOB NOT NULL);
+    CREATE TABLE entries (seq INTEGER PRIMARY KEY, channel INTEGER NOT NULL, client_id TEXT, client_seq INTEGER,
+        at INTEGER NOT NULL, total INTEGER NOT NULL, checksum INTEGER NOT NULL, payload BLOB NOT NULL);
+    CREATE INDEX entries_by_channel ON entries (channel);
+    CREATE INDEX entries_by_client ON entries (client_id, client_seq) WHERE client_id IS NOT NULL;
+    CREATE TABLE clients (id TEXT PRIMARY KEY, client_seq INTEGER NOT NULL);
+    CREATE TABLE keyed (key TEXT PRIMARY KEY, checksum INTEGER NOT NULL, data BLOB NOT NULL);
+    INSERT INTO meta VALUES ('floor', 6), ('schema', 1);
+    INSERT INTO channels VALUES (3, 'ahp-chat:/old', 6, 1843636833, x'7b7d');
+    INSERT INTO entries VALUES (7, 3, 'me', 4, 1700000000000, 100, 4011033743, x'7b2261223a317d');
+    INSERT INTO clients VALUES ('me', 3);
+    INSERT INTO keyed VALUES ('key', 744252496, x'31');
+"""
+"""A log as the first schema wrote it. Never change this: such files exist."""
+
+
+def loaded(path: Path, **options: object) -> SqliteStorage:
+    storage = SqliteStorage(path, **options)  # pyright: ignore[reportArgumentType]
+    storage.load()
+    return storage
+
+
+def pragma(storage: SqliteStorage, name: str) -> object:
+    """A setting of the writing connection, which nobody else can see."""
+    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]
+    return writer.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+@pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("normal", 1)])
+def test_durability_is_how_often_the_disk_is_waited_for(tmp_path: Path, durability: str, synchronous: int) -> None:
+    storage = loaded(tmp_path / "log.db", durability=durability)
+
+    assert pragma(storage, "synchronous") == synchronous
+    assert pragma(storage, "journal_mode") == "wal"
+    storage.close()
+
+
+def test_only_one_connection_can_write(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db")
+    _writer, *readers = storage._connections  # pyright: ignore[reportPrivateUsage]
+
+    assert readers
+    for reader in readers:
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.execute("DELETE FROM entries")
+    storage.close()
+
+
+def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.commit([opening(), entry(1)])
+
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    storage.close()
+
+    assert modes == {"log.db": 0o600, "log.db-wal": 0o600, "log.db-shm": 0o600}
+
+
+def test_a_clean_end_leaves_one_file(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.commit([opening(), *entries(1, 100)])
+    storage.read(0)
+    storage.seen("me", 1)
+    storage.close()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["log.db"]
+
+
+def test_a_name_with_special_characters_is_only_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a b?mode=ro#%41" / "log.db"
+    path.parent.mkdir()
+    storage = loaded(path)
+    storage.commit([opening(), entry(1)])
+    storage.close()
+
+    assert path.exists()
+
+
+def test_a_log_of_the_first_schema_can_be_opened(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(FIRST_SCHEMA)
+
+    storage = SqliteStorage(path)
+    recovery = storage.load()
+
+    assert recovery == Recovery(
+        head_seq=7,
+        oldest_seq=7,
+        snapshots={"ahp-chat:/old": opening("ahp-chat:/old", 6)},
+        tail=[Entry(7, "ahp-chat:/old", b'{"a":1}', "me", 4, 1_700_000_000_000)],
+        values={"key": b"1"},
+        clients={"me": 4},
+    )
+    storage.commit([entry(8, "ahp-chat:/old")])
+    assert seqs(storage.read(6)) == [7, 8]
+    storage.close()
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "directory_mode"), [(0o400, 0o700), (0o000, 0o700), (0o600, 0o500)], ids=["read-only", "none", "dir"]
+)
+def test_missing_permission_is_not_damage(file_mode: int, directory_mode: int) -> None:
+    with unprivileged() as directory:
+        path = directory / "log.db"
+        loaded(path).close()
+        before = path.read_bytes()
+        path.chmod(file_mode)
+        directory.chmod(directory_mode)
+        storage = SqliteStorage(path)
+        try:
+            with pytest.raises(StorageError, match=r"log\.db: .*(ermission|readonly)"):
+                storage.load()
+        finally:
+            storage.close()
+            directory.chmod(0o700)
+            path.chmod(0o600)
+        assert [found.name for found in directory.iterdir()] == ["log.db"]
+        assert path.read_bytes() == before
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"missing/log\.db: No such file or directory"):
+        SqliteStorage(tmp_path / "missing" / "log.db").load()
+
+
+def test_a_call_after_close_is_an_error_of_the_storage(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.close()
+
+    with pytest.raises(StorageError, match="closed database"):
+        storage.commit([opening()])
+    assert [path.name for path in tmp_path.iterdir()] == ["log.db"]
+
+
+def test_a_file_that_another_program_holds_locked_is_not_damage(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    storage = loaded(path)
+    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]
+    writer.execute("PRAGMA busy_timeout = 0")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageError, match="another process holds it locked"):
+            storage.commit([opening()])
+    storage.commit([opening(), entry(1)])
+    storage.close()
+
+
+def limit_pages(storage: SqliteStorage, extra: int) -> None:
+    """A disk with room for that many more pages."""
+    pragma(storage, f"max_page_count = {int(str(pragma(storage, 'page_count'))) + extra}")
+
+
+def test_a_full_disk_refuses_a_batch_as_a_whole(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.commit([opening(), entry(1)])
+    limit_pages(storage, 10)
+
+    with pytest.raises(StorageError, match=r"log\.db: the disk is full"):
+        storage.commit([opening("b", 1), *(entry(seq, "b", payload=b"x" * 10_000) for seq in range(2, 10))])
+
+    assert seqs(storage.read(0)) == [1]
+    limit_pages(storage, 1000)
+    storage.commit([opening("b", 1), *(entry(seq, "b", payload=b"x" * 10_000) for seq in range(2, 10))])
+    assert seqs(storage.read(0, channels=["b"])) == list(range(2, 10))
+    assert storage.mark(9).total == 2 + 8 * 10_000
+    storage.close()
+
+
+async def test_a_log_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "log.db")
+    reported: list[int] = []
+    failed = asyncio.Event()
+    async with (
+        asyncio.timeout(20),
+        Log(storage, on_commit=lambda found: reported.extend(seqs(found)), on_error=lambda _: failed.set()) as log,
+    ):
+        log.snapshot(opening())
+        await log.flush()
+        limit_pages(storage, 5)
+        for seq in range(1, 51):
+            log.append(entry(seq, payload=b"x" * 10_000))
+        await failed.wait()
+
+        assert log.failing is not None
+        assert "the disk is full" in log.failing
+        assert seqs(await log.read(0)) == reported
+        limit_pages(storage, 10_000)
+        await log.flush()
+
+        assert log.failing is None
+        assert reported == list(range(1, 51)) == seqs(await log.read(0))
