@@ -7,11 +7,12 @@ import contextlib
 import datetime
 import ipaddress
 import os
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,6 +32,9 @@ async def websocket_pair(client_ssl: ssl.SSLContext | None = None, **options: An
     async with serving(**options) as server:
         client = await connect_transport(server.url, ssl=client_ssl)
         pair = await server.accepted.get(), client
+        for end in pair:  # Linux would let a reader that does not read have up to 32 MB.
+            sock = cast(Any, end)._connection.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         try:
             yield pair
         finally:

@@ -96,13 +96,14 @@ class ClientSide(_TextConnection, ClientConnection):
 
 
 class WebSocketTransport:
-    """An open connection. Over TLS `buffered` leaves out up to 64 KiB that are encrypted already."""
+    """An open connection."""
 
     def __init__(self, connection: ServerSide | ClientSide, peer: PeerInfo) -> None:
         self.peer = peer
         self._connection = connection
         self._masked = isinstance(connection, ClientSide)  # RFC 6455, 5.1: a client MUST mask, a server MUST NOT.
         self.framing = "ws-masked" if self._masked else "ws"
+        self._tls = connection.transport.get_extra_info("ssl_object") is not None
         self._ended: tuple[str, int] | None = None
 
     @property
@@ -123,9 +124,19 @@ class WebSocketTransport:
         return bytes(Frame(Opcode.TEXT, message).serialize(mask=self._masked))
 
     def write(self, frames: bytes) -> None:
-        connection = self._connection
-        if connection.state is State.OPEN and not connection.transport.is_closing():
-            connection.transport.write(frames)
+        raw = self._connection.transport
+        if self._connection.state is not State.OPEN or raw.is_closing():
+            return
+        if self._tls:
+            self._write_tls(frames)
+        else:
+            raw.write(frames)
+
+    def _write_tls(self, frames: bytes) -> None:
+        """In slices: what one write hands to TLS is not in `buffered` any more, however much it is."""
+        view = memoryview(frames)
+        for start in range(0, len(frames), HIGH_WATER):
+            self._connection.transport.write(view[start : start + HIGH_WATER])
 
     async def drain(self) -> None:
         await self._connection.writable.wait()
