@@ -207,7 +207,7 @@ def _report_keys(builder: Builder, path: str, document: Document) -> None:
     privileged = sorted(_PRIVILEGED & document.meta.keys())
     if privileged:
         keys = ", ".join(f"`{key}`" for key in privileged)
-        builder.report.note("privileged-keys", f"{keys} in a header have no effect here", path)
+        builder.report.note("privileged-keys", f"without effect in a header: {keys}", path)
     unknown = sorted(document.meta.keys() - _SHOWN_KEYS - _PRIVILEGED - _FIELD_KEYS)
     if unknown:
         keys = ", ".join(f"`{clean_text(key, limit=64)}`" for key in unknown[:8])

@@ -96,7 +96,7 @@ def _chosen(builder: Builder, manifest: Manifest, candidates: list[tuple[str, Fo
     for path, form in candidates:
         builder.claimed.add(path)
         if path != manifest.path:
-            message = f"this folder is also a {form.title}; it was read as {manifest.format.title}"
+            message = f"a second manifest ({form.title}); the plugin was read as {manifest.format.title}"
             builder.report.note("other-manifest", message, path)
     return manifest
 
@@ -127,7 +127,7 @@ def report_keys(builder: Builder, manifest: Manifest) -> None:
     if not manifest.format.declares:
         for key in ("skills", "commands", "agents", "rules", "hooks", "mcpServers"):
             if key in members:
-                message = f"`{key}`: the places of an {manifest.format.title} are fixed; ignored"
+                message = f"`{key}` ignored: the places of this family ({manifest.format.title}) are fixed"
                 builder.report.warn("fixed-places", message, manifest.path)
 
 

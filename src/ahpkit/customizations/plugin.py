@@ -158,7 +158,7 @@ def _why_stray(path: str, form: Format, inner: set[str]) -> str:
     nested = next((folder for folder in inner if path.startswith(f"{folder}/")), None)
     if nested is not None:
         return f"belongs to the plugin in {nested}"
-    return f"not in a place a {form.title} keeps components in; not listed"
+    return f"not where this family ({form.title}) keeps components; not listed"
 
 
 __all__ = ["parse_plugin"]

@@ -16,7 +16,7 @@ from ahpkit.customizations.tree import Content, Documents, File, FileTree, Folde
 
 T = TypeVar("T")
 
-_IGNORED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
+IGNORED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 """Folders no format puts anything into, and the usual reason for a tree of 100,000 files."""
 
 _BATCH = 256
@@ -123,7 +123,7 @@ def _add(tree: FileTree, folder: str, listing: Listing) -> int:
 
 def _entered(tree: FileTree, folder: str) -> list[str]:
     entry = tree.folders.get(folder)
-    return [] if entry is None else [name for name in entry.folders if name not in _IGNORED]
+    return [] if entry is None else [name for name in entry.folders if name not in IGNORED_FOLDERS]
 
 
 def _cut(code: str, message: str, path: str = "") -> Diagnostic:
@@ -140,4 +140,4 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("this source waits; await it on an event loop")
 
 
-__all__ = ["Listing", "Source", "load", "run_now", "survey"]
+__all__ = ["IGNORED_FOLDERS", "Listing", "Source", "load", "run_now", "survey"]

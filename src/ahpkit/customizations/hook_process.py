@@ -1,0 +1,131 @@
+"""Runs hook commands as processes: in their own group, with an end to their time and to their output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.customizations.details import HookDetail
+from ahpkit.customizations.hooks import Gate, HookCommand, HookEvent, Verdict, command_of, judge, matching, payload
+
+_OUTPUT_LIMIT = 256 * 1024
+"""Bytes kept of a hook's output; the rest is read and dropped, so that it does not block."""
+
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
+"""Environment variables hooks get: none that usually hold secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedHook:
+    """A hook that is in force, and where its plugin is."""
+
+    detail: HookDetail
+    plugin_root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What all hooks of one event said together."""
+
+    denied: bool = False
+    reason: str | None = None
+    context: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+
+
+async def run_hooks(
+    hooks: Sequence[PlacedHook],
+    event: HookEvent,
+    *,
+    gate: Gate,
+    session_id: str,
+    workspace: str,
+    now: int,
+    facts: Mapping[str, Any],
+) -> Outcome:
+    """Run the hooks of an event one after the other, until one says no. With the gate shut nothing runs."""
+    if not gate.open:
+        return Outcome()
+    told = payload(event, session_id=session_id, cwd=workspace, now=now, facts=facts)
+    subject = facts.get("tool_name") or facts.get("source")
+    context: list[str] = []
+    messages: list[str] = []
+    for hook in hooks:
+        for action in matching([hook.detail], event, subject if isinstance(subject, str) else None):
+            verdict = await _run_action(action, hook, event, workspace, told)
+            context += [verdict.context] if verdict.context else []
+            messages += [verdict.message] if verdict.message else []
+            if verdict.denied:
+                return Outcome(True, verdict.reason, tuple(context), tuple(messages))
+    return Outcome(False, None, tuple(context), tuple(messages))
+
+
+async def _run_action(
+    action: Mapping[str, Any], hook: PlacedHook, event: HookEvent, workspace: str, told: bytes
+) -> Verdict:
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    command = command_of(action, workspace=workspace, plugin_root=hook.plugin_root, environment=environment)
+    if command is None:
+        return Verdict(message=f"a {event} hook of type `{action.get('type')}` is not run: only commands are")
+    status, stdout, stderr = await run_command(command, told)
+    return judge(event, status, stdout, stderr)
+
+
+async def run_command(command: HookCommand, stdin: bytes) -> tuple[int | None, str, str]:
+    """Exit status, stdout and stderr; None when it could not be started or took too long."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=command.cwd,
+            env=dict(command.environment),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return None, "", f"cannot run {command.argv[0]} ({getattr(error, 'strerror', None) or error})"
+    try:
+        async with asyncio.timeout(command.timeout):
+            stdout, stderr, _ = await asyncio.gather(
+                _take(process.stdout), _take(process.stderr), _feed(process.stdin, stdin)
+            )
+            status = await process.wait()
+        return status, stdout, stderr
+    except TimeoutError:
+        return None, "", f"took longer than {command.timeout:g} s"
+    finally:
+        await _end(process)
+
+
+async def _take(stream: asyncio.StreamReader | None) -> str:
+    kept = bytearray()
+    while stream is not None and (part := await stream.read(65_536)):
+        kept += part[: max(0, _OUTPUT_LIMIT - len(kept))]
+    return kept.decode("utf-8", "replace")
+
+
+async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
+    if stream is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stream.write(data)
+        await stream.drain()
+    stream.close()
+    with suppress(BrokenPipeError, ConnectionResetError):
+        await stream.wait_closed()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Nothing of the hook's process group survives it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+__all__ = ["PASSED_ON", "Outcome", "PlacedHook", "run_command", "run_hooks"]

@@ -1,0 +1,205 @@
+"""What a turn gets from the customizations that are in force: rules, skills, agents, servers. Pure.
+
+Everything here asks `enablement` first: what is disabled is not offered, and what the model may not invoke by itself is
+not shown to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from ahpkit.customizations.details import Detail, ServerDetail, TextDetail
+from ahpkit.customizations.expand import expand
+from ahpkit.customizations.globs import any_match, is_universal
+from ahpkit.customizations.launch import Surroundings, launch_config
+from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import Customizations, Placed, walk
+
+META_KEY = "ahpkit/customization"
+"""In an attachment's `_meta`: the customization a completion stands for."""
+
+_PATH = re.compile(r"[\w.@~+-]*(?:/[\w.@~+-]+)+|[\w@+-]+\.[A-Za-z]\w{0,9}")
+"""What looks like a file in a message: with a slash, or with an ending."""
+
+_PATH_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An agent, skill, prompt or rule in its place, with its text."""
+
+    placed: Placed
+    detail: TextDetail
+
+    @property
+    def entry(self) -> JsonObject:
+        return self.placed.entry
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """The customizations of one session and where they are."""
+
+    customizations: Customizations
+    details: Mapping[str, Detail]
+    roots: Mapping[str, str]
+    """Where containers are on this machine, by id."""
+    workspace: str | None = None
+
+    def enabled(self, type: str) -> Iterator[tuple[Placed, Detail]]:
+        """Those of one type that are in force, in order of precedence."""
+        for placed in walk(self.customizations):
+            detail = self.details.get(placed.entry["id"])
+            if placed.entry["type"] == type and detail is not None and placed.effective.enabled:
+                yield placed, detail
+
+    def texts(self, *types: str) -> Iterator[Text]:
+        for type in types:
+            for placed, detail in self.enabled(type):
+                if isinstance(detail, TextDetail):
+                    yield Text(placed, detail)
+
+    def called(self, token: str, *types: str) -> Text | None:
+        """What a user means by `token`: the first that is called so and may be invoked, full names before short."""
+        texts = [text for text in self.texts(*types) if text.placed.effective.user_invocable]
+        full = (text for text in texts if text.detail.tokens[:1] == (token,))
+        short = (text for text in texts if token in text.detail.tokens)
+        return next(full, None) or next(short, None)
+
+    def root_of(self, placed: Placed) -> str | None:
+        """Where the container of a customization is on this machine."""
+        return None if placed.container is None else self.roots.get(placed.container["id"])
+
+    def variables(self, text: Text) -> dict[str, str]:
+        """The `${…}` a text may use: folders, nothing from the environment."""
+        values = {"CLAUDE_SKILL_DIR": _path(text.detail.folder)}
+        root = self.root_of(text.placed)
+        if root is not None:
+            values |= {"CLAUDE_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
+        if self.workspace is not None:
+            values |= {"CLAUDE_PROJECT_DIR": self.workspace, "workspaceFolder": self.workspace}
+        return values
+
+    def plain(self, text: Text) -> str:
+        """The body of a text that takes no arguments."""
+        return expand(text.detail, "", self.variables(text))
+
+
+def fill_context(
+    context: TurnContext,
+    offering: Offering,
+    message: Message,
+    *,
+    agent_uri: str | None,
+    trusted: bool,
+    environment: Mapping[str, str],
+) -> None:
+    """Add to a turn what is in force. Servers only where the working directory is trusted: starting one runs code."""
+    context.system_prompt = system_prompt(offering, agent_uri) or context.system_prompt
+    context.rules += rules_for(offering, message)
+    context.skills += _for_model(offering, "skill")
+    context.agents += _for_model(offering, "agent")
+    if trusted:
+        context.mcp_servers += servers(offering, environment)
+
+
+def system_prompt(offering: Offering, agent_uri: str | None) -> str | None:
+    """The body of the selected custom agent."""
+    for text in offering.texts("agent"):
+        if agent_uri is not None and text.entry["uri"] == agent_uri and text.placed.effective.user_invocable:
+            return offering.plain(text)
+    return None
+
+
+def rules_for(offering: Offering, message: Message) -> list[str]:
+    """Bodies of the rules for this message: always on, matching a file it mentions, or asked for with `#name`."""
+    paths = mentioned_paths(message, offering.workspace)
+    asked = _mentioned(message, "#")
+    return [
+        offering.plain(text)
+        for text in offering.texts("rule")
+        if _applies(text.entry, paths) or text.entry["uri"] in asked or not asked.isdisjoint(text.detail.tokens)
+    ]
+
+
+def _applies(rule: JsonObject, paths: Sequence[str]) -> bool:
+    """`alwaysApply` without globs, or a glob that matches; with both the globs decide."""
+    globs: list[str] = rule.get("globs") or []
+    if not globs:
+        return rule.get("alwaysApply") is True
+    return any(map(is_universal, globs)) or any_match(globs, paths)
+
+
+def mentioned_paths(message: Message, workspace: str | None) -> list[str]:
+    """Files a message names or attaches, relative to the workspace where they are in it."""
+    named = [match[0] for match in _PATH.finditer(message["text"])]
+    attached = [str(item["uri"]) for item in _attachments(message) if item.get("uri")]
+    paths = [_path(uri) for uri in attached if uri.startswith("file:")] + named
+    prefix = f"{workspace.rstrip('/')}/" if workspace else ""
+    return [path.removeprefix(prefix).removeprefix("./").lstrip("/") for path in paths[:_PATH_LIMIT]]
+
+
+def _mentioned(message: Message, mark: str) -> set[str]:
+    """Names behind a mark in the text, and URIs of customizations that completions attached."""
+    found = {match[1].rstrip(".,;:!?") for match in re.finditer(rf"(?:^|\s){mark}([\w.:-]+)", message["text"])}
+    for item in _attachments(message):
+        meta = cast("JsonObject", item.get("_meta") or {}).get(META_KEY)
+        if isinstance(meta, dict):
+            found.add(str(cast("JsonObject", meta).get("uri")))
+    return found
+
+
+def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServerOffer]:
+    """Enabled servers that can be started. A name is offered once: a plugin's second one carries the plugin's name."""
+    offers: dict[str, McpServerOffer] = {}
+    for placed, detail in offering.enabled("mcpServer"):
+        if not isinstance(detail, ServerDetail) or detail.problem:
+            continue
+        name = placed.entry["name"]
+        plugin = placed.container if placed.container is not None and placed.container["type"] == "plugin" else None
+        if name in offers and plugin is not None:
+            name = f"{plugin['name']}-{name}"
+        around = Surroundings(
+            plugin_root=None if plugin is None else offering.root_of(placed),
+            workspace=offering.workspace,
+            environment=environment,
+        )
+        offers.setdefault(name, McpServerOffer(placed.entry["id"], name, launch_config(detail, around)))
+    return list(offers.values())
+
+
+def _for_model(offering: Offering, type: str) -> list[SkillOffer]:
+    """What the model may use by itself; of several with one name the first."""
+    offers: dict[str, SkillOffer] = {}
+    for text in offering.texts(type):
+        if text.placed.effective.model_invocable:
+            detail = text.detail
+            offer = SkillOffer(detail.name, detail.description, text.entry["uri"], detail.body)
+            offers.setdefault(detail.name, offer)
+    return list(offers.values())
+
+
+def _attachments(message: Message) -> Sequence[Mapping[str, Any]]:
+    return message.get("attachments") or ()
+
+
+def _path(uri: str) -> str:
+    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
+
+
+__all__ = [
+    "META_KEY",
+    "Offering",
+    "Text",
+    "fill_context",
+    "mentioned_paths",
+    "rules_for",
+    "servers",
+    "system_prompt",
+]

@@ -1,0 +1,210 @@
+"""Notices changes in watched places, and says in which. Parses nothing, and knows no sessions.
+
+Every folder of a place is watched by itself, never a whole workspace: `node_modules` and the like stay out of it. Of a
+place that is not there yet the nearest existing folder is watched. When folders come or go, the watches are set up anew
+before the change is reported, so that whoever then reads the place misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from watchfiles._rust_notify import RustNotify  # watchfiles documents it as its backend; `awatch` blocks while it opens
+
+from ahpkit.customizations.source import IGNORED_FOLDERS
+
+_log = logging.getLogger(__name__)
+
+_STEP_MS = 30
+"""Quiet that ends a burst (an editor's save, a checkout)."""
+
+_DEBOUNCE_MS = 120
+"""After this a burst that does not end is reported; clients must hear of a change within 300."""
+
+_TIMEOUT_MS = 3_600_000
+"""How long one wait of the backend lasts; the thread simply waits again."""
+
+_FOLDER_LIMIT = 20_000
+"""Folders watched at once; a Linux host allows a user some 65,000 or more."""
+
+_TEMPORARY_ENDINGS = ("~", ".swp", ".swo", ".swx", ".tmp", ".crswap", ".part", "#")
+_TEMPORARY_BEGINNINGS = (".#", ".goutputstream-", "4913")
+"""Names editors give to files they write beside the one they save."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A place: a folder with all it holds, or only some files below it."""
+
+    key: str
+    root: Path
+    files: tuple[str, ...] = ()
+
+    def folders(self) -> Iterator[str]:
+        """The folders to watch: those of the place, and the nearest one above that exists."""
+        for target in [self.root / name for name in self.files] or [self.root]:
+            yield _nearest(target.parent)
+        if not self.files:
+            yield from _all_folders(str(self.root))
+
+
+def touches(root: str, files: Collection[str], path: str) -> bool:
+    """A change at `path` concerns the place at `root`: in it, or in a folder on the way to it."""
+    if files:
+        return any(_within(os.path.join(root, name), path) for name in files)
+    if _within(path, root):
+        return not any(part in IGNORED_FOLDERS for part in path[len(root) :].split(os.sep))
+    return _within(root, path)
+
+
+class Watcher:
+    """`async with Watcher() as watcher: await watcher.watch(places)`, then `async for keys in watcher`.
+
+    Yields sets of keys; the changes of one burst come together.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, Watched] = {}
+        self._changed: set[str] = set()
+        self._wake = asyncio.Event()
+        self._stale = False
+        self._arming = asyncio.Lock()
+        self._arm: _Arm | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        async with self._arming:
+            await self._replace(None)
+
+    async def watch(self, places: Iterable[Watched]) -> None:
+        """Watch these places and no others; returns when every change from now on will be noticed."""
+        self._places = {place.key: place for place in places}
+        await self._set_up()
+
+    async def __aiter__(self) -> AsyncIterator[frozenset[str]]:
+        while True:
+            await self._wake.wait()
+            if self._stale:
+                await self._set_up()
+            self._wake.clear()
+            changed, self._changed = self._changed & self._places.keys(), set()
+            if changed:
+                yield frozenset(changed)
+
+    async def _set_up(self) -> None:
+        async with self._arming:
+            self._stale = False
+            places = list(self._places.values())
+            loop = asyncio.get_running_loop()
+
+            def heard(paths: Collection[str]) -> None:
+                loop.call_soon_threadsafe(self._heard, paths)
+
+            await self._replace(await asyncio.to_thread(_armed, places, heard))
+
+    async def _replace(self, arm: _Arm | None) -> None:
+        """The new watch is on before the old one goes: better twice than never."""
+        old, self._arm = self._arm, arm
+        if old is not None:
+            await asyncio.to_thread(old.close)
+
+    def _heard(self, paths: Collection[str]) -> None:
+        arm = self._arm
+        if arm is None:
+            return
+        relevant = [path for path in paths if not _is_temporary(path)]
+        keys = {key for key, place, root in arm.places if any(touches(root, place.files, path) for path in relevant)}
+        if not keys:
+            return
+        self._stale = self._stale or any(path in arm.folders or os.path.isdir(path) for path in relevant)
+        self._changed |= keys
+        self._wake.set()
+
+
+class _Arm:
+    """One set of watched folders, and the thread that waits for their changes."""
+
+    def __init__(self, places: list[Watched], folders: list[str], heard: Callable[[Collection[str]], None]) -> None:
+        self.folders = frozenset(folders)
+        self.places = [(place.key, place, root) for place in places for root in _spellings(place.root)]
+        self._notify = _open(folders)
+        self._stop = threading.Event()
+        self._heard = heard
+        self._thread = threading.Thread(target=self._run, name="customization-watcher", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
+            if changes in ("stop", "signal"):
+                return
+            if isinstance(changes, set):
+                self._heard({path for _, path in changes})
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._notify.close()
+
+
+def _armed(places: list[Watched], heard: Callable[[Collection[str]], None]) -> _Arm | None:
+    """Look what is there and watch it; again when something goes in between."""
+    while True:
+        folders = list(dict.fromkeys(folder for place in places for folder in place.folders()))
+        if len(folders) > _FOLDER_LIMIT:
+            _log.warning("%d folders to watch; changes in %d go unnoticed", len(folders), len(folders) - _FOLDER_LIMIT)
+        try:
+            return _Arm(places, folders[:_FOLDER_LIMIT], heard) if folders else None
+        except FileNotFoundError:
+            continue
+
+
+def _open(folders: list[str]) -> RustNotify:
+    try:
+        return RustNotify(folders, False, False, 0, False, True)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        _log.warning("cannot watch folders (%s); looking at them every 250 ms instead", error)
+        return RustNotify(folders, False, True, 250, False, True)
+
+
+def _all_folders(root: str) -> Iterator[str]:
+    for folder, folders, _ in os.walk(root):
+        folders[:] = [name for name in folders if name not in IGNORED_FOLDERS]
+        yield folder
+
+
+def _nearest(folder: Path) -> str:
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    return str(folder)
+
+
+def _spellings(root: Path) -> set[str]:
+    """The root as given and as it resolves: systems differ in which one they report."""
+    return {str(root), os.path.realpath(root)}
+
+
+def _is_temporary(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.endswith(_TEMPORARY_ENDINGS) or name.startswith(_TEMPORARY_BEGINNINGS)
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+__all__ = ["Watched", "Watcher", "touches"]
