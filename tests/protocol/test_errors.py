@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import pytest
 
 from ahpkit.protocol import errors
+from ahpkit.protocol.common.errors import (
+    AhpErrorCode,
+    AuthRequiredErrorData,
+    JsonRpcErrorCode,
+    PermissionDeniedErrorData,
+    UnsupportedProtocolVersionErrorData,
+)
 from ahpkit.protocol.errors import (
     ERRORS,
     AhpError,
@@ -19,6 +28,7 @@ from ahpkit.protocol.errors import (
     from_error_object,
     to_error_object,
 )
+from ahpkit.protocol.validation import check
 from support import requirement
 
 
@@ -49,6 +59,25 @@ def test_json_rpc_errors_have_the_codes_of_json_rpc() -> None:
         "InvalidParams": -32602,
         "InternalError": -32603,
     }
+
+
+def test_the_codes_are_those_of_the_wire_types() -> None:
+    assert set(ERRORS) == {*get_args(JsonRpcErrorCode), *get_args(AhpErrorCode)}
+
+
+@pytest.mark.parametrize(
+    ("error", "shape"),
+    [
+        (UnsupportedProtocolVersion(["0.4.0"]), UnsupportedProtocolVersionErrorData),
+        (AuthRequired([{"resource": "https://api.example"}]), AuthRequiredErrorData),
+        (
+            PermissionDenied(request={"channel": "ahp-root://", "uri": "file:///etc", "read": True}),
+            PermissionDeniedErrorData,
+        ),
+    ],
+)
+def test_the_data_of_an_error_has_the_shape_of_the_specification(error: RpcError, shape: Any) -> None:
+    check(shape, to_error_object(error)["data"])
 
 
 def test_an_error_without_data_has_no_data_on_the_wire() -> None:

@@ -14,7 +14,7 @@ from ahpkit.protocol.session.state import SessionStatus
 from ahpkit.protocol.types import TYPES
 from support import requirement
 
-PLACES = ("state", "actions", "commands", "notifications", "messages")
+PLACES = ("state", "actions", "commands", "notifications", "messages", "errors")
 
 
 def wire_modules() -> dict[str, ModuleType]:

@@ -17,6 +17,7 @@ from ahpkit.protocol.chat import commands as chat_commands
 from ahpkit.protocol.chat import state as chat_state
 from ahpkit.protocol.common import actions as common_actions
 from ahpkit.protocol.common import commands as common_commands
+from ahpkit.protocol.common import errors as common_errors
 from ahpkit.protocol.common import messages as common_messages
 from ahpkit.protocol.common import notifications as common_notifications
 from ahpkit.protocol.common import state as common_state
@@ -40,6 +41,7 @@ _MODULES = (
     common_state,
     common_actions,
     common_commands,
+    common_errors,
     common_messages,
     common_notifications,
     root_state,
