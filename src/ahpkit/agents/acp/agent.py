@@ -1,0 +1,133 @@
+"""An ACP agent as a provider of the host: what it offers, its logins, its chats. Knows no messages of ACP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ahpkit.agents.acp.access import DirectoryFiles, FileAccess, TerminalAccess
+from ahpkit.agents.acp.chat import AcpChat
+from ahpkit.agents.acp.config import AcpAgentConfig, config_from_table, parse_agent_option
+from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.agents.acp.session import AcpSession, SessionSetup
+from ahpkit.agents.acp.shape import objects, text
+from ahpkit.host.agent import Agent, AgentError, Chat
+from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
+from ahpkit.protocol.session.state import SessionConfigSchema
+
+
+def directory_files(chat: Chat) -> FileAccess:
+    """Files of the chat's working directory."""
+    return DirectoryFiles(chat.working_directory)
+
+
+class AcpAgent(Agent):
+    """Any program that speaks the Agent Client Protocol on its standard streams.
+
+    `files` and `terminals` serve what the agent asks of its client, per chat; without `terminals` it is told that there
+    are none. `extensions` is announced to the agent: what the host's clients may be asked for.
+    """
+
+    def __init__(
+        self,
+        config: AcpAgentConfig,
+        *,
+        files: Callable[[Chat], FileAccess] | None = directory_files,
+        terminals: Callable[[Chat], TerminalAccess] | None = None,
+        extensions: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.provider = config.name
+        self.display_name = config.display_name
+        self.description = config.description or f"{config.display_name}, over the Agent Client Protocol"
+        self._config = config
+        self._files = files
+        self._terminals = terminals
+        self._extensions = dict(extensions or {})
+        self._chats: list[AcpChat] = []
+        self._methods: dict[str, JsonObject] = {}
+        self._secrets: dict[str, str] = {}
+        self._auth_method: str | None = None
+        self._schema: SessionConfigSchema | None = None
+
+    async def open(self, chat: Chat) -> AcpChat:
+        opened = AcpChat(chat, self._setup, on_started=self._started, on_closed=self._chats.remove)
+        self._chats.append(opened)
+        try:
+            await opened.open()
+        except BaseException:
+            await opened.aclose()
+            raise
+        return opened
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(chat.aclose() for chat in list(self._chats)))
+
+    async def session_config(
+        self, working_directory: Path | None, values: Mapping[str, Any]
+    ) -> SessionConfigSchema | None:
+        """What the agent offered last: it tells only once a session is open."""
+        return self._schema
+
+    async def authenticate(self, resource: str, token: str) -> None:
+        """A key goes into the variable the agent names, for the next start; any other login is asked of the agent."""
+        method = self._methods.get(resource)
+        if method is None:
+            raise AgentError(f"{self.display_name} has no login {resource}", error_type="acp/unknown-login")
+        variable = _key_variable(method)
+        if variable is None:
+            self._auth_method = method["id"]
+            await asyncio.gather(*(chat.authenticate(method["id"]) for chat in list(self._chats)))
+        else:
+            self._secrets[variable] = token
+            await asyncio.gather(*(chat.restart() for chat in list(self._chats)))
+
+    def _setup(self) -> SessionSetup:
+        return SessionSetup(
+            config=self._config,
+            files=self._files,
+            terminals=self._terminals,
+            extensions=self._extensions,
+            secrets=dict(self._secrets),
+            auth_method=self._auth_method,
+            on_options=self._options_changed,
+        )
+
+    def _started(self, session: AcpSession) -> None:
+        connection = session.connection
+        self._methods = {f"acp://{self.provider}/{quote(method['id'])}": method for method in connection.auth_methods}
+        resources = [_protected_resource(uri, method) for uri, method in self._methods.items()]
+        if connection.facts() != self.meta or resources != list(self.protected_resources):
+            self.meta, self.protected_resources = connection.facts(), resources
+            self.changed()
+
+    def _options_changed(self, options: SessionOptions) -> None:
+        self._schema = options.schema if options.schema["properties"] else None
+        models = options.models(self.provider)
+        if models and models != list(self.models):
+            self.models = models
+            self.changed()
+
+
+def agent_from_settings(name: str, fields: Mapping[str, Any]) -> AcpAgent:
+    """The agent of `--agent` (`{"option": …}`) or of an `[agents.NAME]` table."""
+    option = fields.get("option")
+    return AcpAgent(parse_agent_option(option) if isinstance(option, str) else config_from_table(name, fields))
+
+
+def _key_variable(method: JsonObject) -> str | None:
+    variables = objects(method.get("vars"))
+    secret = [variable for variable in variables if variable.get("secret", True)]
+    return next((text(variable.get("name")) for variable in secret), None)
+
+
+def _protected_resource(uri: str, method: JsonObject) -> ProtectedResourceMetadata:
+    shown: ProtectedResourceMetadata = {"resource": uri, "resource_name": str(method.get("name") or method["id"])}
+    if link := text(method.get("link")):
+        shown["resource_documentation"] = link
+    return shown
+
+
+__all__ = ["AcpAgent", "agent_from_settings", "directory_files"]

@@ -1,0 +1,207 @@
+"""What an agent asks of its client: permissions, questions, files, terminals. Knows no process and sends nothing.
+
+Every request is answered. What waits for a person is ended when the turn is: the agent hears that it was cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ahpkit.agents.acp import elicitation, permissions
+from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
+from ahpkit.agents.acp.mapping import SessionMapper
+from ahpkit.agents.acp.shape import obj, objects, strings, text
+from ahpkit.agents.acp.turn import TurnMapper
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, MethodNotFound
+
+T = TypeVar("T")
+Handler = Callable[[JsonObject], Awaitable[Any]]
+
+
+class Callbacks:
+    """Serves one session's requests."""
+
+    def __init__(
+        self,
+        mapper: SessionMapper,
+        *,
+        working_directory: Path,
+        policy: permissions.Policy,
+        files: FileAccess | None,
+        terminals: TerminalAccess | None,
+    ) -> None:
+        self._mapper = mapper
+        self._directory = working_directory
+        self._policy = policy
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._urls: dict[str, asyncio.Task[Any]] = {}
+        self._terminals: set[str] = set()
+        self._terminal_access = terminals
+        self._handlers: dict[str, Handler] = {
+            "session/request_permission": self._permission,
+            "elicitation/create": self._elicit,
+        }
+        if files is not None:
+            self._handlers |= _file_handlers(files)
+        if terminals is not None:
+            self._handlers |= self._terminal_handlers(terminals)
+
+    async def serve(self, method: str, params: JsonObject) -> Any:
+        """Answer one request."""
+        handler = self._handlers.get(method)
+        if handler is None:
+            raise MethodNotFound(f"this host does not serve {method} to agents")
+        return await handler(params)
+
+    def stop_waiting(self) -> None:
+        """Nobody will answer any more: the turn is over."""
+        for task in self._waiting:
+            task.cancel()
+
+    async def release(self) -> None:
+        """The session is over: end the terminals it left."""
+        assert self._terminal_access is not None or not self._terminals
+        for id in list(self._terminals):
+            if self._terminal_access is not None:
+                await self._terminal_access.release(id)
+        self._terminals.clear()
+
+    def elicitation_complete(self, params: JsonObject) -> None:
+        """The user finished what a URL asked for: the question is answered."""
+        task = self._urls.get(str(params.get("elicitationId")))
+        if task is not None:
+            task.cancel()
+
+    # People.
+
+    async def _permission(self, params: JsonObject) -> JsonObject:
+        turn, request = self._mapper.turn, obj(params.get("toolCall"))
+        options = permissions.confirmation_options(params.get("options"))
+        if turn is None:
+            return permissions.CANCELLED
+        call = turn.for_permission(request)
+        if self._policy == "ask":
+            answer = await self._answered(call.confirm(request, options))
+            return permissions.CANCELLED if answer is None else permissions.outcome(options, answer)
+        approved = self._policy == "allow"
+        (call.allowed if approved else call.denied)(request)
+        return permissions.by_setting(options, approved=approved)
+
+    async def _elicit(self, params: JsonObject) -> JsonObject:
+        turn = self._mapper.turn
+        if turn is None:
+            return {"action": "cancel"}
+        if params.get("mode") == "url":
+            return await self._elicit_url(turn, params)
+        schema = params.get("requestedSchema")
+        asked = turn.turn.ask(elicitation.questions(schema), message=text(params.get("message")))
+        given = await self._answered(asked)
+        return {"action": "cancel"} if given is None else elicitation.answer(schema, given)
+
+    async def _elicit_url(self, turn: TurnMapper, params: JsonObject) -> JsonObject:
+        id, url = str(params.get("elicitationId")), text(params.get("url"))
+        asked = asyncio.ensure_future(turn.turn.ask([], message=text(params.get("message")), url=url))
+        self._urls[id] = asked
+        try:
+            given = await self._answered(asked)
+        finally:
+            del self._urls[id]
+        if given is None:
+            return {"action": "accept" if self._mapper.turn is turn else "cancel"}
+        return {"action": given.response}
+
+    async def _answered(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T | None:
+        """Wait for a person; None when nobody will answer."""
+        task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
+        self._waiting.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._waiting.discard(task)
+            task.cancel()
+        return None if task.cancelled() else task.result()
+
+    # Terminals.
+
+    def _terminal_handlers(self, access: TerminalAccess) -> Mapping[str, Handler]:
+        async def create(params: JsonObject) -> JsonObject:
+            limit = params.get("outputByteLimit")
+            id = await access.create(
+                _required(params, "command"),
+                strings(params.get("args")),
+                env={str(entry.get("name")): str(entry.get("value")) for entry in objects(params.get("env"))},
+                cwd=Path(text(params.get("cwd")) or self._directory),
+                output_limit=limit if isinstance(limit, int) else None,
+            )
+            self._terminals.add(id)
+            return {"terminalId": id}
+
+        async def output(params: JsonObject) -> JsonObject:
+            shown = await access.output(self._own(params))
+            return {"output": shown.output, "truncated": shown.truncated} | (
+                {"exitStatus": _exit_status(shown)} if shown.exited else {}
+            )
+
+        async def wait(params: JsonObject) -> JsonObject:
+            return _exit_status(await access.wait(self._own(params)))
+
+        async def kill(params: JsonObject) -> JsonObject:
+            await access.kill(self._own(params))
+            return {}
+
+        async def release(params: JsonObject) -> JsonObject:
+            id = self._own(params)
+            self._terminals.discard(id)
+            await access.release(id)
+            return {}
+
+        names = {"create": create, "output": output, "wait_for_exit": wait, "kill": kill, "release": release}
+        return {f"terminal/{name}": handler for name, handler in names.items()}
+
+    def _own(self, params: JsonObject) -> str:
+        id = _required(params, "terminalId")
+        if id not in self._terminals:
+            raise InvalidParams(f"terminalId: this session has no terminal {id!r}")
+        return id
+
+
+def _file_handlers(files: FileAccess) -> Mapping[str, Handler]:
+    async def read(params: JsonObject) -> JsonObject:
+        content = await files.read(Path(_required(params, "path")))
+        return {"content": _lines(content, params.get("line"), params.get("limit"))}
+
+    async def write(params: JsonObject) -> JsonObject:
+        content = params.get("content")
+        if not isinstance(content, str):
+            raise InvalidParams("content: expected string")
+        await files.write(Path(_required(params, "path")), content)
+        return {}
+
+    return {"fs/read_text_file": read, "fs/write_text_file": write}
+
+
+def _lines(content: str, line: Any, limit: Any) -> str:
+    """From line `line` (the first is 1), at most `limit` lines."""
+    if not isinstance(line, int) and not isinstance(limit, int):
+        return content
+    first = max(line - 1, 0) if isinstance(line, int) else 0
+    last = first + limit if isinstance(limit, int) else None
+    return "".join(content.splitlines(keepends=True)[first:last])
+
+
+def _exit_status(shown: TerminalOutput) -> JsonObject:
+    return {"exitCode": shown.exit_code, "signal": shown.signal}
+
+
+def _required(params: JsonObject, key: str) -> str:
+    value = text(params.get(key))
+    if value is None:
+        raise InvalidParams(f"{key}: expected string")
+    return value
+
+
+__all__ = ["Callbacks"]

@@ -1,0 +1,215 @@
+"""A chat served by an ACP agent: one process and one session for it, started, restarted and given up as needed.
+
+Each chat has a process of its own, so whatever goes wrong in one (a crash, a hang, a flood) ends there. A process that
+has nothing to do is ended after a while when the agent can take the conversation up again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ahpkit.agents.acp.backoff import backoff
+from ahpkit.agents.acp.connection import EXITED
+from ahpkit.agents.acp.prompt import instructions, transcript
+from ahpkit.agents.acp.session import AcpSession, SessionSetup
+from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, ModelSelection
+
+STARTS = 3
+"""How often a process that dies while it starts is tried for one turn."""
+
+SESSION_ID = "sessionId"
+"""Key of the chat's memory: the ACP session to take up after a restart."""
+
+_log = logging.getLogger(__name__)
+
+
+class AcpChat(AgentChat):
+    """`setup` is asked for anew at each start, because a login may have changed it."""
+
+    def __init__(
+        self,
+        chat: Chat,
+        setup: Callable[[], SessionSetup],
+        *,
+        on_started: Callable[[AcpSession], None],
+        on_closed: Callable[[AcpChat], None],
+    ) -> None:
+        self._chat = chat
+        self._setup = setup
+        self._on_started = on_started
+        self._on_closed = on_closed
+        self._session: AcpSession | None = None
+        self._failures = 0
+        self._told = ""
+        self._untold_history = False
+        self._turns = asyncio.Lock()
+        self._idle: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Start at once when the conversation is new, so that a user sees what it offers, or why it fails."""
+        if SESSION_ID not in self._chat.memory:
+            async with self._turns:
+                await self._ready(())
+                self._watch_idle()
+
+    async def run(self, turn: Turn) -> StopReason | None:
+        async with self._turns:
+            self._stop_idle_watch()
+            try:
+                return await self._run(turn)
+            finally:
+                if self._session is not None and self._session.closed:
+                    await self._drop()
+                self._watch_idle()
+
+    async def _run(self, turn: Turn) -> StopReason:
+        try:
+            session = await self._ready_for(turn)
+            await self._select(session, turn)
+            reason = await session.prompt(turn, self._words_before(turn))
+        except AgentError as error:
+            self._failures += error.error_type == EXITED
+            raise
+        self._failures = 0
+        return reason
+
+    async def _ready_for(self, turn: Turn) -> AcpSession:
+        starting = self._session is None or self._session.closed
+        if starting:
+            turn.activity(f"Starting {self._setup().config.display_name}")
+        try:
+            return await self._ready(turn.context.mcp_servers)
+        finally:
+            if starting:
+                turn.activity(None)
+
+    def _words_before(self, turn: Turn) -> list[str]:
+        """What the agent has to know first: a history it does not have, instructions that are new."""
+        words: list[str] = []
+        if self._untold_history:
+            self._untold_history = False
+            words.append(transcript(self._chat.history))
+            turn.notice("The agent could not take this conversation up again, so it was told what was said before.")
+        told = instructions(turn.context)
+        if told != self._told:
+            self._told = told
+            words.append(told)
+        return words
+
+    async def _select(self, session: AcpSession, turn: Turn) -> None:
+        try:
+            await session.select(model=turn.model or self._default_model(), config=self._chat.config)
+        except AgentError as error:
+            if session.closed:
+                raise
+            turn.notice(error.message)
+
+    def _default_model(self) -> ModelSelection | None:
+        model = self._setup().config.default_model
+        return {"id": model} if model else None
+
+    async def configure(
+        self, *, model: ModelSelection | None, agent: AgentSelection | None, config: Mapping[str, Any]
+    ) -> None:
+        if self._session is not None and not self._session.closed:
+            await self._session.select(model=model or self._default_model(), config=config)
+
+    async def truncated(self, turns: Sequence[TurnRecord]) -> None:
+        """ACP cannot cut a history: the next turn begins a session that is told what is left."""
+        self._chat.remember({})
+        async with self._turns:
+            await self._drop()
+
+    async def restart(self) -> None:
+        """Use a new process from the next turn on; a running turn goes on as it is."""
+        async with self._turns:
+            await self._drop()
+
+    async def authenticate(self, method: str) -> None:
+        """Log in with the process that runs, if one does."""
+        if self._session is not None and not self._session.closed:
+            await self._session.authenticate(method)
+
+    async def aclose(self) -> None:
+        self._stop_idle_watch()
+        await self._drop()
+        self._on_closed(self)
+
+    # The process.
+
+    async def _ready(self, servers: Sequence[McpServerOffer]) -> AcpSession:
+        """A session with these MCP servers, which ACP only takes when a session is opened."""
+        session = self._session
+        if session is not None and not session.closed and list(session.servers) != list(servers):
+            if not session.prompted:
+                self._chat.remember({SESSION_ID: await session.new(servers)})
+            elif session.restorable:
+                await self._drop()
+        if session is not None and session.closed:
+            await self._drop()
+        if self._session is None:
+            self._session = await self._start(servers)
+        return self._session
+
+    async def _start(self, servers: Sequence[McpServerOffer]) -> AcpSession:
+        for _ in range(STARTS - 1):
+            try:
+                return await self._try_start(servers)
+            except AgentError as error:
+                if error.error_type != EXITED:
+                    raise
+                self._failures += 1
+                _log.warning("%s", error.message)
+        return await self._try_start(servers)
+
+    async def _try_start(self, servers: Sequence[McpServerOffer]) -> AcpSession:
+        await asyncio.sleep(backoff(self._failures, random.random))
+        session = AcpSession(self._chat, self._setup())
+        try:
+            await session.start()
+            self._on_started(session)
+            await self._take_up(session, servers)
+        except BaseException:
+            await session.aclose()
+            raise
+        return session
+
+    async def _take_up(self, session: AcpSession, servers: Sequence[McpServerOffer]) -> None:
+        self._told = ""
+        id = self._chat.memory.get(SESSION_ID)
+        if isinstance(id, str) and await session.restore(id, servers):
+            session.prompted = True
+            return
+        self._chat.remember({SESSION_ID: await session.new(servers)})
+        self._untold_history = bool(self._chat.history)
+
+    async def _drop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.aclose()
+
+    def _watch_idle(self) -> None:
+        if self._session is not None and self._session.restorable and self._session.prompted:
+            self._stop_idle_watch()
+            self._idle = asyncio.create_task(self._end_when_idle(), name="acp idle")
+
+    def _stop_idle_watch(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    async def _end_when_idle(self) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(self._setup().config.idle_timeout)
+            async with self._turns:
+                await self._drop()
+
+
+__all__ = ["SESSION_ID", "STARTS", "AcpChat"]

@@ -1,0 +1,163 @@
+"""What can be set about one ACP agent, from an option, a table or code. Starts nothing and reads no file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from ahpkit.agents.acp.permissions import Policy
+from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
+from ahpkit.protocol.errors import AhpError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_PASSED_ON = re.compile(
+    r"HOME|LOGNAME|USER|PATH|SHELL|TERM|COLORTERM|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+"
+    r"|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
+)
+"""What every program needs to find its files and the network. Anything else is passed on only when it is named."""
+
+
+class AcpConfigError(AhpError):
+    """An agent's settings cannot be used; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcpAgentConfig:
+    """Settings of one agent."""
+
+    name: str
+    """The provider name that clients see."""
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Set for the agent."""
+    pass_env: tuple[str, ...] = ()
+    """Variables of the host's own environment that the agent gets too."""
+    cwd: Path | None = None
+    """Where the process runs; without it, in the chat's working directory."""
+    title: str = ""
+    description: str = ""
+    default_model: str | None = None
+    permissions: Policy = "ask"
+    files: bool = False
+    """Tell the agent that it may read and write files through the host. Several agents work worse when told so."""
+    start_timeout: float = 60.0
+    """Seconds to answer `initialize` and to open a session: some agents install parts of themselves first."""
+    cancel_timeout: float = 5.0
+    """Seconds to end a cancelled turn before the process is ended."""
+    idle_timeout: float = 900.0
+    """Seconds without a turn after which the process of a chat is ended, if the agent can take the chat up again."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise AcpConfigError(f"{self.name!r} is no agent name: letters, digits, '.', '_' and '-' only")
+        if not self.command:
+            raise AcpConfigError(f"agent {self.name}: the command is empty")
+
+    @property
+    def display_name(self) -> str:
+        return self.title or self.name
+
+    def environment(self, host: Mapping[str, str]) -> dict[str, str]:
+        """The agent's whole environment, made from the host's."""
+        named = set(self.pass_env)
+        passed = {key: value for key, value in host.items() if key in named or _PASSED_ON.fullmatch(key)}
+        return passed | dict(self.env)
+
+
+def parse_agent_option(option: str) -> AcpAgentConfig:
+    """`NAME=COMMAND ARGS…`, or the `NAME` of an agent the registry knows."""
+    name, given, command = option.partition("=")
+    if not given:
+        return _known(name)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise AcpConfigError(f"agent {name}: {error} in {command!r}") from error
+    if not words:
+        raise AcpConfigError(f"agent {name}: the command is empty; write NAME=COMMAND ARGS")
+    keys = KNOWN_AGENTS[name].keys if name in KNOWN_AGENTS else ()
+    return AcpAgentConfig(name=name, command=words[0], args=tuple(words[1:]), pass_env=keys)
+
+
+def config_from_table(name: str, table: Mapping[str, Any]) -> AcpAgentConfig:
+    """An `[agents.NAME]` table. A name the registry knows needs no command."""
+    for key, value in table.items():
+        kind = _TABLE.get(key)
+        if kind is None:
+            raise AcpConfigError(f"agents.{name}.{key}: unknown key; known: {', '.join(_TABLE)}")
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise AcpConfigError(f"agents.{name}.{key}: expected {_spelled(kind)}, got {value!r}")
+    known = KNOWN_AGENTS.get(name)
+    if known is None and "command" not in table:
+        raise AcpConfigError(f"agents.{name}: give a command, or use one of: {', '.join(KNOWN_AGENTS)}")
+    return AcpAgentConfig(name=name, **(_of_known(known) | _fields(name, table)))
+
+
+_TABLE: Mapping[str, type | tuple[type, ...]] = {
+    "command": str,
+    "args": list,
+    "env": dict,
+    "pass_env": list,
+    "cwd": str,
+    "title": str,
+    "description": str,
+    "default_model": str,
+    "permissions": str,
+    "files": bool,
+    "start_timeout": (int, float),
+    "cancel_timeout": (int, float),
+    "idle_timeout": (int, float),
+}
+
+
+def _fields(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    fields = dict(table)
+    for key in ("args", "pass_env", "env"):
+        if key in fields:
+            fields[key] = _all_strings(f"agents.{name}.{key}", fields[key])
+    if "cwd" in fields:
+        fields["cwd"] = Path(fields["cwd"]).expanduser()
+    if "command" in fields:
+        fields["command"] = str(Path(fields["command"]).expanduser())
+        fields.setdefault("args", ())
+    if fields.get("permissions", "ask") not in get_args(Policy):
+        raise AcpConfigError(f"agents.{name}.permissions: expected one of {', '.join(get_args(Policy))}")
+    return fields
+
+
+def _all_strings(where: str, value: list[Any] | dict[str, Any]) -> tuple[str, ...] | dict[str, str]:
+    items = list(value.values()) if isinstance(value, dict) else value
+    if not all(isinstance(item, str) for item in items):
+        raise AcpConfigError(f"{where}: expected strings only")
+    return cast("dict[str, str]", value) if isinstance(value, dict) else tuple(items)
+
+
+def _known(name: str) -> AcpAgentConfig:
+    known = KNOWN_AGENTS.get(name)
+    if known is None:
+        names = ", ".join(KNOWN_AGENTS)
+        raise AcpConfigError(f"there is no known agent {name!r}; write {name}=COMMAND ARGS, or one of: {names}")
+    return AcpAgentConfig(name=name, **_of_known(known))
+
+
+def _of_known(known: KnownAgent | None) -> dict[str, Any]:
+    if known is None:
+        return {}
+    return {"command": known.command, "args": known.args, "title": known.title, "pass_env": known.keys}
+
+
+def _spelled(kind: type | tuple[type, ...]) -> str:
+    return (
+        "a number"
+        if isinstance(kind, tuple)
+        else {str: "a string", list: "a list", dict: "a table"}.get(kind, "a boolean")
+    )
+
+
+__all__ = ["AcpAgentConfig", "AcpConfigError", "config_from_table", "parse_agent_option"]

@@ -1,0 +1,234 @@
+"""A running agent that has said hello: its process, the JSON-RPC connection to it, what it can do. Knows no sessions.
+
+Whatever goes wrong here becomes an `AgentError` that a person can read: what happened, and the last lines the agent
+wrote.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ahpkit import __version__
+from ahpkit.agents.acp.config import AcpAgentConfig
+from ahpkit.agents.acp.meta import upward
+from ahpkit.agents.acp.permissions import ANSWER_META
+from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
+from ahpkit.agents.acp.registry import KNOWN_AGENTS
+from ahpkit.agents.acp.shape import obj, objects
+from ahpkit.host.agent import AgentError
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import RpcError, TransportClosed
+from ahpkit.transports.stdio import TOO_BIG
+from ahpkit.wire import rpc
+from ahpkit.wire.peer import Peer
+from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
+
+PROTOCOL_VERSION = 1
+
+EXITED = "acp/agent-exited"
+"""Error type of a turn or a start that ended because the process did."""
+
+AUTH_REQUIRED = "acp/auth-required"
+"""Error type of a start or a turn that needs a login first."""
+
+REQUEST_CANCELLED = "acp/cancelled"
+"""Error type of a request that the agent gave up because it was told to."""
+
+_ERROR_TYPES = {-32000: AUTH_REQUIRED, rpc.REQUEST_CANCELLED: REQUEST_CANCELLED}
+
+_LINES = 10
+"""Lines of stderr in an error message."""
+
+
+class AcpConnection:
+    """`async with AcpConnection(config, cwd=…, …) as agent`: started and initialised inside, ended after."""
+
+    def __init__(
+        self,
+        config: AcpAgentConfig,
+        *,
+        cwd: Path,
+        on_request: RequestHandler,
+        on_notification: NotificationHandler,
+        terminals: bool = False,
+        extensions: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
+        self.initialized: JsonObject = {}
+        """The result of `initialize`."""
+        self._config = config
+        self._cwd = config.cwd or cwd
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self._terminals = terminals
+        self._extensions = extensions or {}
+        self._secrets = secrets or {}
+        self._stack = AsyncExitStack()
+        self._process: AgentProcess | None = None
+        self.rpc: RpcConnection
+
+    async def __aenter__(self) -> Self:
+        async with self._stack:
+            self._process = await self._start()
+            self.rpc = await self._stack.enter_async_context(
+                RpcConnection(
+                    self._process.transport,
+                    on_request=self._on_request,
+                    on_notification=self._on_notification,
+                    peer=Peer(max_bytes=MAX_LINE),
+                )
+            )
+            self.initialized = obj(await self.request("initialize", self._hello(), timeout=self._config.start_timeout))
+            self._check_version()
+            self._stack = self._stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    # What it can do.
+
+    @property
+    def capabilities(self) -> JsonObject:
+        return obj(self.initialized.get("agentCapabilities"))
+
+    @property
+    def prompt_capabilities(self) -> JsonObject:
+        return obj(self.capabilities.get("promptCapabilities"))
+
+    @property
+    def mcp_capabilities(self) -> JsonObject:
+        return obj(self.capabilities.get("mcpCapabilities"))
+
+    @property
+    def auth_methods(self) -> list[JsonObject]:
+        return [method for method in objects(self.initialized.get("authMethods")) if method.get("id")]
+
+    @property
+    def steers(self) -> bool:
+        """It takes messages into a running turn (`_session/steering`)."""
+        return obj(obj(self.initialized.get("_meta")).get("steering")).get("supported") is True
+
+    def session_can(self, what: str) -> bool:
+        """`list`, `resume`, `close`, `fork`: announced by an object, also an empty one."""
+        return isinstance(obj(self.capabilities.get("sessionCapabilities")).get(what), dict)
+
+    @property
+    def loads(self) -> bool:
+        return self.capabilities.get("loadSession") is True
+
+    def facts(self) -> JsonObject:
+        """What clients may know about the agent."""
+        methods = [{key: method.get(key) for key in ("id", "name", "description")} for method in self.auth_methods]
+        return {
+            "protocol": "acp",
+            "info": upward(self.initialized.get("agentInfo")),
+            "capabilities": upward(self.capabilities),
+            "authMethods": methods,
+        }
+
+    # Talking to it.
+
+    @property
+    def closed(self) -> bool:
+        return self.rpc.closed is not None
+
+    async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
+        """Ask and wait. An error of the agent, its end and its silence are all `AgentError`s."""
+        try:
+            return await self.rpc.request(method, params, timeout=timeout)
+        except RpcError as error:
+            raise self._refused(method, error) from error
+        except TransportClosed as error:
+            raise await self._ended(error) from error
+        except TimeoutError:
+            raise self._error(f"did not answer {method} within {timeout:g} seconds", "acp/timeout") from None
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        self.rpc.notify(method, params)
+
+    def kill(self) -> None:
+        """End the process now; `async with` still has to be left."""
+        assert self._process is not None
+        self._process.kill()
+
+    async def _start(self) -> AgentProcess:
+        if not self._cwd.is_dir():
+            raise self._error(f"cannot start: the working directory {self._cwd} does not exist", "acp/start")
+        env = self._config.environment(os.environ) | dict(self._secrets)
+        process = AgentProcess([self._config.command, *self._config.args], env=env, cwd=self._cwd)
+        try:
+            return await self._stack.enter_async_context(process)
+        except FileNotFoundError:
+            known = KNOWN_AGENTS.get(self._config.name)
+            advice = f"; install it with: {known.install}" if known else ""
+            raise self._error(f"cannot start: {self._config.command} is not installed{advice}", "acp/start") from None
+        except OSError as error:
+            raise self._error(f"cannot start {self._config.command}: {error.strerror}", "acp/start") from None
+
+    def _hello(self) -> JsonObject:
+        files = self._config.files
+        return {
+            "protocolVersion": PROTOCOL_VERSION,
+            "clientInfo": {"name": "ahpkit", "title": "ahpkit", "version": __version__},
+            "clientCapabilities": {
+                "fs": {"readTextFile": files, "writeTextFile": files},
+                "terminal": self._terminals,
+                "session": {"configOptions": {"boolean": {}}},
+                "elicitation": {"form": {}, "url": {}},
+                "plan": {},
+                "_meta": {ANSWER_META: {"version": "1"}, **self._extensions},
+            },
+        }
+
+    def _check_version(self) -> None:
+        # Some agents echo the number they were offered, so the shape decides: version 2 names its fields otherwise.
+        if "agentCapabilities" not in self.initialized and "capabilities" in self.initialized:
+            version = self.initialized.get("protocolVersion")
+            raise self._error(f"speaks ACP version {version}; this host speaks {PROTOCOL_VERSION}", "acp/version")
+
+    # What went wrong.
+
+    def _error(self, what: str, kind: str, meta: JsonObject | None = None) -> AgentError:
+        lines = self._process.log.lines(_LINES) if self._process is not None else []
+        tail = "\nIts last output:\n" + "\n".join(self._hidden(line) for line in lines) if lines else ""
+        return AgentError(f"The agent {self._config.display_name} {what}.{tail}", error_type=kind, meta=meta)
+
+    def _hidden(self, line: str) -> str:
+        """A line of its log without the values of variables that may be keys."""
+        passed = {key: os.environ.get(key, "") for key in self._config.pass_env}
+        for value in (passed | dict(self._config.env) | dict(self._secrets)).values():
+            if len(value) >= 8:
+                line = line.replace(value, "…")
+        return line
+
+    def _refused(self, method: str, error: RpcError) -> AgentError:
+        kind = _ERROR_TYPES.get(error.code, f"acp/{error.code}")
+        meta: JsonObject = {"code": error.code} | ({"data": data} if (data := upward(obj(error.data))) else {})
+        if kind == AUTH_REQUIRED:
+            names = ", ".join(str(method.get("name") or method["id"]) for method in self.auth_methods)
+            advice = f". Log in first: {names}" if names else ". Log in first"
+            return AgentError(f"{self._config.display_name}: {error.message}{advice}", error_type=kind, meta=meta)
+        message = f"{self._config.display_name} answered {method} with an error: {error.message}"
+        return AgentError(message, error_type=kind, meta=meta)
+
+    async def _ended(self, closed: TransportClosed) -> AgentError:
+        if closed.code == TOO_BIG:
+            return self._error(f"sent a message of more than {MAX_LINE} bytes", "acp/message-too-long")
+        assert self._process is not None
+        await self._process.wait_exit(1.0)
+        code = self._process.exit_code
+        if code is None:
+            return self._error("closed its output", EXITED)
+        how = f"was ended by signal {-code}" if code < 0 else f"exited with code {code}"
+        return self._error(how, EXITED, {"exitCode": code})
+
+
+__all__ = ["AUTH_REQUIRED", "EXITED", "PROTOCOL_VERSION", "REQUEST_CANCELLED", "AcpConnection"]

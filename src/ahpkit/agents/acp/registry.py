@@ -1,0 +1,161 @@
+"""Common agents by name: the command line each needs, how to install it, which variable holds its key. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAgent:
+    """An agent that speaks ACP."""
+
+    name: str
+    title: str
+    command: str
+    args: tuple[str, ...] = ()
+    install: str
+    """The command that installs it."""
+    keys: tuple[str, ...] = ()
+    """Variables it may take a key from: passed on from the host's environment. Most agents also know a login."""
+    version_args: tuple[str, ...] = ("--version",)
+
+
+_AGENTS = (
+    KnownAgent(
+        name="claude",
+        title="Claude Code",
+        command="claude-agent-acp",
+        install="npm install -g @agentclientprotocol/claude-agent-acp",
+        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+    ),
+    KnownAgent(
+        name="cline",
+        title="Cline",
+        command="cline",
+        args=("--acp",),
+        install="npm install -g cline",
+        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+    ),
+    KnownAgent(
+        name="codex",
+        title="Codex",
+        command="codex-acp",
+        install="npm install -g @zed-industries/codex-acp",
+        keys=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+    ),
+    KnownAgent(
+        name="copilot",
+        title="GitHub Copilot",
+        command="copilot",
+        args=("--acp",),
+        install="npm install -g @github/copilot",
+        keys=("GH_TOKEN", "GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN"),
+    ),
+    KnownAgent(
+        name="crow",
+        title="Crow",
+        command="crow-cli",
+        args=("acp",),
+        install="pip install crow-cli",
+        keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+    ),
+    KnownAgent(
+        name="cursor",
+        title="Cursor",
+        command="cursor-agent",
+        args=("acp",),
+        install="curl https://cursor.com/install -fsS | bash",
+        keys=("CURSOR_API_KEY",),
+    ),
+    KnownAgent(
+        name="deepagents",
+        title="Deep Agents",
+        command="python3",
+        args=("-m", "deepagents_acp"),
+        install="pip install deepagents-acp",
+        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+        version_args=("-m", "pip", "show", "deepagents-acp"),
+    ),
+    KnownAgent(
+        name="fast-agent",
+        title="fast-agent",
+        command="fast-agent-acp",
+        install="pip install fast-agent-mcp",
+        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GENERIC_API_KEY", "GENERIC_BASE_URL"),
+    ),
+    KnownAgent(
+        name="gemini",
+        title="Gemini CLI",
+        command="gemini",
+        args=("--acp",),
+        install="npm install -g @google/gemini-cli",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    ),
+    KnownAgent(
+        name="goose",
+        title="goose",
+        command="goose",
+        args=("acp",),
+        install="npm install -g @aaif/goose",
+        keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOSE_PROVIDER", "GOOSE_MODEL"),
+    ),
+    KnownAgent(
+        name="hermes",
+        title="Hermes",
+        command="hermes-acp",
+        install="pip install 'hermes-agent[acp]'",
+        keys=("OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+    ),
+    KnownAgent(
+        name="kimi",
+        title="Kimi Code",
+        command="kimi",
+        args=("acp",),
+        install="npm install -g @moonshot-ai/kimi-code",
+        keys=("KIMI_MODEL_API_KEY", "KIMI_MODEL_NAME", "KIMI_MODEL_BASE_URL"),
+    ),
+    KnownAgent(
+        name="opencode",
+        title="opencode",
+        command="opencode",
+        args=("acp",),
+        install="npm install -g opencode-ai",
+        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+    ),
+    KnownAgent(
+        name="openhands",
+        title="OpenHands",
+        command="openhands",
+        args=("acp",),
+        install="pip install openhands",
+        keys=("LLM_API_KEY", "LLM_MODEL", "LLM_BASE_URL"),
+    ),
+    KnownAgent(
+        name="pi",
+        title="pi",
+        command="pi-acp",
+        install="npm install -g pi-acp",
+        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+    ),
+    KnownAgent(
+        name="qwen",
+        title="Qwen Code",
+        command="qwen",
+        args=("--acp",),
+        install="npm install -g @qwen-code/qwen-code",
+        keys=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
+    ),
+    KnownAgent(
+        name="vibe",
+        title="Mistral Vibe",
+        command="vibe-acp",
+        install="pip install mistral-vibe",
+        keys=("MISTRAL_API_KEY",),
+    ),
+)
+
+KNOWN_AGENTS: Mapping[str, KnownAgent] = {agent.name: agent for agent in _AGENTS}
+"""By the name that `--agent NAME` takes."""
+
+__all__ = ["KNOWN_AGENTS", "KnownAgent"]

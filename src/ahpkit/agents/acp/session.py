@@ -1,0 +1,291 @@
+"""One ACP session in one agent process: prompts go down, updates and requests come up. Knows no restarts.
+
+Updates are handed on in the order they arrive, and a prompt is finished the moment its answer is read: nothing that
+came before it is lost, nothing that comes after it gets in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.propagate import extract
+
+from ahpkit.agents.acp.access import FileAccess, TerminalAccess
+from ahpkit.agents.acp.callbacks import Callbacks
+from ahpkit.agents.acp.config import AcpAgentConfig
+from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnection
+from ahpkit.agents.acp.mapping import SessionMapper
+from ahpkit.agents.acp.mcp_servers import mcp_servers
+from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.agents.acp.prompt import blocks
+from ahpkit.agents.acp.shape import obj, text
+from ahpkit.host.agent import AgentError, Chat, McpServerOffer, StopReason, Turn
+from ahpkit.host.tracing import carried, injected
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject, ModelSelection
+from ahpkit.protocol.errors import InvalidParams
+
+MAX_EARLY = 256
+"""Updates kept that arrive before the answer that names their session."""
+
+_PATIENCE = 2.0
+"""Seconds for what is asked last: to close the session, and to take a steering message as the turn ends."""
+
+_log = logging.getLogger(__name__)
+_tracer = trace.get_tracer("ahpkit.agents.acp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSetup:
+    """What every session of one agent is made with."""
+
+    config: AcpAgentConfig
+    files: Callable[[Chat], FileAccess] | None = None
+    terminals: Callable[[Chat], TerminalAccess] | None = None
+    extensions: Mapping[str, Any]
+    """What clients of the host may be asked for: announced to the agent."""
+    secrets: Mapping[str, str]
+    """Variables that a client filled in with `authenticate`."""
+    auth_method: str | None = None
+    """Log in with this method first."""
+    on_options: Callable[[SessionOptions], None]
+
+
+class AcpSession:
+    """Call `start`, then `new` or `restore`; `aclose` at the end, also after a failure."""
+
+    def __init__(self, chat: Chat, setup: SessionSetup) -> None:
+        config = setup.config
+        self.prompted = False
+        self.servers: Sequence[McpServerOffer] = ()
+        self._config = config
+        self._chat = chat
+        self._setup = setup
+        self._id: str | None = None
+        self._early: list[JsonObject] = []
+        self._undelivered: list[Message] = []
+        self._broken = False
+        self._strange = False
+        terminals = setup.terminals(chat) if setup.terminals else None
+        self._mapper = SessionMapper(
+            chat, terminal_uri=terminals.uri if terminals else lambda id: None, on_options=setup.on_options
+        )
+        self._callbacks = Callbacks(
+            self._mapper,
+            working_directory=chat.working_directory,
+            policy=config.permissions,
+            files=setup.files(chat) if setup.files else None,
+            terminals=terminals,
+        )
+        self.connection = AcpConnection(
+            config,
+            cwd=chat.working_directory,
+            on_request=self._on_request,
+            on_notification=self._on_notification,
+            terminals=terminals is not None,
+            extensions=setup.extensions,
+            secrets=setup.secrets,
+        )
+
+    # Life.
+
+    async def start(self) -> None:
+        await self.connection.__aenter__()
+        if self._setup.auth_method is not None:
+            await self.authenticate(self._setup.auth_method)
+
+    async def aclose(self) -> None:
+        """End the session, then the process."""
+        self._callbacks.stop_waiting()
+        try:
+            await self._callbacks.release()
+            if self._id is not None and not self.closed and self.connection.session_can("close"):
+                with suppress(AgentError):
+                    await self._call("session/close", {}, timeout=_PATIENCE)
+        finally:
+            await self.connection.__aexit__(None, None, None)
+
+    @property
+    def closed(self) -> bool:
+        """The process has ended, or is not to be used any more."""
+        return self._broken or self.connection.closed
+
+    @property
+    def restorable(self) -> bool:
+        return self.connection.loads or self.connection.session_can("resume")
+
+    async def authenticate(self, method: str) -> None:
+        await self.connection.request("authenticate", {"methodId": method}, timeout=self._config.start_timeout)
+
+    async def new(self, servers: Sequence[McpServerOffer]) -> str:
+        """Begin a conversation; returns its id."""
+        self._id = None
+        result = obj(await self._open("session/new", {}, servers))
+        id = text(result.get("sessionId"))
+        if id is None:
+            raise AgentError(f"{self._config.display_name} opened a session without an id", error_type="acp/protocol")
+        self._opened(id, result)
+        return id
+
+    async def restore(self, id: str, servers: Sequence[McpServerOffer]) -> bool:
+        """Take up an earlier conversation; False if the agent cannot. What it repeats of it is dropped."""
+        ways = ["session/resume"] if self.connection.session_can("resume") else []
+        ways += ["session/load"] if self.connection.loads else []
+        for way in ways:
+            self._id = id
+            self._mapper.restoring = True
+            try:
+                result = obj(await self._open(way, {"sessionId": id}, servers))
+            except AgentError as error:
+                if error.error_type == EXITED:
+                    raise
+                _log.warning("agent %s: %s failed: %s", self._config.name, way, error.message)
+                continue
+            finally:
+                self._mapper.restoring = False
+            self._opened(id, result)
+            return True
+        return False
+
+    async def _open(self, method: str, params: JsonObject, servers: Sequence[McpServerOffer]) -> Any:
+        self.servers = list(servers)
+        given = mcp_servers(servers, self.connection.mcp_capabilities)
+        request = params | {"cwd": str(self._chat.working_directory), "mcpServers": given}
+        return await self.connection.request(method, request, timeout=self._config.start_timeout)
+
+    def _opened(self, id: str, result: JsonObject) -> None:
+        self._id = id
+        self._mapper.take_options(result)
+        early, self._early = self._early, []
+        for params in early:
+            self._on_update(params)
+
+    async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
+        """Bring the agent's options to what is wanted."""
+        for change in self._mapper.options.changes(model=model, config=config):
+            result = obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
+            self._mapper.options.changed(change)
+            self._mapper.take_options(result)
+
+    async def _call(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Any:
+        return await self.connection.request(method, {"sessionId": self._id} | params, timeout=timeout)
+
+    # One turn.
+
+    async def prompt(self, turn: Turn, before: Sequence[str]) -> StopReason:
+        """Send a turn's message, with these words before it, and feed the turn until it is answered."""
+        capabilities = self.connection.prompt_capabilities
+        words: list[JsonObject] = [{"type": "text", "text": said} for said in before if said]
+        reason = await self._prompt(turn, [*words, *blocks(turn.prompt, turn.message, capabilities)], turn.message)
+        while self._undelivered and reason == "end_turn":
+            message = self._undelivered.pop(0)
+            reason = await self._prompt(turn, blocks(message["text"], message, capabilities), message)
+        return reason
+
+    async def _prompt(self, turn: Turn, content: list[JsonObject], message: Message) -> StopReason:
+        self.prompted = True
+        self._mapper.begin(turn)
+        asking = asyncio.create_task(self._ask(content, message), name="acp prompt")
+        steering = asyncio.create_task(self._steer(turn), name="acp steering") if self.connection.steers else None
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            await self._cancel(asking)
+            raise
+        finally:
+            self._callbacks.stop_waiting()
+            self._mapper.end()
+            if steering is not None:
+                steering.cancel()
+                await asyncio.wait([steering], timeout=_PATIENCE)
+
+    async def _ask(self, content: list[JsonObject], message: Message) -> StopReason:
+        meta = dict(obj(message.get("_meta")))
+        joined = trace.get_current_span().get_span_context().is_valid
+        context = None if joined else extract(carried(meta))
+        with _tracer.start_as_current_span("acp session/prompt", context, trace.SpanKind.CLIENT):
+            meta |= injected()
+            params: JsonObject = {"prompt": content} | ({"_meta": meta} if meta else {})
+            result = obj(await self._call("session/prompt", params))
+        return self._mapper.finish(result)
+
+    async def _cancel(self, asking: asyncio.Task[StopReason]) -> None:
+        """Stop a turn as ACP wants it: answer what is open, then wait for the prompt's own end, but not for ever."""
+        self._callbacks.stop_waiting()
+        self.connection.notify("session/cancel", {"sessionId": self._id})
+        try:
+            await asyncio.wait([asking], timeout=self._config.cancel_timeout)
+        finally:
+            if not _ended_well(asking):
+                # It ignores the cancel, or failed over it. Either way its session cannot be trusted with a next turn.
+                self._broken = True
+                self.connection.kill()
+                asking.cancel()
+
+    async def _steer(self, turn: Turn) -> None:
+        """Pass on what the user says while the turn runs; what the agent does not take is prompted afterwards."""
+        while True:
+            message = await turn.wait_steering()
+            delivered = asyncio.create_task(self._deliver(message))
+            try:
+                await asyncio.shield(delivered)
+            finally:
+                if not delivered.done():
+                    await asyncio.wait([delivered], timeout=_PATIENCE)
+                if delivered.cancel() or delivered.cancelled() or not delivered.result():
+                    self._undelivered.append(message)
+
+    async def _deliver(self, message: Message) -> bool:
+        if self._mapper.turn is not None:
+            self._mapper.turn.steered(message["text"])
+        content = blocks(message["text"], message, self.connection.prompt_capabilities)
+        params = {"prompt": content, "_meta": {"steering": {"idleBehavior": "promptRequired"}}}
+        try:
+            result = obj(await self._call("_session/steering", params))
+        except AgentError:
+            return False
+        return result.get("outcome") in ("injected", "startedNewTurn")
+
+    # What the agent says.
+
+    async def _on_request(self, method: str, params: JsonObject) -> Any:
+        if method.startswith("_"):
+            return await self._chat.extension_request(method, params)
+        if "sessionId" in params and params["sessionId"] != self._id:
+            raise InvalidParams(f"sessionId: {params['sessionId']!r} is not a session of this process")
+        return await self._callbacks.serve(method, params)
+
+    def _on_notification(self, method: str, params: JsonObject) -> None:
+        if method == "session/update":
+            self._on_update(params)
+        elif method == "$/cancel_request" and isinstance(params.get("requestId"), int | str):
+            self.connection.rpc.cancel(params["requestId"])
+        elif method == "elicitation/complete":
+            self._callbacks.elicitation_complete(params)
+        elif method.startswith("_"):
+            self._chat.extension_notification(method, params)
+
+    def _on_update(self, params: JsonObject) -> None:
+        if params.get("sessionId") == self._id:
+            self._mapper.update(obj(params.get("update")))
+        elif self._id is None and len(self._early) < MAX_EARLY:
+            self._early.append(params)
+        elif not self._strange:
+            self._strange = True
+            _log.warning("agent %s: updates for a session it does not have are dropped", self._config.name)
+
+
+def _ended_well(asking: asyncio.Task[StopReason]) -> bool:
+    if not asking.done() or asking.cancelled():
+        return False
+    error = asking.exception()
+    return error is None or (isinstance(error, AgentError) and error.error_type == REQUEST_CANCELLED)
+
+
+__all__ = ["MAX_EARLY", "AcpSession", "SessionSetup"]

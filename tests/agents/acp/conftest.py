@@ -1,0 +1,41 @@
+"""Scripted agents over real pipes. Each test ends in time and with nothing left running, or fails."""
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.scripted_acp import Scripted
+
+LONGEST = 30.0
+
+
+@pytest.fixture
+async def scripted(tmp_path: Path) -> AsyncGenerator[Scripted]:
+    made = Scripted(tmp_path)
+    yield made
+    async with asyncio.timeout(LONGEST):
+        for agent in made.agents:
+            await agent.aclose()
+    assert made.running() == []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bound every test here: a process that never answers must not hold up the suite."""
+    for item in items:
+        ours = Path(__file__).parent in item.path.parents
+        if ours and isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.obj = _bounded(item.obj)
+
+
+def _bounded(test: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        async with asyncio.timeout(LONGEST):
+            await test(*args, **kwargs)
+
+    return run

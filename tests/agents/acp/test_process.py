@@ -1,0 +1,130 @@
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from ahpkit.agents.acp.process import MARK, AgentProcess, Tail
+from ahpkit.protocol.errors import TransportClosed
+
+
+def python(code: str, *, env: dict[str, str] | None = None) -> AgentProcess:
+    return AgentProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"))
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(5):
+        while alive(pid):  # noqa: ASYNC110  Nobody tells when a process that is not our child has ended.
+            await asyncio.sleep(0.01)
+
+
+class TestTail:
+    def test_it_keeps_the_end_of_an_endless_text(self) -> None:
+        tail = Tail(limit=100)
+        for number in range(10_000):
+            tail.add(f"line {number}\n".encode())
+
+        assert tail.lines(2) == ["line 9998", "line 9999"]
+        assert len(tail.lines(1000)) <= 15
+
+    def test_it_shows_lines_with_something_in_them_whatever_the_bytes(self) -> None:
+        tail = Tail()
+        tail.add(b"a\n\n \xff b\r\n")
+
+        assert tail.lines(5) == ["a", " � b"]
+
+
+class TestRunning:
+    async def test_messages_go_both_ways(self) -> None:
+        async with asyncio.timeout(10), python("print('{\"got\":' + input() + '}')") as process:
+            process.transport.write(process.transport.frame(b"[1]"))
+            assert await process.transport.receive() == b'{"got":[1]}'
+
+    async def test_what_it_prints_besides_messages_is_kept_as_a_log(self) -> None:
+        code = "import sys; print('hello'); print('[1]'); print('{}'); print('oops', file=sys.stderr)"
+        async with asyncio.timeout(10), python(code) as process:
+            assert await process.transport.receive() == b"{}"
+            with pytest.raises(TransportClosed):
+                await process.transport.receive()
+            await process.wait_exit(5)
+
+        assert sorted(process.log.lines(9)) == ["oops", "stdout: [1]", "stdout: hello"]
+
+    async def test_a_flood_on_stderr_does_not_hold_it_up(self) -> None:
+        async with asyncio.timeout(20), python("import sys; sys.stderr.write('x' * 5_000_000); print('{}')") as process:
+            assert await process.transport.receive() == b"{}"
+
+    async def test_its_environment_is_what_it_was_given_and_its_mark(self) -> None:
+        code = "import json, os; print(json.dumps(dict(os.environ)))"
+        os.environ["AHPKIT_NOT_FOR_AGENTS"] = "1"
+        try:
+            async with asyncio.timeout(10), python(code, env={"A": "b"}) as process:
+                seen = (await process.transport.receive()).decode()
+        finally:
+            del os.environ["AHPKIT_NOT_FOR_AGENTS"]
+
+        assert '"A": "b"' in seen
+        assert MARK in seen
+        assert "AHPKIT_NOT_FOR_AGENTS" not in seen
+
+    async def test_it_leads_a_group_of_its_own(self) -> None:
+        async with asyncio.timeout(10), python("import os; print('{}', flush=True); input()") as process:
+            await process.transport.receive()
+            assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
+
+
+CHILD = "[sys.executable, '-c', 'import time; time.sleep(600)']"
+
+
+class TestEnding:
+    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self) -> None:
+        async with asyncio.timeout(10), python("import sys; sys.stdin.read(); sys.exit(3)") as process:
+            pass
+
+        assert process.exit_code == 3
+
+    async def test_one_that_ignores_everything_is_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for patience in ("_EOF_PATIENCE", "_TERM_PATIENCE"):
+            monkeypatch.setattr(f"ahpkit.agents.acp.process.{patience}", 0.1)
+        code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('{}', flush=True); time.sleep(600)"
+        async with asyncio.timeout(10), python(code) as process:
+            await process.transport.receive()
+
+        assert process.exit_code == -signal.SIGKILL
+
+    @pytest.mark.parametrize("session", ["False", "True"])
+    async def test_children_end_with_it_also_those_in_a_session_of_their_own(self, session: str) -> None:
+        code = f"import subprocess, sys; p = subprocess.Popen({CHILD}, start_new_session={session})\n"
+        code += "print('{' + str(p.pid), flush=True); sys.stdin.read()"
+        async with asyncio.timeout(10), python(code) as process:
+            child = int((await process.transport.receive())[1:])
+            assert alive(child)
+
+        await gone(child)
+
+    async def test_when_it_dies_what_it_left_behind_dies_and_its_pipes_end(self) -> None:
+        code = f"import os, subprocess, sys; p = subprocess.Popen({CHILD})\n"
+        code += "print('{' + str(p.pid), flush=True); os._exit(7)"
+        async with asyncio.timeout(10), python(code) as process:
+            child = int((await process.transport.receive())[1:])
+            with pytest.raises(TransportClosed):
+                await process.transport.receive()
+            await gone(child)
+            assert process.exit_code == 7
+
+    async def test_killing_ends_it_at_once(self) -> None:
+        async with asyncio.timeout(10), python("import time; print('{}', flush=True); time.sleep(600)") as process:
+            await process.transport.receive()
+            process.kill()
+            await process.wait_exit(5)
+            assert process.exit_code == -signal.SIGKILL

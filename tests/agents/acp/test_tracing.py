@@ -1,0 +1,57 @@
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from ahpkit.testing.recording import RecordingTurn, user_message
+from support import requirement
+from support.scripted_acp import Scripted
+
+TRACE = "80e1afed08e019fc1110464cfa66635c"
+PARENT = "7a085853722dc6d2"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Generator[InMemorySpanExporter]:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("ahpkit.agents.acp.session._tracer", provider.get_tracer("test"))
+    yield exporter
+    provider.shutdown()
+
+
+def message(meta: dict[str, Any]) -> Any:
+    return {**user_message("hello"), "_meta": meta}
+
+
+@requirement("extensibility:meta:trace-context-keys")
+async def test_a_prompt_is_one_span_of_the_clients_trace_and_the_agent_gets_its_child(
+    scripted: Scripted, spans: InMemorySpanExporter
+) -> None:
+    meta = {"traceparent": f"00-{TRACE}-{PARENT}-01", "baggage": "user=ada", "x/y": 1}
+    turn = RecordingTurn("hello", message=message(meta))
+
+    await scripted.run({"repeat": 50, "steps": [{"text": "x"}]}, turn=turn)
+
+    [span] = spans.get_finished_spans()
+    assert span.parent is not None
+    assert trace.format_span_id(span.parent.span_id) == PARENT
+    assert span.context is not None
+    sent = scripted.received("session/prompt")[0]["_meta"]
+    assert sent["traceparent"] == f"00-{TRACE}-{trace.format_span_id(span.context.span_id)}-01"
+    assert sent["baggage"] == "user=ada"
+    assert sent["x/y"] == 1
+
+
+@requirement("extensibility:meta:trace-context-keys")
+async def test_without_an_sdk_the_clients_context_travels_on_unchanged(scripted: Scripted) -> None:
+    meta = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1"}
+
+    await scripted.run(turn=RecordingTurn("hello", message=message(meta)))
+
+    assert scripted.received("session/prompt")[0]["_meta"] == meta

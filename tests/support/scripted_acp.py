@@ -1,0 +1,86 @@
+"""Scripted ACP agents for tests: made from scripts, talked to over real pipes."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.agents.acp.chat import AcpChat
+from ahpkit.testing.acp_agent import scripted_command
+from ahpkit.testing.recording import RecordingChat, RecordingTurn
+
+MARK = "AHPKIT_TEST"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what nobody announces: an entry in a recording, the end of a process that is not ours."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+class Scripted:
+    """Makes agents from scripts, and opens chats with them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.agents: list[AcpAgent] = []
+
+    def agent(
+        self, *, config: dict[str, Any] | None = None, given: dict[str, Any] | None = None, **script: Any
+    ) -> AcpAgent:
+        """`config` for the agent's settings, `given` for what the host injects, the rest is the script."""
+        files = {"store": str(self.directory / "store.json"), "record": str(self.directory / "record.jsonl")}
+        number = len(self.agents)
+        command = scripted_command(self.directory / f"script-{number}.json", **{**files, **script})
+        settings: dict[str, Any] = {
+            "name": "scripted",
+            "command": command[0],
+            "args": tuple(command[1:]),
+            **(config or {}),
+        }
+        env = {MARK: str(self.directory), **settings.pop("env", {})}
+        agent = AcpAgent(AcpAgentConfig(env=env, **settings), **(given or {}))
+        self.agents.append(agent)
+        return agent
+
+    def chat(self, **facts: Any) -> RecordingChat:
+        workspace = self.directory / "workspace"
+        workspace.mkdir(exist_ok=True)
+        return RecordingChat(working_directory=workspace, **facts)
+
+    async def open(self, **script: Any) -> tuple[AcpChat, RecordingChat]:
+        chat = self.chat()
+        return await self.agent(**script).open(chat), chat
+
+    async def run(self, *steps: dict[str, Any], turn: RecordingTurn | None = None, **script: Any) -> RecordingTurn:
+        """Play one turn and return what was said."""
+        opened, chat = await self.open(turns=[list(steps)], **script)
+        turn = turn or RecordingTurn("hello")
+        turn.chat = chat
+        await opened.run(turn)
+        return turn
+
+    def received(self, method: str) -> list[Any]:
+        """The params of every message of that method the agents got."""
+        lines = (self.directory / "record.jsonl").read_text().splitlines()
+        return [message["params"] for message in map(json.loads, lines) if message.get("method") == method]
+
+    def answers(self) -> list[Any]:
+        """What the agents were answered, results and errors."""
+        lines = (self.directory / "record.jsonl").read_text().splitlines()
+        messages = [message for message in map(json.loads, lines) if "method" not in message]
+        return [message.get("result", message.get("error")) for message in messages]
+
+    def running(self) -> list[int]:
+        """Every process that descends from an agent of this test."""
+        mark = f"{MARK}={self.directory}".encode()
+        found: list[int] = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    found.append(int(process.name))
+        return found
