@@ -79,7 +79,7 @@ class TestCheckBind:
             check_bind(host, token=False, tls=tls)
 
     def test_anywhere_else_a_token_without_tls_is_warned_about(self) -> None:
-        assert "no TLS" in (check_bind("0.0.0.0", token=True, tls=False) or "")
+        assert "without TLS" in (check_bind("0.0.0.0", token=True, tls=False) or "")
         assert check_bind("0.0.0.0", token=True, tls=True) is None
 
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -191,6 +191,16 @@ class TestToken:
             status, _, body = await client.http("/", **UPGRADE)
             assert status == 401
             assert b"a token is required" in body
+
+    async def test_it_is_forgotten_once_it_was_checked(self) -> None:
+        async with serving(auth=Authenticator(TOKEN)) as server, raw(server.port) as client:
+            await client.upgrade(f"/?token={TOKEN}", Authorization=f"Bearer {TOKEN}")
+            connection: object = cast(Any, await server.accepted.get())._connection
+            assert TOKEN not in repr(vars(connection))
+
+    async def test_off_loopback_with_a_token_but_without_tls_it_warns(self, caplog: pytest.LogCaptureFixture) -> None:
+        async with serving(host="0.0.0.0", auth=Authenticator(TOKEN)):
+            assert "without TLS" in caplog.text
 
     async def test_off_loopback_without_a_token_it_does_not_listen(self) -> None:
         with pytest.raises(BindError, match="token is required"):

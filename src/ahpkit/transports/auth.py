@@ -101,7 +101,9 @@ def check_bind(host: str, *, token: bool, tls: bool) -> str | None:
         return None
     if not token:
         raise BindError(f"{host or 'every interface'} is reachable from other machines: a token is required there")
-    return None if tls else f"{host or 'every interface'} is reachable from other machines and there is no TLS"
+    return (
+        None if tls else f"{host or 'every interface'} is reachable from other machines: without TLS they can listen in"
+    )
 
 
 def load_or_create_token(path: Path) -> str:

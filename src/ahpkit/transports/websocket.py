@@ -46,6 +46,9 @@ _BACKLOG = 1024
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
+_FORGOTTEN = Request("", Headers())
+"""Takes the place of a connection's request, which holds the token and 3 KiB, once it has been answered."""
+
 ConnectionHandler = Callable[[Transport], Awaitable[None]]
 """Runs for as long as a connection should live; the connection is closed when it returns."""
 
@@ -81,8 +84,8 @@ async def serve_websocket(
     web origins besides its own whose pages may connect: `https://app.example`, or `vscode-webview://*` for a scheme.
     Raises `BindError` when it cannot or must not listen there.
     """
-    if unix_path is None:
-        check_bind(host, token=auth.required, tls=ssl is not None)
+    if unix_path is None and (warning := check_bind(host, token=auth.required, tls=ssl is not None)):
+        log.warning("%s", warning)
     connections = _Connections()
     gate = Gate(auth=auth, host=host if unix_path is None else None, hosts=hosts, origins=origins, http=http)
     options: dict[str, Any] = {
@@ -172,6 +175,7 @@ def _select_subprotocol(connection: ServerConnection, offered: Sequence[Subproto
 def _serving(handler: ConnectionHandler, unix_path: Path | None) -> Callable[[ServerConnection], Awaitable[None]]:
     async def serving(connection: ServerConnection) -> None:
         assert isinstance(connection, ServerSide)
+        connection.request, connection.response = _FORGOTTEN, None
         credential = connection.admission.credential
         if unix_path is None:
             peer = PeerInfo("websocket", address(connection.remote_address), credential)

@@ -1,0 +1,39 @@
+"""The page about transports: its example runs, and its limits are the code's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ahpkit.transports import connect, connection, stdio, websocket
+from ahpkit.wire import peer, rpc
+
+PAGE = Path(__file__).parents[2] / "docs" / "topics" / "transports.md"
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    script = tmp_path / "example.py"
+    script.write_text(code)
+    subprocess.run([sys.executable, "-W", "error", script], check=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("row", "limit"),
+    [
+        ("message from a client", f"{websocket.MAX_SIZE >> 20} MiB"),
+        ("message from a host", f"{connect.MAX_SIZE >> 20} MiB"),
+        ("line on stdio", f"{stdio.MAX_LINE // 10**6} MB"),
+        ("missing pong", f"{connection.PING_INTERVAL:.0f} s"),
+        ("closing handshake", f"{connection.CLOSE_TIMEOUT:.0f} s"),
+        ("requests in flight", f"{peer.MAX_PENDING}"),
+        ("output of an `RpcConnection`", f"{rpc.MAX_BUFFERED >> 20} MiB"),
+    ],
+)
+def test_the_limits_are_the_codes(row: str, limit: str) -> None:
+    (line,) = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {row}")]
+    assert f"| {limit}" in line
