@@ -11,9 +11,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from support.raw_client import BOUND, Json, RawClient
-
 from ahpkit.transports.connect import connect_transport
+from support.raw_client import BOUND, Json, RawClient
 
 
 def environment(home: Path) -> dict[str, str]:

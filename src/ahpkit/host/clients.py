@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ahpkit.host.connection import Connection
     from ahpkit.host.host import Host
 
+_GOING_AWAY = 1001
+"""WebSocket close code of a server that stops: clients dial again until it is back."""
+
 _MAX_CLIENT_ID = 256
 """Characters. An id is a name, not a document; it is stored with every action."""
 
@@ -83,7 +86,7 @@ class Clients:
     async def aclose(self, reason: str) -> None:
         """Close every connection and wait until each has ended."""
         for connection in tuple(self._connections):
-            connection.close(reason)
+            connection.close(reason, code=_GOING_AWAY)
         if self._connections:
             self._empty.clear()
             async with asyncio.timeout(_CLOSE_PATIENCE):

@@ -43,6 +43,7 @@ class Connection:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._closing: str | None = None
+        self._close_code = _CLOSE_POLICY
         self.outbox = Outbox(transport, budget=host.config.max_client_backlog, on_lagging=self._lagging)
         self.client_id = ""
         self.capabilities: JsonObject = {}
@@ -66,17 +67,17 @@ class Connection:
         finally:
             await self._end()
 
-    def close(self, reason: str) -> None:
-        """End the connection after what is being written, and say why."""
+    def close(self, reason: str, *, code: int = _CLOSE_POLICY) -> None:
+        """End the connection after what is being written, and say why. `code` tells the client whether to come back."""
         if self._closing is None:
-            self._closing = reason
+            self._closing, self._close_code = reason, code
             self._host.spawn(self._close_transport(), name="close a connection")
 
     async def _close_transport(self) -> None:
         if self._closing is None:
             await self._transport.aclose()
         else:
-            await self._transport.aclose(code=_CLOSE_POLICY, reason=self._closing[:_MAX_REASON])
+            await self._transport.aclose(code=self._close_code, reason=self._closing[:_MAX_REASON])
 
     # -- to the client -------------------------------------------------------------------------------------------
 

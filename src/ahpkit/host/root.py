@@ -41,7 +41,7 @@ def initial_root(agents: Iterable[Agent], sessions: int, meta: JsonObject) -> Js
     """Root state at the start of a host."""
     agents = list(agents)
     shown = {agent.provider: agent.meta for agent in agents if agent.meta}
-    meta = {"ahpkit": {"version": __version__}, **meta}
+    meta = {"ahpkit/host": {"version": __version__}, **meta}
     if shown:
         meta["ahpkit/agents"] = shown
     return {"agents": [agent_info(agent) for agent in agents], "activeSessions": sessions, "_meta": meta}

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from ahpkit.host.agent import Agent, AgentChat, AgentError, StopReason
 from ahpkit.host.feature import Applied
 from ahpkit.host.live_chat import LiveChat
+from ahpkit.host.tracing import Tracing
 from ahpkit.host.turn import LiveTurn
 from ahpkit.protocol.common.state import JsonObject
 
@@ -33,6 +34,9 @@ _STOP_NOTICES: dict[str, str] = {
 
 class RunnerHost(Protocol):
     """What the runner needs of the host."""
+
+    @property
+    def tracing(self) -> Tracing: ...
 
     def dispatch(self, uri: str, action: JsonObject) -> int: ...
 
@@ -120,7 +124,7 @@ class ChatRunner:
         turn = self.turn
         ended = applied.before.get("activeTurn")
         if turn is not None and ended is not None and ended["id"] == turn.id and not applied.after.get("activeTurn"):
-            turn.over = True
+            turn.end()
             self.turn = None
             if self._task is not None and self._task is not asyncio.current_task():
                 self._task.cancel()
@@ -134,9 +138,10 @@ class ChatRunner:
             await asyncio.wait([previous], timeout=_CANCEL_PATIENCE)
         try:
             await self._session_ready()
-            agent_chat = await self.open()
-            await self._host.prepare_turn(turn)
-            self._complete(turn, await agent_chat.run(turn))
+            with self._host.tracing.turn(self.agent.provider, self.chat.uri, turn.message):
+                agent_chat = await self.open()
+                await self._host.prepare_turn(turn)
+                self._complete(turn, await agent_chat.run(turn))
         except AgentError as error:
             self._fail(turn, error)
         except Exception:

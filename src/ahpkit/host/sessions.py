@@ -273,7 +273,7 @@ class Sessions:
         runner = session.chats.pop(uri)
         del self._session_of[uri]
         if runner.turn is not None:
-            runner.turn.over = True
+            runner.turn.end()
         self._host.close_channel(uri)
         runner.chat.forget()
         await runner.aclose()

@@ -30,7 +30,7 @@ class LiveSubChat:
             self._live.say({"type": "chat/error", "turnId": self.turn.id, "error": info})
         else:
             self._live.say({"type": "chat/turnCancelled", "turnId": self.turn.id})
-        self._live.over = True
+        self._live.end()
         self._closed()
 
 

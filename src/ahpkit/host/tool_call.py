@@ -37,6 +37,7 @@ class LiveToolCall:
         self.id = id
         self.name = name
         self._meta: JsonObject | None = None
+        self._span = turn.tracing.tool_call(name)
         self._confirmed: asyncio.Future[JsonObject] | None = None
         self._completed: asyncio.Future[JsonObject] | None = None
 
@@ -130,9 +131,15 @@ class LiveToolCall:
         result |= {"error": {"message": error}} if error is not None else {}
         result |= {"structuredContent": structured_content} if structured_content is not None else {}
         self._say("chat/toolCallComplete", result=result)
+        self.end()
 
     def meta(self, meta: JsonObject) -> None:
         self._meta = meta
+
+    def end(self) -> None:
+        """The call is over: so is its span."""
+        if self._span.is_recording():
+            self._span.end()
 
     def heard(self, action: JsonObject) -> None:
         """A client decided about this call, or finished it."""
@@ -140,11 +147,13 @@ class LiveToolCall:
         if kind == "chat/toolCallConfirmed":
             _resolve(self._confirmed, action)
             if not action["approved"]:
+                self.end()
                 _resolve(
                     self._completed, {"success": False, "error": {"message": "the client declined this tool call"}}
                 )
         elif kind == "chat/toolCallComplete":
             _resolve(self._completed, action["result"])
+            self.end()
 
     def _ready(self, tool_input: str | None, message: StringOrMarkdown | None, **fields: Any) -> None:
         state = self._state or {}

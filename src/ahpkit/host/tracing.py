@@ -12,6 +12,7 @@ from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.propagate import extract, inject
+from opentelemetry.trace import Span
 
 from ahpkit.protocol.common.state import JsonObject
 
@@ -49,6 +50,10 @@ class Tracing:
         attributes = {"ahp.provider": provider, "ahp.chat": chat_uri}
         with self._span("ahp turn", message.get("_meta"), attributes):
             yield
+
+    def tool_call(self, name: str) -> Span:
+        """One tool call, as a child of the turn that makes it; whoever started it ends it."""
+        return self._tracer.start_span("ahp tool call", attributes={"ahp.tool": name})
 
     @contextmanager
     def _span(self, name: str, meta: Mapping[str, Any] | None, attributes: dict[str, str]) -> Generator[None]:

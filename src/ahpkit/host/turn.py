@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, TurnContext
 from ahpkit.host.tool_call import LiveToolCall
+from ahpkit.host.tracing import Tracing
 from ahpkit.protocol.chat.state import ChatInputQuestion, Message, ToolCallContributor, UsageInfo
 from ahpkit.protocol.common.state import JsonObject, ModelSelection, StringOrMarkdown
 
@@ -23,6 +24,9 @@ class ToolHooks(Protocol):
 
 class TurnHost(Protocol):
     """What a turn needs of the host besides the door to its chat."""
+
+    @property
+    def tracing(self) -> Tracing: ...
 
     def store_content(self, session_uri: str, data: bytes, content_type: str) -> str: ...
 
@@ -57,6 +61,7 @@ class LiveTurn:
         self.canvas: CanvasRuntime | None = None
         self.hooks = hooks
         self.over = False
+        self.tracing = host.tracing
         self.tool_calls: dict[str, LiveToolCall] = {}
         self._host = host
         self._dispatch = dispatch
@@ -79,6 +84,12 @@ class LiveTurn:
         """Dispatch an action of this turn unless the turn is over."""
         if not self.over:
             self._dispatch(action)
+
+    def end(self) -> None:
+        """The turn is over in the chat's state, whoever ended it."""
+        self.over = True
+        for call in self.tool_calls.values():
+            call.end()
 
     def text(self, delta: str) -> None:
         self._stream("markdown", "chat/delta", delta)

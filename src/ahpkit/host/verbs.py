@@ -103,7 +103,9 @@ class Verbs:
 
     async def reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
         last_seen: int = params["lastSeenServerSeq"]
-        self._host.admit(client, params["clientId"], params.get("capabilities", {}))
+        # 0.4.0 says capabilities in `initialize` only; our client repeats them, for a host that was restarted meanwhile.
+        capabilities = params.get("_meta", {}).get("ahpkit/capabilities", {})
+        self._host.admit(client, params["clientId"], capabilities)
         wanted: list[str] = params["subscriptions"]
         present = [uri for uri in dict.fromkeys(wanted) if self._exists(uri)]
         missing = [uri for uri in dict.fromkeys(wanted) if not self._exists(uri)]
