@@ -14,6 +14,7 @@ from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound, NotFound,
 from ahpkit.transports.memory import MemoryTransport, memory_pair
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import MAX_BUFFERED, REQUEST_CANCELLED, NotificationHandler, RequestHandler, RpcConnection, Tap
+from support import requirement
 
 
 async def no_requests(method: str, params: JsonObject) -> Any:
@@ -206,11 +207,13 @@ class TestServing:
             wire.send(id="a", method="m", params={"x": 1})
             assert await wire.receive() == {"jsonrpc": "2.0", "id": "a", "result": ["m", {"x": 1}]}
 
+    @requirement("core:wire:jsonrpc-error-codes")
     async def test_an_rpc_error_passes(self) -> None:
         async with connected() as (_, wire):
             wire.send(id=1, method="nope")
             assert (await wire.receive())["error"] == {"code": -32601, "message": "nope"}
 
+    @requirement("core:wire:jsonrpc-error-codes")
     @pytest.mark.parametrize("failure", [RuntimeError("secret"), object()])
     async def test_every_other_failure_is_answered_without_details(
         self, failure: object, caplog: pytest.LogCaptureFixture

@@ -15,15 +15,7 @@ from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatu
 from websockets.typing import Subprotocol
 
 from ahpkit.transports.auth import SUBPROTOCOL, is_loopback
-from ahpkit.transports.connection import (
-    CLOSE_TIMEOUT,
-    HIGH_WATER,
-    PING_INTERVAL,
-    ClientSide,
-    WebSocketTransport,
-    address,
-    log,
-)
+from ahpkit.transports.connection import PING_INTERVAL, ClientSide, WebSocketTransport, address, shared_options
 from ahpkit.transports.errors import ConnectError
 from ahpkit.transports.unix import unix_path
 from ahpkit.wire.transport import PeerInfo
@@ -47,18 +39,11 @@ async def connect_transport(
     max_size: int = MAX_SIZE,
 ) -> WebSocketTransport:
     """Connect; `ssl` replaces the system's certificates for `wss://`. Raises `ConnectError`."""
-    options: dict[str, Any] = {
+    options: dict[str, Any] = shared_options(max_size=max_size, ping_interval=ping_interval) | {
         "additional_headers": {"Authorization": f"Bearer {token}"} if token is not None else None,
         "subprotocols": [Subprotocol(SUBPROTOCOL)],
         "create_connection": ClientSide,
-        "compression": None,
         "open_timeout": open_timeout,
-        "close_timeout": CLOSE_TIMEOUT,
-        "ping_interval": ping_interval,
-        "ping_timeout": ping_interval,
-        "max_size": max_size,
-        "write_limit": HIGH_WATER,
-        "logger": log,
     }
     shown = url.partition("?")[0]
     if token is not None and not _BEARER.fullmatch(token):  # Checked here: the library would quote it in its error.

@@ -92,6 +92,19 @@ class _TextConnection(Connection):
             super().process_event(event)
 
 
+def shared_options(*, max_size: int, ping_interval: float) -> dict[str, Any]:
+    """What the library is told on both sides."""
+    return {
+        "compression": None,
+        "max_size": max_size,
+        "ping_interval": ping_interval,
+        "ping_timeout": ping_interval,
+        "close_timeout": CLOSE_TIMEOUT,
+        "write_limit": HIGH_WATER,
+        "logger": log,
+    }
+
+
 class ServerSide(_TextConnection, ServerConnection):
     """The connection class of the server."""
 
@@ -191,4 +204,5 @@ __all__ = [
     "WebSocketTransport",
     "address",
     "log",
+    "shared_options",
 ]

@@ -22,13 +22,12 @@ from websockets.typing import Subprotocol
 
 from ahpkit.transports.auth import SUBPROTOCOL, Authenticator, check_bind
 from ahpkit.transports.connection import (
-    CLOSE_TIMEOUT,
-    HIGH_WATER,
     PING_INTERVAL,
     ServerSide,
     WebSocketTransport,
     address,
     log,
+    shared_options,
 )
 from ahpkit.transports.errors import BindError
 from ahpkit.transports.gate import Gate, HttpHandler, HttpResponse
@@ -88,19 +87,12 @@ async def serve_websocket(
         log.warning("%s", warning)
     connections = _Connections()
     gate = Gate(auth=auth, host=host if unix_path is None else None, hosts=hosts, origins=origins, http=http)
-    options: dict[str, Any] = {
+    options: dict[str, Any] = shared_options(max_size=max_size, ping_interval=ping_interval) | {
         "process_request": _Handshake(gate),
         "select_subprotocol": _select_subprotocol,
         "create_connection": connections,
-        "compression": None,
         "server_header": None,
         "open_timeout": _OPEN_TIMEOUT,
-        "close_timeout": CLOSE_TIMEOUT,
-        "ping_interval": ping_interval,
-        "ping_timeout": ping_interval,
-        "max_size": max_size,
-        "write_limit": HIGH_WATER,
-        "logger": log,
         "backlog": _BACKLOG,
         "ssl": ssl,
     }
