@@ -57,6 +57,12 @@ async def test_a_reconnect_asks_from_the_lowest_number_of_any_channel(host: Fake
     assert asked["clientId"] == "me"
 
 
+async def test_capabilities_are_said_again_for_a_host_that_forgot_them(host: FakeHost):
+    async with Client(host.dial, backoff=QUICKLY, extensions={"example.com/x": True}) as client:
+        await lose_connection(host, client)
+        assert host.sent("reconnect")[0]["_meta"] == {"ahpkit/capabilities": {"_meta": {"example.com/x": True}}}
+
+
 @requirement("core:hardening:duplicates-dropped")
 async def test_a_replay_brings_what_was_missed_and_nothing_twice(host: FakeHost, client: Client):
     async with client.subscribe(SESSION) as session:

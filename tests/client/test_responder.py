@@ -176,6 +176,14 @@ async def test_questions_are_answered_or_declined(host: FakeHost, chat: Chat):
     await eventually(lambda: host.sent("dispatchAction")[-1]["action"].get("response") == "decline")
 
 
+async def test_a_decision_that_the_host_refuses_is_logged(host: FakeHost, chat: Chat, caplog: pytest.LogCaptureFixture):
+    turn_id = await start(chat.send("hi"))
+    host.decide = lambda channel, action: "somebody else was faster"
+    ask_for_tool(host, turn_id)
+
+    await eventually(lambda: "somebody else was faster" in caplog.text)
+
+
 async def test_a_callback_that_fails_decides_nothing(host: FakeHost, chat: Chat, caplog: pytest.LogCaptureFixture):
     def fail(needed: ConfirmationNeeded) -> bool:
         raise RuntimeError("undecided")

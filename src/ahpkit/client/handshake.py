@@ -81,6 +81,9 @@ class Handshake:
             "lastSeenServerSeq": last_seen,
             "subscriptions": subscriptions,
         }
+        if self._capabilities:
+            # 0.4.0 says them in `initialize` only; a host that was restarted meanwhile does not remember.
+            params["_meta"] = {"ahpkit/capabilities": self._capabilities}
         try:
             result = await rpc.request("reconnect", params)
         except RpcError:

@@ -7,6 +7,7 @@ is asked as well, and nothing twice.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from ahpkit.client.answers import (
 )
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
+from ahpkit.client.outcome import Outcome, Rejected
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
@@ -31,6 +33,8 @@ OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None
 
 OnInput = Callable[[InputNeeded], Awaitable[Reply | dict[str, Any] | None] | Reply | dict[str, Any] | None]
 """Answers questions: a dict of values by question id, `Answer`, `Decline`, or None to leave it to others."""
+
+_log = logging.getLogger(__name__)
 
 _WAITING = {"pending-confirmation": "call", "pending-result-confirmation": "result"}
 
@@ -104,7 +108,7 @@ class Responder:
                 action = confirmed(turn_id, call["toolCallId"], decision)
             else:
                 action = result_confirmed(turn_id, call["toolCallId"], approved=isinstance(decision, Approve))
-            self._channels.dispatch(self._channel.uri, action)
+            self._dispatch(action)
 
         return ask
 
@@ -112,9 +116,16 @@ class Responder:
         async def ask() -> None:
             reply = reply_of(await _called(self._on_input, InputNeeded(request)))
             if reply is not None:
-                self._channels.dispatch(self._channel.uri, input_completed(request, reply))
+                self._dispatch(input_completed(request, reply))
 
         return ask
+
+    def _dispatch(self, action: JsonObject) -> None:
+        def log_refusal(outcome: Outcome | None) -> None:
+            if isinstance(outcome, Rejected):
+                _log.warning("%s: what a callback decided was refused: %s", self._channel.uri, outcome.reason)
+
+        self._channels.dispatch(self._channel.uri, action).then(log_refusal)
 
 
 async def _called(callback: Any, event: Any) -> Any:

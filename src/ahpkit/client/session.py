@@ -21,7 +21,7 @@ from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.client.subscription import wait_for
 from ahpkit.protocol.chat.state import ChatSummary
-from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.common.state import AgentSelection, ModelSelection
 from ahpkit.protocol.session.enablement import Placed, walk
 from ahpkit.protocol.session.state import CustomizationType, SessionState
 
@@ -174,10 +174,6 @@ class Session:
         del self._role.plugins[id]
         self._core.resources.unmount(id)
         return self._role.claim()
-
-    def describe_role(self) -> JsonObject:
-        """How this client presents itself as the active one."""
-        return dict(self._role.description())
 
     def _dispatch(self, kind: str, /, **fields: Any) -> Dispatch:
         return self._core.channels.dispatch(self.uri, {"type": f"session/{kind}", **fields})
