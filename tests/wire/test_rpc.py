@@ -284,12 +284,14 @@ class TestServing:
                 cancelled.set()
                 raise
 
-        async with connected(on_request=serve) as (rpc, wire):
+        said: list[str] = []
+        async with connected(on_request=serve, tap=lambda direction, data: said.append(direction)) as (rpc, wire):
             wire.send(id=1, method="m")
             await started.wait()
             wire.transport.abort()
             closed = await rpc.wait_closed()
             assert cancelled.is_set()
+            assert said == ["received"]  # Nobody is there to be answered.
             assert closed.code == 1006
             assert rpc.closed is closed
 
