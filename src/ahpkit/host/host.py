@@ -81,6 +81,8 @@ class Host:
         self.features: list[Feature] = [self.active_clients, self.commands_board, *features]
         self.dispatcher = Dispatcher(self.store, self.features, Ledger(self.log.seen))
         self._summaries = ChatSummaries(self)
+        self.authenticated: set[str] = set()
+        """Resources a client has pushed a token for since the start; tokens are never kept here."""
         self._subturns: dict[str, LiveTurn] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._room = asyncio.Event()
@@ -222,6 +224,7 @@ class Host:
         for agent in self.agents.values():
             if any(known["resource"] == resource for known in agent.protected_resources):
                 await agent.authenticate(resource, token)
+                self.authenticated.add(resource)
                 return
         for feature in self.features:
             if await feature.authenticate(resource, token):

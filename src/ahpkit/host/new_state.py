@@ -17,7 +17,9 @@ def present(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def new_session(params: Mapping[str, Any], *, provider: str, project: JsonObject | None, now: int) -> JsonObject:
+def new_session(
+    params: Mapping[str, Any], *, provider: str, project: JsonObject | None, config: JsonObject, now: int
+) -> JsonObject:
     """A session that is being created: no chat yet."""
     summary = {
         "resource": params["channel"],
@@ -33,7 +35,6 @@ def new_session(params: Mapping[str, Any], *, provider: str, project: JsonObject
         workingDirectory=params.get("workingDirectory"),
         project=project,
     )
-    config: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": dict(params.get("config") or {})}
     return {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
 
 

@@ -24,18 +24,23 @@ from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
     AlreadyExists,
+    AuthRequired,
     InvalidParams,
     NotFound,
     ProviderNotFound,
     SessionAlreadyExists,
     SessionNotFound,
 )
+from ahpkit.protocol.json_schema import find_problem
 from ahpkit.protocol.session.summary import chat_summary
 
 if TYPE_CHECKING:
     from ahpkit.host.host import Host
 
 _log = logging.getLogger(__name__)
+
+_CONFIG_PATIENCE = 2.0
+"""Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
 
 
 @dataclass(slots=True)
@@ -70,16 +75,19 @@ class Sessions:
 
     # -- creating ------------------------------------------------------------------------------------------------
 
-    def create(self, params: Mapping[str, Any]) -> None:
+    async def create(self, params: Mapping[str, Any]) -> None:
         """`createSession`: the channel exists when this returns; the rest happens in the background."""
         uri: str = params["channel"]
         self._check_new(uri)
         source = self._fork_source(params["fork"]) if "fork" in params else None
         agent = self._agent_for(params, source)
         self._check_model(agent, params.get("model"))
+        self._check_authenticated(agent)
+        config = await self._config(agent, params)
+        self._check_new(uri)
         directory = params.get("workingDirectory")
         project = {"uri": directory, "displayName": path_of(directory, Path()).name} if directory else None
-        state = new_session(params, provider=agent.provider, project=project, now=self._host.now())
+        state = new_session(params, provider=agent.provider, project=project, config=config, now=self._host.now())
         if source is not None:
             state["summary"] |= {key: source[0]["summary"][key] for key in ("title",)}
         self._open_session(uri, agent, state)
@@ -107,6 +115,21 @@ class Sessions:
     def _check_model(self, agent: Agent, model: JsonObject | None) -> None:
         if model is not None and (reason := check_model(self._host.state(ROOT_URI), agent.provider, model["id"])):
             raise InvalidParams(f"model: {reason}")
+
+    def _check_authenticated(self, agent: Agent) -> None:
+        wanted = [one for one in agent.protected_resources if one.get("required", True)]
+        missing = [one for one in wanted if one["resource"] not in self._host.authenticated]
+        if missing:
+            raise AuthRequired([dict(one) for one in missing])
+
+    async def _config(self, agent: Agent, params: Mapping[str, Any]) -> JsonObject:
+        """The configuration a session starts with: the agent's schema, its defaults, and what was chosen."""
+        schema, values = await resolve_config(
+            agent, self._host.directory_of(params.get("workingDirectory")), dict(params.get("config") or {})
+        )
+        if schema["properties"] and (problem := find_problem(schema, values)) is not None:
+            raise InvalidParams(f"config{problem}")
+        return {"schema": schema, "values": values}
 
     def _fork_source(self, fork: JsonObject) -> tuple[JsonObject, JsonObject, list[JsonObject]]:
         session = self._host.state(fork["session"])
@@ -181,7 +204,10 @@ class Sessions:
         uri = f"ahp-session:/{self._host.new_id()}"
         provider = document["provider"] if document["provider"] in self._host.agents else None
         agent = self._agent_for({"provider": provider} if provider else {}, None)
-        state = new_session({"channel": uri}, provider=agent.provider, project=None, now=self._host.now())
+        config: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
+        state = new_session(
+            {"channel": uri}, provider=agent.provider, project=None, config=config, now=self._host.now()
+        )
         state["summary"]["title"] = document["title"]
         self._open_session(uri, agent, state)
         for chat in document["chats"]:
@@ -384,6 +410,19 @@ class Sessions:
         return any(runner.chat.state.get("activeTurn") for runner in session.chats.values())
 
 
+async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> tuple[JsonObject, JsonObject]:
+    """An agent's configuration schema, and values with its defaults filled in. An agent that is slow has none."""
+    schema: Any = None
+    try:
+        async with asyncio.timeout(_CONFIG_PATIENCE):
+            schema = await agent.session_config(directory, values)
+    except TimeoutError:
+        _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
+    schema = schema or {"type": "object", "properties": {}}
+    defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
+    return schema, {**defaults, **values}
+
+
 class MissingAgent(Agent):
     """Stands in for an agent this host no longer has: its sessions can be read, not continued."""
 
@@ -395,4 +434,4 @@ class MissingAgent(Agent):
         raise AgentError(f"This host has no agent {self.provider!r} any more.", error_type="host/provider-missing")
 
 
-__all__ = ["MissingAgent", "Sessions"]
+__all__ = ["MissingAgent", "Sessions", "resolve_config"]

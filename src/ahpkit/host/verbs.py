@@ -15,6 +15,7 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.completions import utf16_length
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy import check_active_client
+from ahpkit.host.sessions import resolve_config
 from ahpkit.host.store import Origin, envelope
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.codec import decode_json
@@ -41,6 +42,9 @@ Verb = Callable[["Connection", JsonObject], Awaitable[Any]]
 
 _MAX_TURNS = 200
 """Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
+
+_COMPLETIONS_PATIENCE = 1.0
+"""Seconds for each source of completions: a list that comes late is of no use to somebody who types."""
 
 ORDERED = frozenset(
     {"initialize", "reconnect", "subscribe", "createSession", "disposeSession", "createChat", "disposeChat"}
@@ -103,7 +107,7 @@ class Verbs:
 
     async def reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
         last_seen: int = params["lastSeenServerSeq"]
-        # 0.4.0 says capabilities in `initialize` only; our client repeats them, for a host that was restarted meanwhile.
+        # 0.4.0 says capabilities in `initialize` only; our client repeats them, for a host that was restarted.
         capabilities = params.get("_meta", {}).get("ahpkit/capabilities", {})
         self._host.admit(client, params["clientId"], capabilities)
         wanted: list[str] = params["subscriptions"]
@@ -185,7 +189,7 @@ class Verbs:
             reason = check_active_client(None, client.client_id, params["activeClient"])
             if reason is not None:
                 raise InvalidParams(f"activeClient: {reason}")
-        self._host.sessions.create(params)
+        await self._host.sessions.create(params)
         await self._host.durable()
 
     async def dispose_session(self, client: Connection, params: JsonObject) -> None:
@@ -223,11 +227,10 @@ class Verbs:
         length = utf16_length(text)
         if not 0 <= offset <= length:
             raise InvalidParams(f"offset: {offset} is outside 0 to {length}, the text's length in UTF-16 code units")
-        offers = await asyncio.gather(
-            *(feature.completions(chat_uri, text, offset) for feature in self._host.features),
-            self._agent_completions(chat_uri, text, offset),
-            return_exceptions=True,
-        )
+        asked = [feature.completions(chat_uri, text, offset) for feature in self._host.features]
+        asked.append(self._agent_completions(chat_uri, text, offset))
+        prompt = (asyncio.wait_for(offer, _COMPLETIONS_PATIENCE) for offer in asked)
+        offers = await asyncio.gather(*prompt, return_exceptions=True)
         kept = (offer for offer in offers if not isinstance(offer, BaseException))
         return {"items": list(itertools.chain.from_iterable(kept))}
 
@@ -246,11 +249,9 @@ class Verbs:
 
     async def resolve_session_config(self, client: Connection, params: JsonObject) -> JsonObject:
         agent = self._agent(params.get("provider"))
-        values = params.get("config", {})
         directory = self._host.directory_of(params.get("workingDirectory"))
-        schema: Any = await agent.session_config(directory, values) or {"type": "object", "properties": {}}
-        defaults: JsonObject = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
-        return {"schema": schema, "values": {**defaults, **values}}
+        schema, values = await resolve_config(agent, directory, params.get("config", {}))
+        return {"schema": schema, "values": values}
 
     async def session_config_completions(self, client: Connection, params: JsonObject) -> JsonObject:
         agent = self._agent(params.get("provider"))

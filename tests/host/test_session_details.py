@@ -1,0 +1,233 @@
+"""Details of sessions that clients rely on: configuration, status, hints, metadata, completions, logins."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ahpkit.host.agent import Turn
+from ahpkit.host.feature import Feature
+from ahpkit.protocol.registry import NOTIFICATIONS
+from support import requirement
+from support.bench import Bench, say
+from support.raw_client import Json, RawClient
+
+ROOT = "ahp-root://"
+
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "mode": {"type": "string", "title": "Mode", "default": "ask", "enum": ["ask", "do"], "sessionMutable": True},
+        "region": {"type": "string", "title": "Region"},
+    },
+}
+
+
+async def configured(bench: Bench) -> None:
+    async def session_config(directory: Any, values: Any) -> Any:
+        return SCHEMA
+
+    bench.agent.session_config = session_config  # type: ignore[method-assign]
+
+
+async def listed(client: RawClient, session: str) -> Json:
+    return next(one for one in (await client.ask("listSessions"))["items"] if one["resource"] == session)
+
+
+@requirement("commands:create-session:config")
+@requirement("session:config:session-mutable")
+@requirement("session:action:config-validated")
+async def test_config_values_of_a_new_session_are_checked_and_filled_in(bench: Bench) -> None:
+    await configured(bench)
+    client = await bench.client()
+    session, _ = await bench.session(client, config={"region": "eu"})
+    config = (await bench.state(client, session))["config"]
+    assert config == {"schema": SCHEMA, "values": {"mode": "ask", "region": "eu"}}
+    wrong = await client.refused("createSession", "ahp-session:/w", config={"mode": "fly"})
+    assert wrong["code"] == -32602
+    assert "mode" in wrong["message"]
+    assert await client.rejected(session, {"type": "session/configChanged", "config": {"region": "us"}})
+    assert await client.rejected(session, {"type": "session/configChanged", "config": {"mode": 7}})
+    await client.accepted(session, {"type": "session/configChanged", "config": {"mode": "do"}})
+    assert (await bench.state(client, session))["config"]["values"] == {"mode": "do", "region": "eu"}
+    assert bench.agent.chats[0].configured[-1]["config"] == {"mode": "do", "region": "eu"}
+
+
+@requirement("session:status:idle")
+@requirement("session:status:input-needed")
+async def test_the_status_of_a_session_follows_its_turn(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.tool_call("x").confirm(tool_input="{}")
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    assert (await listed(client, session))["status"] & 31 == 1
+    await client.accepted(chat, say("go"))
+    ready = await client.action("chat/toolCallReady")
+    await client.action(lambda e: e["action"].get("changes", {}).get("status", 0) & 31 == 24)
+    assert (await listed(client, session))["status"] & 31 == 24
+    call = {"turnId": "t1", "toolCallId": ready["action"]["toolCallId"], "approved": False, "reason": "denied"}
+    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **call})
+    await client.action("chat/turnComplete")
+    await client.action(lambda e: e["action"].get("changes", {}).get("status", 0) & 31 == 1)
+    assert (await listed(client, session))["status"] & 31 == 1
+
+
+@requirement("session:state:default-chat-may-change")
+async def test_the_host_may_point_the_default_chat_elsewhere(bench: Bench) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    await client.ask("createChat", session, chat="ahp-chat:/second")
+    bench.host.dispatch(session, {"type": "session/defaultChatChanged", "defaultChat": "ahp-chat:/second"})
+    await client.action(lambda e: e["action"].get("defaultChat") == "ahp-chat:/second")
+    assert (await bench.state(client, session))["defaultChat"] == "ahp-chat:/second"
+
+
+@requirement("session:summary:project")
+@requirement("session:summary:agent-absent")
+@requirement("session:summary:working-directory-fallback")
+async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: Any) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    client = await bench.client()
+    session, chat = await bench.session(client, workingDirectory=tmp_path.as_uri())
+    summary = await listed(client, session)
+    assert summary["project"] == {"uri": tmp_path.as_uri(), "displayName": tmp_path.name}
+    assert "agent" not in summary
+    assert bench.agent.chats[0].chat.working_directory == tmp_path
+    state = bench.host.state(chat)
+    assert state is not None
+    bench.host.open_channel(chat, {**state, "workingDirectory": own.as_uri()})
+    assert bench.agent.chats[0].chat.working_directory == own
+    assert (await listed(client, session))["workingDirectory"] == tmp_path.as_uri()
+
+
+@requirement("session:action:agent-change-deferred")
+async def test_an_agent_change_waits_for_the_turn(bench: Bench) -> None:
+    release = asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        await release.wait()
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    reviewer: Json = {"type": "agent", "id": "a", "uri": "file:///reviewer.md", "name": "Reviewer"}
+    plugin: Json = {"type": "plugin", "id": "p", "uri": "x:p", "name": "P", "enabled": True, "children": [reviewer]}
+    bench.host.dispatch(session, {"type": "session/customizationUpdated", "customization": plugin})
+    await client.accepted(chat, say("go"))
+    client.post(session, {"type": "session/agentChanged", "agent": {"uri": reviewer["uri"]}})
+    await client.ask("ping")
+    assert "agent" not in (await bench.state(client, session))["summary"]
+    release.set()
+    done = await client.action("chat/turnComplete")
+    changed = await client.action("session/agentChanged")
+    assert changed["serverSeq"] > done["serverSeq"]
+    assert (await listed(client, session))["agent"] == {"uri": reviewer["uri"]}
+
+
+@requirement("session:action:meta-producer-merges")
+async def test_changing_one_meta_key_keeps_the_others(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        turn.chat.meta("example.com/one", 1)
+        turn.chat.meta("example.com/two", {"a": [1]})
+        turn.chat.meta("example.com/one", None)
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("go"))
+    await client.action("chat/turnComplete")
+    assert (await bench.state(client, session))["_meta"] == {"example.com/two": {"a": [1]}}
+
+
+class SlowAndFast(Feature):
+    """One source of completions that never answers, one that fails, one that does."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def completions(self, chat_uri: str, text: str, offset: int) -> Any:
+        if self._answer is None:
+            await asyncio.Event().wait()
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@requirement("commands:completions:prompt-best-effort")
+@requirement("commands:completions:order")
+async def test_completions_come_in_order_from_whoever_answers_in_time(bench: Bench) -> None:
+    items = [{"insertText": name, "attachment": {"type": "simple", "label": name}} for name in ("b", "a")]
+    await bench.stop()
+    bench.features = [SlowAndFast(None), SlowAndFast(RuntimeError("broken")), SlowAndFast(items)]
+    await bench.start()
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    result = await client.ask("completions", chat, kind="userMessage", text="x", offset=1)
+    assert [item["insertText"] for item in result["items"]] == ["b", "a"]
+
+
+@requirement("core:wire:auth-error-data")
+async def test_an_agent_that_needs_a_login_says_which_before_a_session_is_made(bench: Bench) -> None:
+    resource: Any = {"resource": "https://api.example.com", "resource_name": "Example"}
+    bench.agent.protected_resources = [resource, {"resource": "https://more.example.com", "required": False}]
+    client = await bench.client()
+    error = await client.refused("createSession", "ahp-session:/x")
+    assert error["code"] == -32007
+    assert error["data"]["resources"] == [resource]
+    await client.ask("authenticate", resource="https://api.example.com", token="secret")
+    assert await client.ask("createSession", "ahp-session:/x") is None
+    assert "secret" not in str(client.received)
+
+
+@requirement("core:wire:host-notifications")
+async def test_the_host_sends_only_the_notifications_of_the_protocol(bench: Bench) -> None:
+    assert set(NOTIFICATIONS) == {
+        "action",
+        "root/sessionAdded",
+        "root/sessionRemoved",
+        "root/sessionSummaryChanged",
+        "auth/required",
+        "otlp/exportLogs",
+        "otlp/exportTraces",
+        "otlp/exportMetrics",
+    }
+    client = await bench.client(ROOT)
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("go"))
+    await client.action("chat/turnComplete")
+    await client.accepted(session, {"type": "session/titleChanged", "title": "x"})
+    await client.notification("root/sessionSummaryChanged")
+    await client.ask("disposeSession", session)
+    await client.notification("root/sessionRemoved")
+    assert {message["method"] for message in client.received if "method" in message} <= set(NOTIFICATIONS)
+
+
+@requirement("session:tool:annotations-advisory")
+async def test_a_tool_that_calls_itself_harmless_is_asked_about_all_the_same(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.tool_call("peek").confirm(tool_input="{}")
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    harmless = {"name": "peek", "annotations": {"readOnlyHint": True, "destructiveHint": False}}
+    bench.host.dispatch(session, {"type": "session/serverToolsChanged", "tools": [harmless]})
+    await client.accepted(chat, say("go"))
+    ready = await client.action("chat/toolCallReady")
+    assert "confirmed" not in ready["action"]
+    part = (await bench.state(client, chat))["activeTurn"]["responseParts"][0]
+    assert part["toolCall"]["status"] == "pending-confirmation"
+
+
+@requirement("session:action:scoped-by-channel")
+async def test_an_action_changes_the_session_of_its_channel_only(bench: Bench) -> None:
+    client = await bench.client()
+    one, _ = await bench.session(client)
+    two, _ = await bench.session(client)
+    before = await bench.state(client, two)
+    await client.accepted(one, {"type": "session/titleChanged", "title": "only one"})
+    assert (await bench.state(client, one))["summary"]["title"] == "only one"
+    assert await bench.state(client, two) == before

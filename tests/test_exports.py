@@ -1,0 +1,35 @@
+"""The public surface: what a module lists in `__all__` exists, and packages export what users are told to import."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import ahpkit
+
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(ahpkit.__path__, "ahpkit.") if not module.name.endswith("__main__")
+)
+
+PUBLIC = {
+    "ahpkit.client": {"Client", "Session", "Chat", "connect", "Approve", "Deny", "InMemoryPlugin"},
+    "ahpkit.canvas": {"Canvases", "PythonProvider", "canvas", "canvas_action", "CanvasError"},
+    "ahpkit.testing": {"run_reducer_fixtures", "run_round_trips"},
+}
+"""What the documentation tells people to import, by package."""
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_everything_in_all_exists_once(name: str) -> None:
+    module = importlib.import_module(name)
+    exported = list(getattr(module, "__all__", []))
+    assert len(exported) == len(set(exported))
+    assert [one for one in exported if not hasattr(module, one)] == []
+
+
+@pytest.mark.parametrize("package", sorted(PUBLIC))
+def test_a_package_exports_what_people_are_told_to_import(package: str) -> None:
+    module = importlib.import_module(package)
+    assert PUBLIC[package] <= set(module.__all__)

@@ -1,0 +1,64 @@
+"""Imports go one way: protocol → wire, log → host | client → transports, agents, customizations, canvas → cli."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
+
+EDGE = {"agents", "canvas", "customizations", "transports"}
+
+ALLOWED: dict[str, set[str]] = {
+    "protocol": {"protocol"},
+    "wire": {"protocol", "wire"},
+    "log": {"protocol", "log"},
+    "host": {"protocol", "wire", "log", "host"},
+    "client": {"protocol", "wire", "client"},
+    "transports": {"protocol", "wire", "transports"},
+    "agents": {"protocol", "wire", "host", "agents", "transports"},
+    "customizations": {"protocol", "wire", "host", "customizations"},
+    "canvas": {"protocol", "wire", "host", "canvas", "transports"},
+    "cli": {"protocol", "wire", "log", "host", "client", "cli", "testing"} | EDGE,
+    "testing": {"protocol", "wire", "log", "host", "client", "testing"} | EDGE,
+}
+"""What each package may import of the others. The version, `ahpkit` itself, anyone may."""
+
+EXCEPTIONS = {
+    ("client/connect.py", "transports"),  # the one door of the client to real transports
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The packages of ahpkit that a module imports, at any depth."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" if node.module == "ahpkit" else node.module for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "ahpkit" and len(parts) > 1 and (SOURCE / parts[1]).is_dir():
+                yield parts[1]
+
+
+@pytest.mark.parametrize("package", sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()))
+def test_a_package_imports_only_what_is_to_its_left(package: str) -> None:
+    wrong: set[tuple[str, str]] = set()
+    for path in (SOURCE / package).rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        wrong |= {(name, target) for target in imports(path) if target not in ALLOWED[package]}
+    assert sorted(wrong - EXCEPTIONS) == []
+
+
+def test_every_module_says_what_it_is_in_its_first_line() -> None:
+    silent = [
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if path.read_text(encoding="utf-8").strip() and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
