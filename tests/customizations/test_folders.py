@@ -1,0 +1,70 @@
+from pathlib import Path
+
+from customizations.builders import (
+    codes,
+    container,
+    load,
+    messages,
+    names,
+    read_plugin,
+    read_workspace,
+    skill,
+    text,
+    write,
+)
+
+OPEN = {".plugin/plugin.json": {"name": "p"}}
+
+
+def test_a_skill_is_exactly_one_folder_deep(tmp_path: Path) -> None:
+    files = {
+        **OPEN,
+        "skills/a/SKILL.md": skill("a"),
+        "skills/group/b/SKILL.md": skill("b"),
+        "skills/a/inner/SKILL.md": skill("c"),
+        "skills/loose.md": "text",
+        "skills/a/references/more.md": "text",
+    }
+    parsed = read_plugin(write(tmp_path / "p", files))
+    assert names(parsed) == ["p:a"]
+    assert load(parsed)["kind"] == "degraded"
+    assert codes(parsed, "warning") == ["too-deep", "too-deep"]
+    assert "skills/group/b/SKILL.md" in messages(parsed)
+    assert "skills/a/inner/SKILL.md" in messages(parsed)
+    assert "skills/loose.md" in messages(parsed)
+    assert "references" not in messages(parsed)
+
+
+def test_other_spellings_of_skill_md_are_taken_and_noted(tmp_path: Path) -> None:
+    parsed = read_plugin(write(tmp_path / "p", {**OPEN, "skills/a/skill.md": skill("a")}))
+    assert names(parsed) == ["p:a"]
+    assert codes(parsed) == ["skill-file-case"]
+
+
+def test_a_readme_is_an_agent_in_a_plugin_but_not_in_a_directory(tmp_path: Path) -> None:
+    plugin = read_plugin(write(tmp_path / "p", {**OPEN, "agents/README.md": text(), "agents/a.md": text()}))
+    assert names(plugin) == ["p:README", "p:a"]
+    discovery = read_workspace(
+        write(tmp_path / "w", {".github/agents/README.md": text(), ".github/agents/a.agent.md": text()})
+    )
+    assert names(container(discovery, ".github/agents")) == ["a"]
+
+
+def test_files_that_are_no_components_are_noted_each(tmp_path: Path) -> None:
+    files = {**OPEN, "commands/a.md": "x", "commands/b.toml": "x", "commands/deep/c.md": "x"}
+    parsed = read_plugin(write(tmp_path / "p", files))
+    assert names(parsed) == ["p:a"]
+    assert codes(parsed) == ["not-listed", "not-listed"]
+    assert "commands/b.toml: does not end in .md" in messages(parsed)
+    assert "commands/deep/c.md: only files directly in this folder" in messages(parsed)
+    assert load(parsed) == {"kind": "loaded"}
+
+
+def test_a_file_reached_by_several_paths_is_listed_once_by_its_own(tmp_path: Path) -> None:
+    root = write(tmp_path / "p", {**OPEN, "skills/z/SKILL.md": skill("z")})
+    (root / "skills/a").symlink_to("z")
+    (root / "skills/b").mkdir()
+    (root / "skills/b/SKILL.md").symlink_to("../z/SKILL.md")
+    parsed = read_plugin(root)
+    assert [entry["uri"] for entry in parsed.container.get("children", [])] == [(root / "skills/z/SKILL.md").as_uri()]
+    assert codes(parsed) == ["same-file", "same-file"]

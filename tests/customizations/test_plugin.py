@@ -1,0 +1,295 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.customizations.details import Parsed
+from customizations.builders import (
+    AGENT_PLUGIN,
+    child,
+    children,
+    codes,
+    load,
+    messages,
+    names,
+    read_plugin,
+    skill,
+    text,
+    write,
+)
+from support import requirement
+
+HOOKS = {"hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}}
+SERVERS = {"mcpServers": {"files": {"command": "x"}}}
+EVERYTHING: dict[str, Any] = {
+    "skills/s/SKILL.md": skill("s"),
+    "commands/c.md": text(),
+    "agents/a.md": text(),
+    "rules/r.mdc": text(),
+    "hooks/hooks.json": HOOKS,
+    ".mcp.json": SERVERS,
+}
+
+
+def read(tmp_path: Path, files: Mapping[str, Any]) -> Parsed:
+    return read_plugin(write(tmp_path / "folder", files))
+
+
+@requirement("customizations:container:plugin-fields")
+@requirement("customizations:identity:uri-by-kind")
+@requirement("customizations:tree:child-kinds")
+@requirement("customizations:children:leaves")
+@requirement("customizations:children:parent-by-position")
+@requirement("customizations:children:no-client-id")
+@requirement("customizations:container:client-id-marks-provenance")
+def test_a_plugin_is_a_container_with_children_of_the_six_types(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {".plugin/plugin.json": {"name": "p"}, **EVERYTHING})
+    container = parsed.container
+    assert {key: value for key, value in container.items() if key != "children"} == {
+        "type": "plugin",
+        "id": container["id"],
+        "uri": (tmp_path / "folder").as_uri(),
+        "name": "p",
+        "enabled": True,
+        "load": {"kind": "loaded"},
+    }
+    assert [(entry["type"], entry["name"]) for entry in children(parsed)] == [
+        ("agent", "p:a"),
+        ("skill", "p:s"),
+        ("skill", "p:c"),
+        ("rule", "r"),
+        ("hook", "Stop"),
+        ("mcpServer", "files"),
+    ]
+    assert len({entry["id"] for entry in children(parsed)}) == 6
+    assert not {"children", "clientId", "parent"} & {key for entry in children(parsed) for key in entry}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "listed"),
+    [
+        (".plugin/plugin.json", ["p:a", "p:s", "p:c", "r", "Stop", "files"]),
+        (".claude-plugin/plugin.json", ["p:a", "p:s", "p:c", "Stop", "files"]),
+        ("plugin.json", ["p:a", "p:s", "p:c", "r", "Stop", "files"]),
+        (".github/plugin/plugin.json", ["p:a", "p:s", "p:c", "r", "Stop", "files"]),
+        (".cursor-plugin/plugin.json", ["p:a", "p:s", "p:c", "r", "Stop", "files"]),
+        (".codex-plugin/plugin.json", ["p:a", "p:s", "p:c", "r", "Stop", "files"]),
+        (".kimi-plugin/plugin.json", ["p:a", "p:s", "p:c", "r", "Stop", "files"]),
+    ],
+)
+def test_each_family_has_its_default_places(tmp_path: Path, manifest: str, listed: list[str]) -> None:
+    parsed = read(tmp_path, {manifest: {"name": "p"}, **EVERYTHING})
+    assert names(parsed) == listed
+    assert load(parsed) == {"kind": "loaded"}
+
+
+def test_what_a_family_does_not_load_is_noted(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": {"name": "p"}, **EVERYTHING, "CLAUDE.md": "x"})
+    assert "rules/r.mdc: not where this family (Claude Code plugin) keeps components" in messages(parsed)
+    assert "CLAUDE.md" in messages(parsed)
+
+
+def test_an_agent_plugin_has_fixed_places_and_a_vendors_folder(tmp_path: Path) -> None:
+    files = {
+        "plugin.json": AGENT_PLUGIN,
+        ".claude-plugin/plugin.json": {"name": "other"},
+        **EVERYTHING,
+        "SKILL.md": skill("root"),
+        "mcp.json": SERVERS,
+        "com.github.copilot/agents/v.md": text(),
+        "com.github.copilot/commands/w.md": text(),
+        "com.github.copilot/rules/x.mdc": text(),
+        "com.github.copilot/hooks/hooks.json": HOOKS,
+    }
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["portable:v", "portable:s", "portable:w", "x", "Stop", "files"]
+    assert codes(parsed).count("other-manifest") == 1
+    for lost in ("commands/c.md", "agents/a.md", "SKILL.md", ".mcp.json", "hooks/hooks.json"):
+        assert lost in messages(parsed)
+
+
+def test_an_agent_plugin_cannot_move_its_places(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {"plugin.json": {**AGENT_PLUGIN, "skills": "./other"}, "other/x/SKILL.md": skill("x")})
+    assert names(parsed) == []
+    assert codes(parsed, "warning") == ["fixed-places"]
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
+def test_both_published_generations_of_agent_plugins_are_read(tmp_path: Path, version: str) -> None:
+    schema = f"https://agent-plugins.org/schemas/{version}/plugin.schema.json"
+    parsed = read(tmp_path, {"plugin.json": {"$schema": schema, "name": "p", "icon": "./i.png"}, **EVERYTHING})
+    assert names(parsed) == ["p:s"]
+
+
+def test_without_a_manifest_the_folder_names_the_plugin(tmp_path: Path) -> None:
+    parsed = read(tmp_path, EVERYTHING)
+    assert parsed.container["name"] == "folder"
+    assert names(parsed) == ["folder:a", "folder:s", "folder:c", "r", "Stop", "files"]
+    assert "no-manifest" in codes(parsed, "note")
+
+
+@requirement("customizations:container:children-empty-after-parse")
+def test_a_plugin_with_nothing_in_it_has_an_empty_list(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {".plugin/plugin.json": {"name": "p"}})
+    assert parsed.container.get("children") == []
+
+
+# --- manifest paths -------------------------------------------------------------------------------------------
+
+
+MORE = {"extra/s2/SKILL.md": skill("s2"), "extra/c2.md": text(), "extra/a2.md": text()}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "skills", "listed"),
+    [
+        (".plugin/plugin.json", "./extra", ["p:s", "p:s2"]),
+        (".plugin/plugin.json", ["./extra/s2"], ["p:s", "p:s2"]),
+        (".plugin/plugin.json", ["extra/s2/SKILL.md"], ["p:s", "p:s2"]),
+        (".plugin/plugin.json", {"paths": ["./extra"], "exclusive": True}, ["p:s2"]),
+        (".plugin/plugin.json", {"paths": "./extra"}, ["p:s", "p:s2"]),
+        (".claude-plugin/plugin.json", "./extra/", ["p:s", "p:s2"]),
+        ("plugin.json", "./extra", ["p:s", "p:s2"]),
+    ],
+)
+def test_declared_skills_add_to_the_default_folder(
+    tmp_path: Path, manifest: str, skills: Any, listed: list[str]
+) -> None:
+    files = {manifest: {"name": "p", "skills": skills}, "skills/s/SKILL.md": skill("s"), **MORE}
+    assert sorted(names(read(tmp_path, files), "skill")) == listed
+
+
+def test_a_claude_plugins_commands_and_agents_replace_the_default(tmp_path: Path) -> None:
+    manifest = {"name": "p", "commands": "./extra/c2.md", "agents": ["./extra/a2.md"]}
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": manifest, **EVERYTHING, **MORE})
+    assert names(parsed, "agent") == ["p:a2"]
+    assert names(parsed, "skill") == ["p:s", "p:c2"]
+    assert "commands/c.md" in messages(parsed)
+    assert "agents/a.md" in messages(parsed)
+
+
+def test_a_claude_plugin_may_map_command_names_to_files(tmp_path: Path) -> None:
+    manifest = {"name": "p", "commands": {"go": {"source": "./extra/c2.md"}, "lost": {"content": "inline"}}}
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": manifest, **MORE})
+    assert names(parsed) == ["p:go"]
+    assert codes(parsed, "warning") == ["manifest-inline"]
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc", "~/x", "skills/../../out", "C:/x", "https://x/y", "./missing", ""])
+def test_a_path_that_leads_nowhere_or_out_is_refused_and_said(tmp_path: Path, path: str) -> None:
+    write(tmp_path / "out", {"x/SKILL.md": skill("x")})
+    files = {".plugin/plugin.json": {"name": "p", "skills": [path]}, "skills/s/SKILL.md": skill("s")}
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["p:s"]
+    assert codes(parsed, "warning") == ["manifest-path"]
+    assert load(parsed)["kind"] == "degraded"
+
+
+def test_a_root_skill_counts_when_there_is_no_other(tmp_path: Path) -> None:
+    assert names(read(tmp_path, {".claude-plugin/plugin.json": {"name": "p"}, "SKILL.md": text()})) == ["p:folder"]
+    parsed = read(tmp_path, {"skills/s/SKILL.md": skill("s")})
+    assert names(parsed) == ["p:s"]
+    assert "SKILL.md: not where" in messages(parsed)
+
+
+def test_hook_and_server_files_may_be_declared(tmp_path: Path) -> None:
+    manifest = {"name": "p", "hooks": ["./h.json", "./hooks/hooks.json"], "mcpServers": "./m.json"}
+    other = {"hooks": {"SessionStart": [{"hooks": [{"command": "y"}]}]}}
+    files = {".claude-plugin/plugin.json": manifest, "hooks/hooks.json": HOOKS, "h.json": other, "m.json": SERVERS}
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["Stop", "SessionStart", "files"]
+    assert load(parsed) == {"kind": "loaded"}
+
+
+# --- manifests of the wrong shape -----------------------------------------------------------------------------
+
+
+@requirement("customizations:load:error-when-failed")
+@requirement("customizations:container:children-absent-before-parse")
+@pytest.mark.parametrize("manifest", ["{", "[]", '"text"', "null", "", "\x00\x01", '{"name": "p"} trailing'])
+@pytest.mark.parametrize("path", [".plugin/plugin.json", "plugin.json"])
+def test_a_manifest_that_is_no_object_is_an_error_of_the_plugin(tmp_path: Path, manifest: str, path: str) -> None:
+    parsed = read(tmp_path, {path: manifest, **EVERYTHING})
+    assert load(parsed)["kind"] == "error"
+    assert path in load(parsed)["message"]
+    assert "children" not in parsed.container
+    assert parsed.container["name"] == "folder"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"author": "Someone"},
+        {"author": {"name": "x", "extra": 1}},
+        {"repository": {"type": "git"}},
+        {"keywords": "a, b"},
+        {"version": 3},
+    ],
+)
+def test_fields_that_clients_never_see_may_have_any_shape(tmp_path: Path, fields: dict[str, Any]) -> None:
+    parsed = read(tmp_path, {".plugin/plugin.json": {"name": "p", **fields}})
+    assert load(parsed) == {"kind": "loaded"}
+
+
+@pytest.mark.parametrize("name", [None, 7, "", [], "///"])
+def test_a_name_that_is_none_falls_back_to_the_folder(tmp_path: Path, name: Any) -> None:
+    parsed = read(tmp_path, {".plugin/plugin.json": {"name": name}})
+    assert parsed.container["name"] == "folder"
+    assert "plugin-name" in codes(parsed)
+
+
+def test_component_fields_of_the_wrong_shape_are_said(tmp_path: Path) -> None:
+    manifest: dict[str, Any] = {
+        "name": "p",
+        "skills": 7,
+        "agents": [True],
+        "hooks": [None],
+        "mcpServers": False,
+        "rules": {},
+    }
+    parsed = read(tmp_path, {".plugin/plugin.json": manifest, "skills/s/SKILL.md": skill("s")})
+    assert names(parsed) == ["p:s"]
+    assert codes(parsed, "warning") == ["manifest-path"] * 4
+
+
+def test_unknown_keys_and_components_without_a_type_are_noted(tmp_path: Path) -> None:
+    manifest: dict[str, Any] = {"name": "p", "colour": "red", "lspServers": {"x": {}}, "outputStyles": "./o"}
+    parsed = read(tmp_path, {".plugin/plugin.json": manifest, "output-styles/x.md": "x"})
+    assert codes(parsed, "note") == ["unknown-keys", "no-type", "no-type", "not-listed"]
+
+
+def test_a_manifest_may_have_comments(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {".plugin/plugin.json": '{"name": "p", // hi\n}'})
+    assert (parsed.container["name"], load(parsed)) == ("p", {"kind": "loaded"})
+
+
+def test_a_plugin_that_is_off_by_default_is_listed_disabled(tmp_path: Path) -> None:
+    assert read(tmp_path, {".plugin/plugin.json": {"name": "p", "defaultEnabled": False}}).container["enabled"] is False
+
+
+def test_files_of_a_plugin_inside_the_plugin_are_noted_as_its(tmp_path: Path) -> None:
+    files = {
+        ".claude-plugin/plugin.json": {"name": "p"},
+        "plugins/x/.claude-plugin/plugin.json": {"name": "x"},
+        "plugins/x/skills/y/SKILL.md": skill("y"),
+    }
+    assert "plugins/x/skills/y/SKILL.md: belongs to the plugin in plugins/x" in messages(read(tmp_path, files))
+
+
+@requirement("customizations:load:degraded-when-partial")
+@requirement("customizations:load:loaded-when-clean")
+def test_one_bad_file_degrades_its_plugin_and_costs_nothing_else(tmp_path: Path) -> None:
+    clean = read(tmp_path, {".plugin/plugin.json": {"name": "p"}, "skills/a/SKILL.md": skill("a")})
+    assert load(clean) == {"kind": "loaded"}
+    parsed = read(tmp_path, {"rules/b.mdc": "---\nglobs: **/*.ts\n---\n"})
+    assert names(parsed) == ["p:a", "b"]
+    assert load(parsed)["kind"] == "degraded"
+    assert "rules/b.mdc:2: the front matter is not valid YAML" in load(parsed)["message"]
+
+
+def test_ids_survive_edits_of_name_text_and_siblings(tmp_path: Path) -> None:
+    before = read(tmp_path, {".plugin/plugin.json": {"name": "p"}, "skills/b/SKILL.md": skill("b")})
+    after = read(tmp_path, {"skills/a/SKILL.md": skill("a"), "skills/b/SKILL.md": skill("renamed", "New.")})
+    assert child(before, "p:b")["id"] == child(after, "p:renamed")["id"]
+    assert before.container["id"] == after.container["id"]
