@@ -1,0 +1,76 @@
+"""Documentation that cannot rot: commands, options, settings and extensions are described; links lead somewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from support import requirement
+
+from ahpkit.cli.main import COMMANDS, cli
+from ahpkit.cli.settings import Settings
+from ahpkit.host import porting
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_in_the_reference(name: str) -> None:
+    assert f"## `ahpkit {name}`" in page("reference/cli.md")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    found = command(name)
+    commands: list[Any] = list(found.commands.values()) if isinstance(found, click.Group) else []
+    for one in [found, *commands]:
+        assert "Example" in (one.help or ""), f"{name}: {one.name}"
+
+
+def test_every_option_of_serve_is_in_the_reference() -> None:
+    options = {opt for param in command("serve").params for opt in param.opts if opt.startswith("--")}
+    missing = [opt for opt in sorted(options - {"--help"}) if f"`{opt}`" not in page("reference/cli.md")]
+    assert missing == []
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    text = page("reference/configuration.md")
+    names = [field.name for field in dataclasses.fields(Settings) if field.name != "agents"]
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+@requirement("extensibility:practice:documented")
+def test_every_extension_of_ours_is_described_with_its_parameters() -> None:
+    text = page("reference/extensions.md")
+    assert f"`_{porting.EXTENSION}/import`" in text
+    for parameter in ("document", *porting.Export.__annotations__):
+        assert f"`{parameter}`" in text
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_the_readme_shows_a_session_that_the_demo_agent_gives() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "I am the demo agent" in text
+    for word in ("make run", "make test", "ahpkit chat"):
+        assert word in text
