@@ -7,6 +7,7 @@ the old one is closed: that is a client coming back faster than its old connecti
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
 _GOING_AWAY = 1001
 """WebSocket close code of a server that stops: clients dial again until it is back."""
 
+_log = logging.getLogger(__name__)
+
 _MAX_CLIENT_ID = 256
 """Characters. An id is a name, not a document; it is stored with every action."""
+
+_MAX_OWNERS = 10_000
+"""Client ids whose owner is remembered; beyond it the oldest that is not connected is forgotten."""
 
 _CLOSE_PATIENCE = 5.0
 """Seconds that all connections together get to say goodbye when the host stops."""
@@ -46,6 +52,8 @@ class Clients:
         if not 0 < len(client_id) <= _MAX_CLIENT_ID:
             raise InvalidParams(f"clientId: must have 1 to {_MAX_CLIENT_ID} characters")
         owner = self._owners.setdefault(client_id, connection.credential)
+        if len(self._owners) > _MAX_OWNERS:
+            self._forget_oldest_owner()
         if owner != connection.credential:
             raise InvalidRequest(f"clientId: {client_id!r} belongs to another credential; choose another id")
         old = self._by_id.get(client_id)
@@ -53,6 +61,11 @@ class Clients:
         self._by_id[client_id] = connection
         if old is not None:
             old.close("the same client connected again")
+
+    def _forget_oldest_owner(self) -> None:
+        gone = next((known for known in self._owners if known not in self._by_id), None)
+        if gone is not None:
+            del self._owners[gone]
 
     def left(self, connection: Connection) -> bool:
         """Forget a connection; True when its client is gone with it."""
@@ -89,8 +102,11 @@ class Clients:
             connection.close(reason, code=_GOING_AWAY)
         if self._connections:
             self._empty.clear()
-            async with asyncio.timeout(_CLOSE_PATIENCE):
-                await self._empty.wait()
+            try:
+                async with asyncio.timeout(_CLOSE_PATIENCE):
+                    await self._empty.wait()
+            except TimeoutError:
+                _log.warning("%d connections did not end in time", len(self._connections))
 
 
 def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> None:

@@ -20,6 +20,9 @@ from ahpkit.protocol.validation import check_action
 Deferral = Callable[[str, JsonObject, Origin], bool]
 """Takes an action that must wait and says that it did."""
 
+_MAX_COUNTED = 10_000
+"""Clients for which a new start is remembered; whoever was not seen for that many others is long gone."""
+
 
 class Ledger:
     """Recognises an action that a client sends again, so that it is applied once."""
@@ -31,6 +34,8 @@ class Ledger:
     def begin(self, client_id: str, head: int) -> None:
         """A client starts counting anew: numbers it used before mean nothing now."""
         self._counting_since[client_id] = head
+        if len(self._counting_since) > _MAX_COUNTED:
+            del self._counting_since[next(iter(self._counting_since))]
 
     def find(self, origin: Origin) -> int | None:
         """serverSeq of the action when it was applied before (0: too long ago to tell), else None."""

@@ -43,7 +43,7 @@ from ahpkit.log.log import Log
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, NotFound
+from ahpkit.protocol.errors import InternalError, InvalidParams, NotFound
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
@@ -86,6 +86,7 @@ class Host:
         self._subturns: dict[str, LiveTurn] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._room = asyncio.Event()
+        self._trouble = asyncio.Event()
         self.verbs: dict[str, Verb] = {}
         self.notifications = Verbs(self).notifications()
         self.ordered_verbs = ORDERED
@@ -333,8 +334,16 @@ class Host:
     # -- the log -------------------------------------------------------------------------------------------------
 
     async def durable(self) -> None:
-        """Wait until everything so far is on disk."""
-        await self.log.flush()
+        """Wait until everything so far is on disk; raises when the disk does not take it."""
+        flushed = asyncio.ensure_future(self.log.flush())
+        trouble = asyncio.ensure_future(self._trouble.wait())
+        try:
+            await asyncio.wait({flushed, trouble}, return_when=asyncio.FIRST_COMPLETED)
+            if not flushed.done():
+                raise InternalError(f"this is not stored yet and may be lost: {self.log.failing}")
+        finally:
+            flushed.cancel()
+            trouble.cancel()
 
     async def log_room(self) -> None:
         """Slow a connection down while the disk is behind."""
@@ -343,6 +352,7 @@ class Host:
             await self._room.wait()
 
     def _committed(self, entries: list[Entry]) -> None:
+        self._trouble.clear()
         self.store.commit(entries[-1].seq)
         self.fanout.deliver(entries)
         if self.store.backlog <= self.config.max_log_backlog:
@@ -351,6 +361,7 @@ class Host:
     def _disk_trouble(self, error: Exception) -> None:
         _log.error("the log cannot be written: %s. New actions are refused until it can.", error)
         self._room.set()
+        self._trouble.set()
 
     def _agents_changed(self) -> None:
         agents = [agent_info(agent) for agent in self.agents.values()]
