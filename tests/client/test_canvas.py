@@ -175,23 +175,32 @@ async def test_a_request_is_answered_once_over_a_lost_connection(
     assert len(asked) == 1
 
 
-async def test_a_class_is_made_when_it_is_registered(client: Client):
-    made: list[object] = []
-
+async def test_a_canvas_of_functions_that_grows_is_published_anew(host: FakeHost, client: Client, session: Session):
     @client.canvas("plan", display_name="Plan", description="A plan")
-    class Plan:
-        def __init__(self) -> None:
-            made.append(self)
+    def plan(request: Any) -> dict[str, str]:
+        return {"title": request["instanceId"]}
 
-    assert len(made) == 1
-    assert isinstance(Plan, type)
+    @plan.action("tick")
+    def tick(request: Any) -> str:
+        return "ticked"
+
+    opened = await answer(host, ask(host, "open", canvas="plan"))
+    acted = await answer(host, ask(host, "action", canvas="plan", actionName="tick"))
+
+    assert opened == {"result": {"kind": "open", "title": "i"}}
+    assert acted == {"result": {"kind": "action", "value": "ticked"}}
+    assert host.states[SESSION]["activeClient"]["canvasProviders"][-1]["actions"] == [{"name": "tick"}]
+    assert tick({}) == "ticked"
 
 
-async def test_a_canvas_without_handlers_opens_and_closes():
-    canvas = Canvas("x", object(), display_name="X", description="x", input_schema=None)
+async def test_a_canvas_made_elsewhere_can_be_offered(host: FakeHost, client: Client, session: Session):
+    made = Canvas("x", object(), display_name="X", description="x")
+    assert client.add_canvas(made) is made
 
-    assert await canvas.answer({"kind": "open"}) == {"kind": "open"}
-    assert await canvas.answer({"kind": "close"}) == {"kind": "close"}
+    assert await answer(host, ask(host, "open", canvas="x")) == {"result": {"kind": "open"}}
+    assert await answer(host, ask(host, "close", canvas="x")) == {"result": {"kind": "close"}}
+    with pytest.raises(CanvasError, match="cannot push"):
+        made.push("s", "i", title="new")
 
 
 @requirement("canvas:compat:host-without-canvas")

@@ -176,6 +176,23 @@ async def test_questions_are_answered_or_declined(host: FakeHost, chat: Chat):
     await eventually(lambda: host.sent("dispatchAction")[-1]["action"].get("response") == "decline")
 
 
+async def test_two_handles_of_one_chat_ask_once_and_the_last_one_stops_asking(
+    host: FakeHost, client: Client, chat: Chat, asker: Asker
+):
+    again = await (await client.session(SESSION)).chat()
+    turn_id = await start(chat.send("hi"))
+    await chat.aclose()
+    ask_for_tool(host, turn_id)
+    await eventually(lambda: status(host) == "running")
+    await settled()
+    assert len(asker.asked) == 1
+
+    await again.aclose()
+    call(host, turn_id, "Ready", invocationMessage="once more")
+    await settled()
+    assert len(asker.asked) == 1
+
+
 async def test_a_decision_that_the_host_refuses_is_logged(host: FakeHost, chat: Chat, caplog: pytest.LogCaptureFixture):
     turn_id = await start(chat.send("hi"))
     host.decide = lambda channel, action: "somebody else was faster"

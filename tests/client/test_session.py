@@ -220,3 +220,38 @@ async def test_a_session_without_customizations_has_none(client: Client):
 
     assert session.customizations("agent") == []
     assert session.customizations() == []
+
+
+@requirement("session:config:enum-dynamic")
+async def test_configuration_is_resolved_and_completed_before_a_session_exists(host: FakeHost, client: Client):
+    host.handlers["resolveSessionConfig"] = lambda params: {
+        "schema": {"type": "object", "properties": {}},
+        "values": {},
+    }
+    host.handlers["sessionConfigCompletions"] = lambda params: {"items": [{"value": "a", "label": "A"}]}
+
+    assert (await client.resolve_config(provider="p", config={"x": 1}))["values"] == {}
+    assert await client.config_completions("topic", "a", working_directory="file:///w") == [
+        {"value": "a", "label": "A"}
+    ]
+    for method in ("resolveSessionConfig", "sessionConfigCompletions"):
+        check_params(method, host.sent(method)[0])
+    assert host.sent("sessionConfigCompletions")[0]["query"] == "a"
+
+
+@requirement("mcp:auth:client-authenticates")
+async def test_a_token_is_handed_to_the_host_for_the_resource_in_the_state(host: FakeHost, client: Client):
+    host.handlers["authenticate"] = lambda params: {}
+    server = {
+        **child("mcpServer", "m", enabled=True),
+        "state": {"kind": "authRequired", "reason": "required", "resource": {"resource": "https://mcp.example"}},
+    }
+    host.emit(SESSION, {"type": "session/customizationsChanged", "customizations": [server]})
+    session = await client.session(SESSION)
+    (asking,) = session.customizations("mcpServer")
+
+    await client.authenticate(asking.entry["state"]["resource"]["resource"], "secret")
+
+    (params,) = host.sent("authenticate")
+    check_params("authenticate", params)
+    assert (params["resource"], params["token"]) == ("https://mcp.example", "secret")

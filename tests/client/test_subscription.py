@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.client import Client, ClientClosed, LaggedError
+from ahpkit.client import ChannelGone, Client, ClientClosed, LaggedError
 from ahpkit.testing.fake_host import FakeHost
 from support.clients import QUICKLY, SESSION, eventually, settled
 
@@ -72,6 +72,14 @@ async def test_a_condition_that_fails_fails_the_wait(host: FakeHost, client: Cli
     async with client.subscribe(SESSION) as session:
         with pytest.raises(KeyError):
             await session.wait_for(lambda state: state["no such key"])
+
+
+async def test_nobody_waits_for_a_channel_that_is_no_longer_followed(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        waiting = asyncio.create_task(session.wait_for(lambda state: False))
+        await settled()
+    with pytest.raises(ChannelGone, match="no longer follows"):
+        await waiting
 
 
 async def test_the_end_of_the_client_ends_the_iteration(host: FakeHost):

@@ -12,6 +12,7 @@ from ahpkit.client import (
     Chat,
     Client,
     TextDelta,
+    TurnCancelled,
     TurnCompleted,
     TurnError,
     TurnEvent,
@@ -31,9 +32,9 @@ async def chat(client: Client) -> Chat:
 class Script:
     """What an agent says, told to the fake host."""
 
-    def __init__(self, host: FakeHost, turn: TurnStream) -> None:
+    def __init__(self, host: FakeHost, turn_id: str) -> None:
         self._host = host
-        self._turn_id = turn.turn_id
+        self._turn_id = turn_id
 
     def say(self, kind: str, **fields: Any) -> None:
         self._host.emit(CHAT, {"type": f"chat/{kind}", "turnId": self._turn_id, **fields})
@@ -52,7 +53,7 @@ async def begun(host: FakeHost, chat: Chat) -> tuple[TurnStream, Script]:
     turn = chat.send("hi")
     assert turn.dispatch is not None
     await turn.dispatch.accepted()
-    return turn, Script(host, turn)
+    return turn, Script(host, turn.turn_id)
 
 
 def running(chat: Chat) -> Any:
@@ -81,7 +82,7 @@ async def test_a_refused_turn_raises_the_reason(host: FakeHost, chat: Chat):
 
 async def test_ask_gives_the_whole_answer(host: FakeHost, chat: Chat):
     def answer(uri: str, action: dict[str, Any]) -> None:
-        script = Script(host, TurnStream(chat._channel, action["turnId"]))  # pyright: ignore[reportPrivateUsage]
+        script = Script(host, action["turnId"])
         script.part("It is ")
         script.text("42.")
         script.complete()
@@ -173,6 +174,30 @@ async def test_a_running_turn_can_be_followed_from_its_beginning(host: FakeHost,
     agent.complete()
 
     assert await following.text() == "early late"
+
+
+async def test_a_turn_that_was_cut_from_the_history_before_we_heard_of_it_ends(
+    host: FakeHost, client: Client, chat: Chat
+):
+    host.connections[-1].channels.clear()  # We hear nothing of what follows.
+    turn = chat.send("hi")
+    await eventually(lambda: "activeTurn" in host.states[CHAT])
+    host.emit(CHAT, {"type": "chat/truncated"})
+    host.forget()
+
+    await lose_connection(host, client)
+
+    assert [event async for event in turn] == [TurnCancelled(None)]
+
+
+async def test_a_turn_goes_on_though_the_chats_handle_is_closed(host: FakeHost, chat: Chat):
+    turn, agent = await begun(host, chat)
+    await chat.aclose()
+    agent.part("still here")
+    agent.complete()
+
+    assert await turn.text() == "still here"
+    await eventually(lambda: {"channel": CHAT} in host.sent("unsubscribe"))
 
 
 async def test_leaving_the_loop_leaves_the_turn_running(host: FakeHost, chat: Chat):

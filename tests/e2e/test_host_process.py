@@ -105,7 +105,7 @@ async def test_without_a_token_only_when_asked_for(tmp_path: Path) -> None:
     async with host_process(tmp_path, "--no-token") as host:
         assert host.token is None
         client = await host.client()
-        assert await client.ask("ping") == {}
+        assert await client.ask("ping") is None
         await client.aclose()
 
 
@@ -119,7 +119,7 @@ async def test_a_damaged_database_is_kept_and_the_host_starts(tmp_path: Path) ->
     database.write_bytes(b"this is no database" * 100)
     async with host_process(tmp_path) as host:
         client = await host.client()
-        assert await client.ask("ping") == {}
+        assert await client.ask("ping") is None
         await client.aclose()
         await host.stop()
         assert host.process.stderr is not None

@@ -233,6 +233,9 @@ class Sessions:
         if self._host.state(uri) is not None:
             raise AlreadyExists(f"the chat {uri} exists already")
         self._check_model(self._sessions[session_uri].agent, params.get("model"))
+        chosen: JsonObject | None = params.get("agent")
+        if chosen is not None and (reason := check_agent(self._host.state(session_uri) or {}, chosen["uri"])):
+            raise InvalidParams(f"agent: {reason}")
         origin, turns, title = self._chat_source(params.get("source"))
         state = new_chat(
             uri,

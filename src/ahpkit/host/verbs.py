@@ -82,8 +82,8 @@ class Verbs:
 
     # -- connection ----------------------------------------------------------------------------------------------
 
-    async def ping(self, client: Connection, params: JsonObject) -> JsonObject:
-        return {}
+    async def ping(self, client: Connection, params: JsonObject) -> None:
+        """The answer itself is the signal."""
 
     async def initialize(self, client: Connection, params: JsonObject) -> JsonObject:
         try:
