@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from ahpkit.customizations.completion import complete
+from ahpkit.customizations.offers import META_KEY, Offering
+from customizations.builders import read_workspace, skill, text, write
+from support import requirement
+
+
+@pytest.fixture
+def offering(tmp_path: Path) -> Offering:
+    plugin = write(tmp_path / "p", {".plugin/plugin.json": {"name": "p"}, "skills/deploy/SKILL.md": skill("deploy")})
+    write(
+        tmp_path,
+        {
+            ".github/skills/review/SKILL.md": skill("review"),
+            ".github/skills/hidden/SKILL.md": skill("hidden", user_invocable="false"),
+            ".github/prompts/Plan It.prompt.md": text(),
+            ".github/agents/reviewer.md": text(),
+            ".github/agents/helper.md": text(user_invocable="false"),
+            ".cursor/rules/style.mdc": text(),
+        },
+    )
+    discovery = read_workspace(tmp_path, plugins=(plugin,))
+    return Offering(discovery.containers, discovery.details, discovery.roots)
+
+
+def offered(offering: Offering, typed: str) -> list[str]:
+    return [item["insertText"] for item in complete(offering, typed, len(typed))]
+
+
+@requirement("enablement:invocation:skill-user-gate")
+@requirement("enablement:invocation:agent-user-gate")
+@pytest.mark.parametrize(
+    ("typed", "items"),
+    [
+        ("/", ["/review ", "/p:deploy ", "/Plan-It "]),
+        ("/re", ["/review "]),
+        ("/dep", ["/p:deploy "]),
+        ("/p:", ["/p:deploy "]),
+        ("/it", ["/Plan-It "]),
+        ("/hid", []),
+        ("@", ["@reviewer "]),
+        ("ask @rev", ["@reviewer "]),
+        ("mind #st", ["#style "]),
+        ("see a/", []),
+        ("then /", []),
+        ("mail@", []),
+        ("", []),
+    ],
+)
+def test_each_mark_offers_what_the_user_may_invoke(offering: Offering, typed: str, items: list[str]) -> None:
+    assert offered(offering, typed) == items
+
+
+def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(offering: Offering, tmp_path: Path) -> None:
+    typed = "😀 @rev rest"
+    [item] = complete(offering, typed, 7)
+    assert (item.get("rangeStart"), item.get("rangeEnd")) == (3, 7)
+    assert item["attachment"] == {
+        "type": "simple",
+        "label": "reviewer",
+        "displayKind": "agent",
+        "_meta": {
+            META_KEY: {
+                "type": "agent",
+                "uri": (tmp_path / ".github/agents/reviewer.md").as_uri(),
+                "description": "Do it.",
+            }
+        },
+    }
+
+
+def test_the_list_has_an_end(tmp_path: Path) -> None:
+    discovery = read_workspace(write(tmp_path, {f".claude/commands/c{number}.md": "x" for number in range(80)}))
+    offering = Offering(discovery.containers, discovery.details, discovery.roots)
+    assert len(offered(offering, "/")) == 50

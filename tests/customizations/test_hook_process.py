@@ -1,0 +1,116 @@
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.customizations.details import HookDetail
+from ahpkit.customizations.hook_process import Outcome, PlacedHook, run_hooks
+from ahpkit.customizations.hooks import Gate, HookEvent
+
+OPEN = Gate(allowed=True, trusted=True)
+
+
+def script(body: str, **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": sys.executable, "args": ["-c", body], **more}
+
+
+async def run(tmp_path: Path, *actions: dict[str, Any], gate: Gate = OPEN, event: HookEvent = "PreToolUse") -> Outcome:
+    hooks = [PlacedHook(HookDetail(event, None, actions, "claude"), "/plugin")]
+    facts = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+    async with asyncio.timeout(20):
+        return await run_hooks(hooks, event, gate=gate, session_id="s", workspace=str(tmp_path), now=1, facts=facts)
+
+
+@pytest.mark.parametrize("gate", [Gate(allowed=False, trusted=True), Gate(allowed=True, trusted=False)])
+async def test_with_the_gate_shut_nothing_runs(tmp_path: Path, gate: Gate) -> None:
+    assert await run(tmp_path, script("open('ran', 'w')"), gate=gate) == Outcome()
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_hook_reads_what_happened_and_may_deny(tmp_path: Path) -> None:
+    body = "import json,sys; d=json.load(sys.stdin); sys.stderr.write(d['tool_name']+d['cwd']); sys.exit(2)"
+    assert await run(tmp_path, script(body)) == Outcome(True, f"Bash{tmp_path}")
+
+
+async def test_a_denial_ends_it_and_later_hooks_do_not_run(tmp_path: Path) -> None:
+    outcome = await run(tmp_path, script("import sys; sys.exit(2)"), script("open('later', 'w')"))
+    assert outcome.denied
+    assert not (tmp_path / "later").exists()
+
+
+async def test_hooks_run_in_the_workspace_without_the_hosts_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "s3cret")
+    body = "import os; open('env', 'w').write(repr(dict(os.environ)))"
+    assert not (await run(tmp_path, script(body))).denied
+    seen = (tmp_path / "env").read_text()
+    assert "s3cret" not in seen
+    assert "'CLAUDE_PLUGIN_ROOT': '/plugin'" in seen
+
+
+async def test_a_hook_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    body = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('pid', 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    outcome = await run(tmp_path, script(body, timeout=1.5))
+    assert outcome == Outcome(True, "a hook that guards this tool failed: took longer than 1.5 s")
+    await until(lambda: not _runs(int((tmp_path / "pid").read_text())))
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    """Wait for something another process does."""
+    async with asyncio.timeout(10):
+        while not happened():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().split()[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+async def test_cancelling_ends_the_hook(tmp_path: Path) -> None:
+    body = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    task = asyncio.create_task(run(tmp_path, script(body)))
+    await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not _runs(int((tmp_path / "pid").read_text()))
+
+
+async def test_endless_output_is_bounded(tmp_path: Path) -> None:
+    outcome = await run(tmp_path, script("print('x' * 5_000_000)"), event="UserPromptSubmit")
+    assert len(outcome.context[0]) == 256 * 1024
+
+
+async def test_a_hook_that_does_not_read_its_input_is_fine(tmp_path: Path) -> None:
+    assert not (await run(tmp_path, script("import os; os.close(0)"))).denied
+
+
+async def test_a_program_that_is_not_there_denies_what_it_guards(tmp_path: Path) -> None:
+    outcome = await run(tmp_path, {"command": "./no-such-program"})
+    assert outcome.denied
+    assert outcome.reason is not None
+    assert "cannot run ./no-such-program" in outcome.reason
+
+
+async def test_other_kinds_of_hooks_are_said_not_run(tmp_path: Path) -> None:
+    outcome = await run(tmp_path, {"type": "http", "url": "http://127.0.0.1:9"}, event="Stop")
+    assert outcome == Outcome(messages=("a Stop hook of type `http` is not run: only commands are",))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shell lines are for /bin/sh")
+async def test_a_line_of_shell_runs_in_one(tmp_path: Path) -> None:
+    await run(tmp_path, {"command": 'echo "$CLAUDE_PLUGIN_ROOT" > out && true'})
+    assert (tmp_path / "out").read_text() == "/plugin\n"

@@ -1,0 +1,171 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.customizations.offers import META_KEY, Offering, fill_context, mentioned_paths, rules_for, servers
+from ahpkit.host.agent import TurnContext
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.reducer import session_reducer
+from customizations.builders import Files, read_workspace, skill, text, write
+from support import requirement
+
+FILES: Files = {
+    ".github/skills/both/SKILL.md": skill("both"),
+    ".github/skills/slash/SKILL.md": skill("slash", disable_model_invocation="true"),
+    ".github/skills/model/SKILL.md": skill("model", user_invocable="false"),
+    ".github/agents/both.md": text("You are both.", name="both"),
+    ".github/agents/picked.md": text("You are ${workspaceFolder}.", name="picked", disable_model_invocation="true"),
+    ".github/agents/helper.md": text("You help.", name="helper", user_invocable="false"),
+    ".claude/rules/always.md": "Always.",
+    ".github/instructions/py.instructions.md": text("Python.", applyTo="**/*.py"),
+    ".github/instructions/all.instructions.md": text("Everywhere.", applyTo="'**'"),
+    ".cursor/rules/manual.mdc": text("Manual.", description="When asked."),
+    ".cursor/rules/scoped.mdc": text("Scoped.", alwaysApply="true", globs="docs/**"),
+    ".mcp.json": {
+        "files": {"command": "${CLAUDE_PROJECT_DIR}/x"},
+        "off": {"command": "y", "disabled": True},
+        "bad": {},
+    },
+}
+
+
+def user(message: str, *attachments: JsonObject) -> Message:
+    value: Any = {"text": message, "origin": {"kind": "user"}, "attachments": list(attachments)}
+    return value
+
+
+@pytest.fixture
+def offering(tmp_path: Path) -> Offering:
+    discovery = read_workspace(write(tmp_path, FILES))
+    return Offering(discovery.containers, discovery.details, discovery.roots, str(tmp_path))
+
+
+def toggled(offering: Offering, name: str, enabled: bool, *, type: str | None = None) -> Offering:
+    """As after a client's toggle of the first customization called so."""
+    state: Any = {"customizations": offering.customizations}
+    everything = [entry for top in state["customizations"] for entry in (top, *top.get("children", ()))]
+    found = next(item for item in everything if item["name"] == name and type in (None, item["type"]))
+    action = {"type": "session/customizationToggled", "id": found["id"], "enabled": enabled}
+    after = session_reducer(state, action, now=1)
+    return Offering(after["customizations"], offering.details, offering.roots, offering.workspace)
+
+
+def context_of(
+    offering: Offering, message: str = "hi", *, agent: str | None = None, trusted: bool = True
+) -> TurnContext:
+    context = TurnContext()
+    fill_context(context, offering, user(message), agent_uri=agent, trusted=trusted, environment={})
+    return context
+
+
+@requirement("enablement:invocation:skill-model-gate")
+@requirement("enablement:invocation:agent-model-gate")
+@requirement("enablement:surface:not-invocable-child-listed")
+def test_the_model_sees_only_what_it_may_invoke_by_itself(offering: Offering) -> None:
+    context = context_of(offering)
+    assert [offer.name for offer in context.skills] == ["both", "model"]
+    assert [offer.name for offer in context.agents] == ["both", "helper"]
+    assert context.skills[0].body == "# both\n"
+    assert context.skills[0].description == "Does a thing."
+
+
+@requirement("enablement:invocation:skill-user-gate")
+def test_a_user_calls_only_what_they_may_invoke(offering: Offering) -> None:
+    assert offering.called("slash", "skill") is not None
+    assert offering.called("model", "skill") is None
+
+
+@requirement("enablement:invocation:agent-user-gate")
+def test_the_selected_agents_body_is_the_system_prompt(offering: Offering, tmp_path: Path) -> None:
+    picked = (tmp_path / ".github/agents/picked.md").as_uri()
+    helper = (tmp_path / ".github/agents/helper.md").as_uri()
+    assert context_of(offering, agent=picked).system_prompt == f"You are {tmp_path}.\n"
+    assert context_of(offering, agent=helper).system_prompt is None
+    assert context_of(offering).system_prompt is None
+
+
+@pytest.mark.parametrize(
+    ("message", "rules"),
+    [
+        ("hi", ["Always.", "Everywhere."]),
+        ("look at src/app.py please", ["Python.", "Always.", "Everywhere."]),
+        ("and docs/x.md", ["Always.", "Everywhere.", "Scoped."]),
+        ("use #manual, ok", ["Always.", "Everywhere.", "Manual."]),
+    ],
+)
+def test_a_rule_applies_always_by_glob_or_when_asked_for(offering: Offering, message: str, rules: list[str]) -> None:
+    assert sorted(rule.strip() for rule in rules_for(offering, user(message))) == sorted(rules)
+
+
+def test_attached_files_and_attached_rules_count(offering: Offering, tmp_path: Path) -> None:
+    file = {"type": "resource", "label": "x", "uri": (tmp_path / "a b.py").as_uri()}
+    rule: JsonObject = {
+        "type": "simple",
+        "label": "x",
+        "_meta": {META_KEY: {"uri": (tmp_path / ".cursor/rules/manual.mdc").as_uri()}},
+    }
+    assert "Python.\n" in rules_for(offering, user("hi", file))
+    assert "Manual.\n" in rules_for(offering, user("hi", rule))
+
+
+def test_paths_are_found_in_prose(tmp_path: Path) -> None:
+    message = user(f"Fix src/a-b.ts, {tmp_path}/x/y.py and ./z.md; do.")
+    assert mentioned_paths(message, str(tmp_path)) == ["src/a-b.ts", "x/y.py", "z.md"]
+
+
+@requirement("enablement:precedence:disabled-container-wins")
+@requirement("customizations:toggle:children-follow-container")
+def test_nothing_of_a_disabled_container_is_offered(offering: Offering) -> None:
+    off = toggled(toggled(offering, "both", True, type="skill"), ".github/skills", False)
+    assert context_of(off).skills == []
+    assert off.called("both", "skill") is None
+    assert [offer.name for offer in context_of(toggled(off, ".github/skills", True)).skills] == ["both", "model"]
+
+
+@requirement("enablement:precedence:both-must-be-enabled")
+@pytest.mark.parametrize(
+    ("name", "type", "kind"),
+    [
+        ("both", "skill", "skills"),
+        ("both", "agent", "agents"),
+        ("always", "rule", "rules"),
+        ("files", None, "mcp_servers"),
+    ],
+)
+def test_one_disabled_child_is_not_offered_and_its_siblings_are(
+    offering: Offering, name: str, type: str | None, kind: str
+) -> None:
+    before = len(getattr(context_of(offering), kind))
+    assert len(getattr(context_of(toggled(offering, name, False, type=type)), kind)) == before - 1
+
+
+def test_servers_are_offered_filled_in_and_only_where_trusted(offering: Offering, tmp_path: Path) -> None:
+    [offer] = context_of(offering).mcp_servers
+    assert (offer.name, offer.config["command"]) == ("files", f"{tmp_path}/x")
+    assert context_of(offering, trusted=False).mcp_servers == []
+
+
+def test_of_two_servers_with_one_name_a_plugins_carries_the_plugins_name(tmp_path: Path) -> None:
+    server = {"mcpServers": {"db": {"command": "x"}}}
+    plugin = write(tmp_path / "p", {".plugin/plugin.json": {"name": "p"}, ".mcp.json": server})
+    work = write(tmp_path / "w", {".mcp.json": server, ".vscode/mcp.json": {"servers": {"db": {"command": "y"}}}})
+    discovery = read_workspace(work, plugins=(plugin,))
+    offering = Offering(discovery.containers, discovery.details, discovery.roots)
+    assert [(offer.name, offer.config["command"]) for offer in servers(offering, {})] == [("db", "x"), ("p-db", "x")]
+
+
+def test_of_two_skills_with_one_name_the_nearer_is_meant_until_it_is_disabled(tmp_path: Path) -> None:
+    home = write(tmp_path / "home", {".claude/skills/s/SKILL.md": text("Mine.", name="s")})
+    work = write(tmp_path / "w", {".claude/skills/s/SKILL.md": text("Ours.", name="s")})
+    discovery = read_workspace(work, home=home)
+    offering = Offering(discovery.containers, discovery.details, discovery.roots)
+
+    def body(offering: Offering) -> str | None:
+        found = offering.called("s", "skill")
+        return None if found is None else found.detail.body.strip()
+
+    assert body(offering) == "Ours."
+    assert body(toggled(offering, "s", False)) == "Mine."
+    assert [offer.body.strip() for offer in context_of(offering).skills] == ["Ours."]
