@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 import pytest
-from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -19,20 +16,15 @@ TRACE = "80e1afed08e019fc1110464cfa66635c"
 PARENT = f"00-{TRACE}-7a085853722dc6d2-01"
 
 
-@pytest.fixture(scope="module")
-def provider() -> TracerProvider:
-    made = TracerProvider()
-    trace.set_tracer_provider(made)
-    return made
-
-
 @pytest.fixture
-def exporter(provider: TracerProvider) -> Generator[InMemorySpanExporter]:
+async def exporter(bench: Bench) -> InMemorySpanExporter:
+    """What the host's spans end up in; the bench's host is started anew with it."""
     made = InMemorySpanExporter()
-    processor = SimpleSpanProcessor(made)
-    provider.add_span_processor(processor)
-    yield made
-    processor.shutdown()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(made))
+    await bench.stop()
+    await bench.start(tracer_provider=provider)
+    return made
 
 
 def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:

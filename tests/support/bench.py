@@ -78,9 +78,9 @@ class Bench:
         self._stack = AsyncExitStack()
         self._numbers = itertools.count(1)
 
-    async def start(self, configure: Callable[[Host], None] = lambda host: None) -> None:
+    async def start(self, configure: Callable[[Host], None] = lambda host: None, **options: Any) -> None:
         """Bring up a host on the storage; features must not have served a host before."""
-        self.host = Host(self.storage, agents=[self.agent], features=self.features, config=self.config)
+        self.host = Host(self.storage, agents=[self.agent], features=self.features, config=self.config, **options)
         configure(self.host)
         await self._stack.enter_async_context(self.host)
 

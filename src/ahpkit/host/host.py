@@ -16,6 +16,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from opentelemetry.trace import TracerProvider
+
 from ahpkit.host.active_client import ActiveClients
 from ahpkit.host.agent import Agent, SubChat
 from ahpkit.host.agent_commands import AgentCommands
@@ -61,6 +63,7 @@ class Host:
         config: HostConfig | None = None,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         self.config = config or HostConfig()
         self.now = now
@@ -71,7 +74,7 @@ class Host:
         self.store = Store(self.log, now=now)
         self.values = DurableValues(self.log)
         self.fanout = Fanout()
-        self.tracing = Tracing()
+        self.tracing = Tracing(tracer_provider)
         self.clients = Clients(self)
         self.catalogue = SessionCatalogue(self.store.state, self.clients)
         self.sessions = Sessions(self)

@@ -12,7 +12,7 @@ from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.propagate import extract, inject
-from opentelemetry.trace import Span
+from opentelemetry.trace import Span, TracerProvider
 
 from ahpkit.protocol.common.state import JsonObject
 
@@ -35,8 +35,8 @@ def injected() -> dict[str, str]:
 class Tracing:
     """Makes the spans."""
 
-    def __init__(self) -> None:
-        self._tracer = trace.get_tracer("ahpkit")
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("ahpkit", tracer_provider=provider)
 
     @contextmanager
     def request(self, method: str, params: JsonObject) -> Generator[None]:
