@@ -26,6 +26,7 @@ class Subcommand(NamedTuple):
 COMMANDS: Final[dict[str, Subcommand]] = {
     "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
+    "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
     "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
     "prompt": Subcommand("ahpkit.cli.chat:prompt", "Send one message and print the answer."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
