@@ -148,7 +148,7 @@ async def test_an_agents_request_goes_to_a_client_that_advertised_it_the_active_
     bench.agent.script = script
     plain, first, active = await bench.client(), await able(bench, "first"), await able(bench, "active")
     session, chat = await bench.session(active)
-    claim = {"type": "session/activeClientChanged", "activeClient": {"clientId": "active", "tools": []}}
+    claim: Json = {"type": "session/activeClientChanged", "activeClient": {"clientId": "active", "tools": []}}
     await active.accepted(session, claim)
     await active.accepted(chat, say("go"))
     request = await active.wait(lambda m: m.get("method") == f"_{NAME}/buffers")
