@@ -356,8 +356,9 @@ class Host:
 
     def _committed(self, entries: list[Entry]) -> None:
         self._trouble.clear()
-        self.store.commit(entries[-1].seq)
-        self.fanout.deliver(entries)
+        if entries:
+            self.store.commit(entries[-1].seq)
+            self.fanout.deliver(entries)
         if self.store.backlog <= self.config.max_log_backlog:
             self._room.set()
 
