@@ -138,6 +138,14 @@ async def test_an_error_of_the_agent_keeps_its_code_and_data(tmp_path: Path) -> 
     assert error.value.meta == {"code": 400, "data": {"left": 0}}
 
 
+@pytest.mark.parametrize("data", ["no credit", {"details": "no credit", "code": 1}])
+async def test_the_details_of_an_error_are_shown(tmp_path: Path, data: Any) -> None:
+    failing = {"session/list": [{"error": {"code": -32603, "message": "Internal error", "data": data}}]}
+    async with connection(tmp_path, methods=failing) as agent:
+        with pytest.raises(AgentError, match="Internal error: no credit"):
+            await agent.request("session/list", {})
+
+
 async def test_a_missing_login_names_the_ways_to_log_in(tmp_path: Path) -> None:
     methods = [{"id": "key", "name": "API key"}, {"id": "web", "name": "Browser"}]
     async with connection(tmp_path, initialize={"authMethods": methods}, requires_env="NO_SUCH_KEY") as agent:

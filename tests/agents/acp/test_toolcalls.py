@@ -99,7 +99,7 @@ async def test_a_permission_with_an_id_of_its_own_is_a_call_of_its_own_each_time
     await played.permit("confirmation", title="First")
     played.say("tool_call_update", "confirmation", status="completed")
     await played.permit("confirmation", title="Second")
-    played.calls.close()
+    played.calls.close(ended_well=True)
 
     assert len(played.turn.tool_calls) == 2
     assert [said[0] for said in played.turn.said if said[0] in ("tool_call", "complete")] == [
@@ -177,14 +177,17 @@ def test_the_result_has_content_structured_output_or_the_error() -> None:
     }
 
 
-def test_what_ran_and_was_never_ended_is_done_with_the_turn_and_what_never_ran_is_left() -> None:
+@pytest.mark.parametrize(("ended_well", "done"), [(True, ["ran", "waited"]), (False, ["ran"])])
+def test_what_was_never_ended_is_done_with_the_turn_unless_it_never_ran_in_a_turn_that_broke_off(
+    ended_well: bool, done: list[str]
+) -> None:
     played = Played()
     played.say("tool_call", "ran", status="in_progress")
     played.say("tool_call", "waited", status="pending")
 
-    played.calls.close()
+    played.calls.close(ended_well=ended_well)
 
-    assert [said[1] for said in played.turn.said if said[0] == "complete"] == ["ran"]
+    assert [said[1] for said in played.turn.said if said[0] == "complete"] == done
 
 
 @requirement("extensibility:meta:on-every-type")
@@ -214,6 +217,7 @@ def test_an_input_that_changes_after_it_was_told_is_kept_in_meta() -> None:
         ({"name": "write_file", "kind": "edit"}, "write_file"),
         ({"_meta": {"toolName": "bash"}, "kind": "execute"}, "bash"),
         ({"_meta": {"claudeCode": {"toolName": "Write"}}}, "Write"),
+        ({"_meta": {"goose": {"created": 1, "toolCall": {"toolName": "shell"}}}}, "shell"),
         ({"kind": "execute"}, "execute"),
         ({}, "tool"),
         ({"name": "clients_own"}, "agent.clients_own"),

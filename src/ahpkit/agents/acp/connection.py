@@ -19,7 +19,7 @@ from ahpkit.agents.acp.meta import upward
 from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
-from ahpkit.agents.acp.shape import obj, objects
+from ahpkit.agents.acp.shape import obj, objects, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError, TransportClosed
@@ -43,6 +43,8 @@ _ERROR_TYPES = {-32000: AUTH_REQUIRED, rpc.REQUEST_CANCELLED: REQUEST_CANCELLED}
 
 _LINES = 10
 """Lines of stderr in an error message."""
+_DETAILS = 1000
+"""Characters of the details of an agent's own error."""
 
 
 class AcpConnection:
@@ -212,11 +214,12 @@ class AcpConnection:
     def _refused(self, method: str, error: RpcError) -> AgentError:
         kind = _ERROR_TYPES.get(error.code, f"acp/{error.code}")
         meta: JsonObject = {"code": error.code} | ({"data": data} if (data := upward(obj(error.data))) else {})
+        said = error.message + self._hidden(_details(error))
         if kind == AUTH_REQUIRED:
             names = ", ".join(str(method.get("name") or method["id"]) for method in self.auth_methods)
             advice = f". Log in first: {names}" if names else ". Log in first"
-            return AgentError(f"{self._config.display_name}: {error.message}{advice}", error_type=kind, meta=meta)
-        message = f"{self._config.display_name} answered {method} with an error: {error.message}"
+            return AgentError(f"{self._config.display_name}: {said}{advice}", error_type=kind, meta=meta)
+        message = f"{self._config.display_name} answered {method} with an error: {said}"
         return AgentError(message, error_type=kind, meta=meta)
 
     async def _ended(self, closed: TransportClosed) -> AgentError:
@@ -229,6 +232,14 @@ class AcpConnection:
             return self._error("closed its output", EXITED)
         how = f"was ended by signal {-code}" if code < 0 else f"exited with code {code}"
         return self._error(how, EXITED, {"exitCode": code})
+
+
+def _details(error: RpcError) -> str:
+    """What an agent says besides a message that is often no more than "Internal error"."""
+    data = obj(error.data)
+    found = [error.data, *(data.get(key) for key in ("message", "details", "detail", "error", "reason"))]
+    details = next((words for value in found if (words := text(value))), "")
+    return f": {details[:_DETAILS]}" if details and details not in error.message else ""
 
 
 __all__ = ["AUTH_REQUIRED", "EXITED", "PROTOCOL_VERSION", "REQUEST_CANCELLED", "AcpConnection"]

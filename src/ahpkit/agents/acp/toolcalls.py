@@ -94,8 +94,8 @@ class MappedCall:
             self._tell_progress()
 
     def close(self) -> None:
-        """The turn ended well: what ran is taken for done. What never ran is left to the host, which skips it."""
-        if self.ran and not self._call.over:
+        """The turn ended and the agent did not say how this did: it is taken for done."""
+        if not self._call.over:
             self._complete(success=True)
 
     def _tell_progress(self) -> None:
@@ -205,9 +205,12 @@ class ToolCalls:
             return self._begin(id, request)
         return known
 
-    def close(self) -> None:
+    def close(self, *, ended_well: bool) -> None:
+        """The turn is over. Several agents never end their calls, or even say that they run: after a turn that ended
+        well, all have. Otherwise those that never ran are left to the host, which calls them skipped."""
         for call in self._all:
-            call.close()
+            if ended_well or call.ran:
+                call.close()
 
     def _begin(self, id: str, first: JsonObject) -> MappedCall:
         fresh = bool(id) and id not in self._calls and id not in self._past
@@ -219,11 +222,15 @@ class ToolCalls:
 
 def _name(turn: Turn, first: JsonObject, meta: JsonObject) -> str:
     """The tool's name: as said, else from the places agents hide it in, else its kind."""
-    hidden = [meta.get("toolName"), *(obj(value).get("toolName") for value in meta.values())]
-    named = [text(value) for value in (first.get("name"), *hidden, first.get("kind"))]
-    name = next((value for value in named if value), "tool")
+    name = text(first.get("name")) or _hidden_name(meta) or text(first.get("kind")) or "tool"
     # The name of a client's tool would make this a call for that client to run.
     return f"agent.{name}" if name in {tool["name"] for tool in turn.context.tools} else name
+
+
+def _hidden_name(meta: JsonObject, depth: int = 3) -> str | None:
+    """`toolName` at the root of `_meta` or in the agent's own objects there."""
+    below = (_hidden_name(obj(value), depth - 1) for value in meta.values()) if depth else ()
+    return text(meta.get("toolName")) or next((name for name in below if name), None)
 
 
 __all__ = ["MappedCall", "ToolCalls"]

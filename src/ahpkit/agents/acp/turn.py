@@ -84,7 +84,7 @@ class TurnMapper:
     def finish(self, result: JsonObject, usage: Usage) -> StopReason:
         """The prompt was answered: close what is open, say what it took, and why it ended."""
         self._flush_echo()
-        self.tool_calls.close()
+        self.tool_calls.close(ended_well=result.get("stopReason") == "end_turn")
         reason = self._stop_reason(result.get("stopReason"))
         if self._silent and reason == "end_turn":
             self.turn.notice("The agent ended its turn without an answer.")

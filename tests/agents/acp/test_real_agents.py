@@ -1,0 +1,238 @@
+"""Agents that nobody here wrote, against the fake model: text, approval, denial, cancel, restart and resume.
+
+They run when AHPKIT_REAL_AGENTS names a directory that has them: `node_modules` with the packages of `NPM`, and a
+virtual environment `venv` with those of `PYPI`. `make test-agents` makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.testing.fake_model import FakeModel
+from ahpkit.testing.recording import RecordingChat, RecordingTurn
+from support.scripted_acp import MARK, Scripted, until
+
+WHERE = Path(os.environ.get("AHPKIT_REAL_AGENTS", "")).resolve()
+NPM = (
+    "@aaif/goose-binary-linux-x64@1.52.0",
+    "@zed-industries/codex-acp@0.16.0",
+    "opencode-ai@1.18.33",
+    "@moonshot-ai/kimi-code@2.1.0",
+    "node@22",
+)
+PYPI = ("fast-agent-mcp",)
+
+pytestmark = pytest.mark.skipif("AHPKIT_REAL_AGENTS" not in os.environ, reason="AHPKIT_REAL_AGENTS is not set")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Real:
+    """How to run one agent against a model at `{root}`, and how to make it write a file."""
+
+    program: str
+    args: tuple[str, ...] = ()
+    env: Json = field(default_factory=dict[str, Any])
+    files: dict[str, Callable[[str, Path], str]] = field(default_factory=dict[str, Any])
+    tool: str = "write"
+    write: Callable[[Path], Json] = lambda path: {"path": str(path), "content": "hello"}
+    asks: bool = True
+    """It asks before it writes a file."""
+
+
+def _codex_config(url: str, workspace: Path) -> str:
+    return f"""
+model = "fake-model"
+model_provider = "fake"
+approval_policy = "on-request"
+sandbox_mode = "read-only"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.fake]
+name = "Fake"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+requires_openai_auth = false
+[projects."{workspace}"]
+trust_level = "trusted"
+"""
+
+
+def _opencode_config(url: str, workspace: Path) -> str:
+    model = {"name": "Fake", "tool_call": True, "limit": {"context": 100000, "output": 8000}}
+    options = {"baseURL": f"{url}/v1", "apiKey": "sk-fake"}
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": options, "models": {"fake-model": model}}
+    names = {"model": "fake/fake-model", "small_model": "fake/fake-model"}
+    ask = {"edit": "ask", "bash": "ask"}
+    quiet = {"autoupdate": False, "share": "disabled"}
+    return json.dumps(names | quiet | {"permission": ask, "provider": {"fake": provider}})
+
+
+def _escalated(path: Path) -> Json:
+    command = {"cmd": f"echo hello > {path}", "workdir": str(path.parent), "justification": "a test"}
+    return command | {"sandbox_permissions": "require_escalated"}
+
+
+AGENTS = {
+    "goose": Real(
+        "node_modules/@aaif/goose-binary-linux-x64/bin/goose",
+        ("acp", "--with-builtin", "developer"),
+        {
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_MODEL": "fake-model",
+            "OPENAI_HOST": "{root}",
+            "OPENAI_API_KEY": "x",
+            "GOOSE_MODE": "approve",
+            "GOOSE_DISABLE_KEYRING": "1",
+            "GOOSE_TELEMETRY_ENABLED": "false",
+            "GOOSE_CONTEXT_LIMIT": "100000",
+        },
+    ),
+    "codex": Real(
+        "node_modules/.bin/codex-acp-linux-x64",
+        env={"CODEX_HOME": "{home}/.codex", "FAKE_KEY": "x", "NO_BROWSER": "1"},
+        files={".codex/config.toml": _codex_config},
+        tool="exec_command",
+        write=_escalated,
+    ),
+    "opencode": Real(
+        "node_modules/opencode-linux-x64/bin/opencode",
+        ("acp",),
+        {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+        },
+        files={".config/opencode/opencode.json": _opencode_config},
+        write=lambda path: {"filePath": str(path), "content": "hello"},
+    ),
+    "kimi": Real(
+        "node_modules/.bin/kimi",
+        ("acp",),
+        {
+            "PATH": "{where}/node_modules/.bin:/usr/bin:/bin",
+            "KIMI_CODE_HOME": "{home}/.kimi-code",
+            "KIMI_MODEL_NAME": "fake-model",
+            "KIMI_MODEL_API_KEY": "x",
+            "KIMI_MODEL_PROVIDER_TYPE": "openai",
+            "KIMI_MODEL_BASE_URL": "{root}/v1",
+            "KIMI_MODEL_MAX_CONTEXT_SIZE": "100000",
+            "KIMI_CODE_NO_AUTO_UPDATE": "1",
+        },
+        tool="Write",
+    ),
+    "fast-agent": Real(
+        "venv/bin/fast-agent-acp",
+        ("--model", "generic.fake-model", "-x"),
+        {"GENERIC_API_KEY": "x", "GENERIC_BASE_URL": "{root}/v1"},
+        asks=False,
+    ),
+}
+
+
+class Session:
+    """One chat with a real agent."""
+
+    def __init__(self, chat: RecordingChat, opened: Any, real: Real, model: FakeModel) -> None:
+        self.chat = chat
+        self.opened = opened
+        self.real = real
+        self.model = model
+        self.target = chat.working_directory / "written.txt"
+
+    async def run(self, prompt: str, **script: Any) -> RecordingTurn:
+        turn = RecordingTurn(prompt, chat=self.chat, **script)
+        await self.opened.run(turn)
+        return turn
+
+    @property
+    def write(self) -> str:
+        if not self.real.asks:
+            pytest.skip("this agent asks no permission for its own tools")
+        return f"CALL {self.real.tool} {json.dumps(self.real.write(self.target))}"
+
+
+@pytest.fixture(params=list(AGENTS))
+async def session(request: pytest.FixtureRequest, scripted: Scripted) -> AsyncGenerator[Session]:
+    real = AGENTS[request.param]
+    program = WHERE / real.program
+    if not program.exists():
+        pytest.skip(f"{program} is not installed")
+    home = scripted.directory / "home"
+    chat = scripted.chat()
+    async with FakeModel() as model:
+        for name, content in real.files.items():
+            (home / name).parent.mkdir(parents=True)
+            (home / name).write_text(content(model.root, chat.working_directory))
+        home.mkdir(exist_ok=True)
+        names = {"CONFIG": ".config", "DATA": ".data", "STATE": ".state", "CACHE": ".cache"}
+        env = {"HOME": str(home)} | {f"XDG_{key}_HOME": str(home / value) for key, value in names.items()}
+        facts = {"root": model.root, "home": home, "where": WHERE}
+        env |= {key: value.format(**facts) for key, value in real.env.items()}
+        env |= {MARK: str(scripted.directory)}
+        agent = AcpAgent(AcpAgentConfig(name=request.param, command=str(program), args=real.args, env=env))
+        scripted.agents.append(agent)
+        yield Session(chat, await agent.open(chat), real, model)
+        await agent.aclose()
+
+
+async def test_a_prompt_is_answered_in_streamed_text(session: Session) -> None:
+    turn = await session.run("say these words")
+
+    assert "say these words" in turn.answer
+    assert turn.verbs().count("text") >= 1
+
+
+async def test_a_tool_call_is_approved_and_done(session: Session) -> None:
+    turn = await session.run(session.write, confirmations=[True])
+
+    assert "confirm" in turn.verbs()
+    assert session.target.read_text().strip() == "hello"
+    assert ("complete", True) in [(said[0], said[2]) for said in turn.said if said[0] == "complete"]
+    assert all(call.over for call in turn.tool_calls.values())
+
+
+async def test_a_tool_call_is_denied_and_not_done(session: Session) -> None:
+    turn = await session.run(session.write, confirmations=[False] * 5)
+
+    assert "confirm" in turn.verbs()
+    assert not session.target.exists()
+    assert "still there" in (await session.run("still there")).answer
+
+
+async def test_a_turn_is_cancelled_and_the_next_one_works(session: Session) -> None:
+    turn = RecordingTurn("SLOW 200", chat=session.chat)
+    running = asyncio.create_task(session.opened.run(turn))
+    await until(lambda: "3 " in turn.answer)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert "199" not in turn.answer
+    assert "on we go" in (await session.run("on we go")).answer
+
+
+async def test_it_is_restarted_and_remembers(session: Session) -> None:
+    first = await session.run("my number is 4711")
+    await session.opened.restart()
+    before = len(session.model.requests)
+    second = await session.run("what was it")
+
+    assert "4711" in first.answer
+    assert "4711" not in second.answer, "the replayed history is not shown again"
+    asked = [json.dumps(request.body) for request in session.model.requests[before:]]
+    assert any("4711" in body and "what was it" in body for body in asked)
