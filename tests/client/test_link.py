@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,16 @@ async def test_a_handshake_that_makes_no_sense_is_reported(host: FakeHost):
             pass
 
 
+async def test_whatever_a_dialler_raises_is_reported(bounded: None):
+    async def dial() -> Any:
+        raise ValueError("no such cable")
+
+    with pytest.raises(ConnectionLost, match="no such cable") as caught:
+        async with Client(dial):
+            pass
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
 async def test_a_lost_connection_comes_back_and_the_status_tells(host: FakeHost, client: Client):
     seen: list[str] = []
     stop = client.on_status(seen.append)
@@ -83,14 +94,22 @@ async def test_it_gives_up_after_max_attempts_and_tells_everyone_who_waits(host:
             client.dispatch("ahp-session:/s", {"type": "session/titleChanged", "title": "x"})
 
 
-async def test_a_host_that_does_not_want_us_is_not_dialled_again(host: FakeHost, client: Client):
-    """Close code 1008: for example another process that took over our client id."""
-    connection = host.connections[-1]
-    await connection.rpc.transport.aclose(code=1008, reason="the same client connected again")
+@pytest.mark.parametrize(
+    ("code", "reason"), [(1008, "the same client connected again"), (1009, "a message of 99 MB is too big")]
+)
+async def test_a_host_that_objects_to_us_is_not_dialled_again(host: FakeHost, client: Client, code: int, reason: str):
+    await host.connections[-1].rpc.transport.aclose(code=code, reason=reason)
     await eventually(lambda: client.status == "closed")
 
-    with pytest.raises(TransportClosed, match="the same client connected again"):
+    with pytest.raises(TransportClosed, match=reason):
         await client.request("ping")
+
+
+async def test_a_host_that_goes_away_in_order_is_dialled_again(host: FakeHost, client: Client):
+    await host.connections[-1].rpc.transport.aclose(code=1001, reason="the host is shutting down")
+    await eventually(lambda: client.status == "reconnecting")
+
+    await client.wait_connected()
 
 
 async def test_a_request_made_while_away_waits_for_the_connection(host: FakeHost, client: Client):

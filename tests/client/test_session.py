@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ahpkit.client import ChannelGone, Client, SessionFailed
+from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.validation import check_action, check_params
 from ahpkit.testing.fake_host import FakeHost, session_state
 from support import requirement
@@ -123,6 +124,16 @@ async def test_news_of_a_chat_that_is_not_there_yet_waits_for_the_chat(host: Fak
     assert session.chats[1]["title"] == "from the start"
 
 
+@requirement("session:state:meta-well-known-keys")
+async def test_well_known_keys_of_meta_can_be_read_and_need_not_be_there(host: FakeHost, client: Client):
+    session = await client.session(SESSION)
+    assert session.state.get("_meta", {}).get("git") is None
+
+    host.emit(SESSION, {"type": "session/metaChanged", "_meta": {"git": {"branch": "main"}, "unknown": 1}})
+
+    await eventually(lambda: session.state.get("_meta", {}).get("git") == {"branch": "main"})
+
+
 async def test_the_first_chat_is_waited_for(host: FakeHost, client: Client):
     empty = "ahp-session:/empty"
     host.open(empty, session_state(empty))
@@ -142,9 +153,40 @@ async def test_a_closed_handle_is_no_longer_followed(host: FakeHost, client: Cli
     await eventually(lambda: host.sent("unsubscribe") == [{"channel": SESSION}])
 
 
-async def test_a_disposed_session_is_gone(host: FakeHost, client: Client):
+async def test_closing_a_handle_twice_takes_nothing_from_others(host: FakeHost, client: Client):
+    session, other = await client.session(SESSION), await client.session(SESSION)
+    chat, other_chat = await session.chat(), await other.chat()
+    for handle in (session, chat, session, chat):
+        await handle.aclose()
+    await settled()
+
+    assert host.sent("unsubscribe") == []
+    await other.rename("still followed").accepted()
+    await other_chat.queue("still followed").accepted()
+
+
+async def test_a_session_that_somebody_removes_ends_what_follows_it_and_its_chats(host: FakeHost, client: Client):
     session = await client.session(SESSION)
-    await session.dispose()
+    async with client.subscribe(CHAT) as chat, client.subscribe(SESSION) as same:
+        host.notify("root/sessionRemoved", {"channel": ROOT_URI, "session": SESSION})
+        for subscription in (chat, same):
+            with pytest.raises(ChannelGone):
+                await anext(subscription)
+    await session.aclose()
+
+
+async def test_a_chat_that_somebody_removes_ends_what_follows_it(host: FakeHost, client: Client):
+    session = await client.session(SESSION)
+    async with client.subscribe(CHAT) as chat:
+        host.emit(SESSION, {"type": "session/chatRemoved", "chat": CHAT})
+        with pytest.raises(ChannelGone):
+            await anext(chat)
+    assert session.chats == []
+
+
+async def test_a_disposed_session_is_gone(host: FakeHost, client: Client):
+    async with await client.session(SESSION) as session:
+        await session.dispose()
 
     assert host.sent("disposeSession") == [{"channel": SESSION}]
     assert SESSION not in host.states

@@ -130,6 +130,12 @@ class Channels:
         if channel.holders == 0 and self._channels.get(channel.uri) is channel:
             self._link.notify("unsubscribe", {"channel": channel.uri})
             self._drop(channel)
+            self._end(channel, ChannelGone(channel.uri, "this client no longer follows it"))
+
+    def confirmed(self, uri: str) -> JsonObject | None:
+        """The confirmed state of a channel that is followed, else None."""
+        channel = self._channels.get(uri)
+        return None if channel is None else channel.confirmed
 
     def _close(self, error: AhpError) -> None:
         """Nothing will come any more: tell everyone who waits."""
@@ -181,13 +187,17 @@ class Channels:
             self._mirror.snapshot(snapshot)
         for listener in tuple(channel.listeners):
             listener.on_reset()
-        self._resume(channel)
+        self._resume(uri)
 
-    def _resume(self, channel: Channel) -> None:
-        self._tell(self._mirror.resume(channel.uri, now=self._now()))
-        channel.settle()
-        if self._link.connected:
-            self._send(channel)
+    def _resume(self, uri: str) -> None:
+        """Take in what waited. Listeners may let go of the channel at any step."""
+        if uri in self._channels:
+            self._tell(self._mirror.resume(uri, now=self._now()))
+        channel = self._channels.get(uri)
+        if channel is not None:
+            channel.settle()
+            if self._link.connected:
+                self._send(channel)
 
     def gone(self, uri: str, reason: str) -> None:
         """The host says that the channel does not exist: everyone who holds it is told, its actions are rejected."""
@@ -220,8 +230,7 @@ class Channels:
     def take_replay(self, actions: Iterable[JsonObject], resumed: Iterable[str]) -> None:
         self._tell(self._mirror.replay(actions, now=self._now()))
         for uri in resumed:
-            if uri in self._channels:
-                self._resume(self._channels[uri])
+            self._resume(uri)
 
     def _on_status(self, status: Status) -> None:
         if status == "connected":

@@ -5,6 +5,7 @@ Methods that change something return a `Dispatch`: the effect shows at once, `aw
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, Self, cast
@@ -22,26 +23,28 @@ from ahpkit.client.answers import (
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
 from ahpkit.client.outcome import Dispatch
-from ahpkit.client.responder import OnConfirmation, OnInput, Responder
+from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.tracing import start_turn, with_context
 from ahpkit.client.turn import TurnStream
 from ahpkit.protocol.chat.commands import CompletionItem, FetchTurnsResult
 from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
 
+TYPING_PAUSE = 0.1
+"""Seconds without a keystroke before completions are asked for: short enough to feel immediate."""
+
 
 class Chat:
     """One conversation of a session. It is followed until `aclose`, or until the client ends."""
 
-    def __init__(
-        self, core: Core, channel: Channel, *, on_confirmation: OnConfirmation | None, on_input: OnInput | None
-    ) -> None:
+    def __init__(self, core: Core, channel: Channel, responders: Responders) -> None:
         self.uri = channel.uri
         self._core = core
         self._channel = channel
-        self._on_confirmation = on_confirmation
-        self._on_input = on_input
-        self._responder = self._respond()
+        self._responders = responders
+        self._typed = 0
+        self._open = True
+        responders.attend(channel)
 
     async def __aenter__(self) -> Self:
         return self
@@ -51,8 +54,10 @@ class Chat:
 
     async def aclose(self) -> None:
         """Stop following the chat. It goes on without us."""
-        self._responder.close()
-        self._core.channels.release(self._channel)
+        if self._open:
+            self._open = False
+            self._responders.leave(self._channel)
+            self._core.channels.release(self._channel)
 
     @property
     def confirmed(self) -> ChatState:
@@ -84,11 +89,11 @@ class Chat:
         turn_id, span = str(uuid.uuid4()), start_turn(self.uri)
         message = _message(text, attachments, with_context(meta, span))
         dispatch = self._dispatch("turnStarted", turnId=turn_id, message=message)
-        turn = TurnStream(self._channel, turn_id, dispatch=dispatch)
+        turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch)
         turn.when_over(span.end)
         if on_confirmation is not None or on_input is not None:
-            self._responder.elsewhere.add(turn_id)
-            turn.when_over(self._respond(turn_id, on_confirmation, on_input).close)
+            responder = self._responders.attend_turn(self._channel, turn_id, on_confirmation, on_input)
+            turn.when_over(responder.close)
         return turn
 
     async def ask(
@@ -107,7 +112,7 @@ class Chat:
     def follow(self) -> TurnStream | None:
         """The running turn from its beginning, whoever started it; None when no turn is running."""
         active = self.confirmed.get("activeTurn")
-        return None if active is None else TurnStream(self._channel, active["id"])
+        return None if active is None else TurnStream(self._core.channels, self.uri, active["id"])
 
     def cancel(self) -> Dispatch:
         """Cancel the running turn. Raises `LookupError` when none is running."""
@@ -194,7 +199,14 @@ class Chat:
             before = result["turns"][0]["id"]
 
     async def completions(self, text: str, offset: int) -> list[CompletionItem]:
-        """What may be completed at `offset` (UTF-16 code units) of the whole text typed so far."""
+        """What may be completed at `offset` (UTF-16 code units) of the whole text typed so far.
+
+        Call it at every keystroke: while the user goes on typing nothing is sent, and overtaken calls return nothing.
+        """
+        self._typed = typed = self._typed + 1
+        await asyncio.sleep(TYPING_PAUSE)
+        if self._typed != typed:
+            return []
         params = {"kind": "userMessage", "text": text, "offset": offset}
         return (await self._core.request("completions", params, channel=self.uri))["items"]
 
@@ -222,21 +234,6 @@ class Chat:
             if request["id"] == request_id:
                 return request
         raise LookupError(f"{self.uri}: there is no open input request {request_id!r}")
-
-    def _respond(
-        self,
-        turn_id: str | None = None,
-        on_confirmation: OnConfirmation | None = None,
-        on_input: OnInput | None = None,
-    ) -> Responder:
-        return Responder(
-            self._core.channels,
-            self._core.tasks,
-            self._channel,
-            on_confirmation=on_confirmation or self._on_confirmation,
-            on_input=on_input or self._on_input,
-            turn_id=turn_id,
-        )
 
 
 def _message(text: str, attachments: Sequence[MessageAttachment], meta: JsonObject) -> Message:

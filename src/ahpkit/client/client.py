@@ -17,13 +17,14 @@ from ahpkit.client.link import Dial, Status
 from ahpkit.client.offers import Offers
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.reconnect import Backoff
-from ahpkit.client.responder import OnConfirmation, OnInput
+from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
 from ahpkit.protocol.root.state import RootState
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
 
@@ -62,8 +63,7 @@ class Client:
             request_timeout=request_timeout,
         )
         self._offers = Offers()
-        self._on_confirmation = on_confirmation
-        self._on_input = on_input
+        self._responders = Responders(self._core.channels, self._core.tasks, on_confirmation, on_input)
 
     async def __aenter__(self) -> Self:
         await self._core.__aenter__()
@@ -139,7 +139,8 @@ class Client:
 
     async def session(self, uri: str) -> Session:
         """Open a session; raises `ChannelGone` when there is none."""
-        return self._held(await self._core.channels.open(uri))
+        channel = await self._core.channels.open(uri)
+        return Session(self._core, channel, self._offers, self._responders)
 
     async def create_session(
         self,
@@ -158,31 +159,49 @@ class Client:
         session's active one from the start.
         """
         uri = f"ahp-session:/{uuid.uuid4()}"
-        given = {
-            "provider": provider,
-            "model": {"id": model} if isinstance(model, str) else model,
-            "agent": agent,
-            "workingDirectory": working_directory,
-            "config": None if config is None else dict(config),
-            "fork": None if fork is None else {"session": fork[0], "turnId": fork[1]},
-        }
-        await self.request(
-            "createSession", {key: value for key, value in given.items() if value is not None}, channel=uri
+        params = _given(
+            provider=provider,
+            model={"id": model} if isinstance(model, str) else model,
+            agent=agent,
+            workingDirectory=working_directory,
+            config=config,
+            fork=None if fork is None else {"session": fork[0], "turnId": fork[1]},
         )
+        await self.request("createSession", params, channel=uri)
         session = await self.session(uri)
         await session.wait_ready()
         if active_client:
             await session.claim().accepted()
         return session
 
-    def _held(self, channel: Any) -> Session:
-        return Session(
-            self._core,
-            channel,
-            offers=self._offers,
-            on_confirmation=self._on_confirmation,
-            on_input=self._on_input,
-        )
+    async def resolve_config(
+        self,
+        *,
+        provider: str | None = None,
+        working_directory: str | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> ResolveSessionConfigResult:
+        """What can be configured for a new session, given the values chosen so far."""
+        params = _given(provider=provider, workingDirectory=working_directory, config=config)
+        return await self.request("resolveSessionConfig", params)
+
+    async def config_completions(
+        self,
+        property: str,
+        query: str,
+        *,
+        provider: str | None = None,
+        working_directory: str | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> list[SessionConfigValueItem]:
+        """Values of a property that has too many to list, matching what the user typed so far."""
+        params = _given(provider=provider, workingDirectory=working_directory, config=config)
+        asked = {**params, "property": property, "query": query}
+        return (await self.request("sessionConfigCompletions", asked))["items"]
+
+    async def authenticate(self, resource: str, token: str) -> None:
+        """Hand the host a token for a protected resource that an agent or an MCP server asked for."""
+        await self.request("authenticate", {"resource": resource, "token": token})
 
     # What this client offers.
 
@@ -271,6 +290,11 @@ class Client:
     def _check_extension(self, method: str) -> None:
         check_method(method)
         check_announced(method, self.announced())
+
+
+def _given(**params: Any) -> JsonObject:
+    """Absent is absent: parameters without a value are left out."""
+    return {key: value for key, value in params.items() if value is not None}
 
 
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ssl import SSLContext
 from typing import Any
 
 from ahpkit.client.client import REQUEST_TIMEOUT, Client
@@ -22,26 +23,17 @@ def connect(
     extensions: Mapping[str, Any] | None = None,
     backoff: Backoff | None = None,
     request_timeout: float | None = REQUEST_TIMEOUT,
+    ssl: SSLContext | None = None,
     on_confirmation: OnConfirmation | None = None,
     on_input: OnInput | None = None,
 ) -> Client:
     """`async with connect() as client`: the host at `url` (ws, wss or ws+unix), else the one that is running.
 
-    Without a URL the host is looked for again at every reconnect, because a restarted host may listen elsewhere.
+    `ssl` replaces the system's certificates for `wss://`. Without a URL the host is looked for again at every
+    reconnect, because a restarted host may listen elsewhere.
     """
-
-    async def dial() -> Transport:
-        from ahpkit.transports.connect import (
-            connect_transport,
-        )  # Late: only who connects pays for the WebSocket library.
-
-        endpoint = Endpoint(url, token) if url is not None else find_endpoint()
-        if endpoint is None:
-            raise HostNotFound
-        return await connect_transport(endpoint.url, token=token or endpoint.token)
-
     return Client(
-        dial,
+        _Dialler(url, token, ssl),
         client_id=client_id,
         locale=locale,
         extensions=extensions,
@@ -50,6 +42,31 @@ def connect(
         on_confirmation=on_confirmation,
         on_input=on_input,
     )
+
+
+class _Dialler:
+    """Opens connections to one host: where it was said to be, or wherever it is found."""
+
+    def __init__(self, url: str | None, token: str | None, ssl: SSLContext | None) -> None:
+        self._url = url
+        self._token = token
+        self._ssl = ssl
+        self._data_dir: str | None = None
+
+    async def __call__(self) -> Transport:
+        # Late: only who connects pays for the WebSocket library.
+        from ahpkit.transports.connect import connect_transport
+
+        endpoint = self._endpoint()
+        transport = await connect_transport(endpoint.url, token=self._token or endpoint.token, ssl=self._ssl)
+        self._data_dir = endpoint.data_dir  # From now on this host, and no other that may be running too.
+        return transport
+
+    def _endpoint(self) -> Endpoint:
+        endpoint = Endpoint(self._url) if self._url is not None else find_endpoint(data_dir=self._data_dir)
+        if endpoint is None:
+            raise HostNotFound
+        return endpoint
 
 
 __all__ = ["connect"]

@@ -94,6 +94,18 @@ class Core:
             self.channels.receive(params)
         else:
             self.incoming.hear(method, params)
+        for uri in self._removed(method, params):
+            self.channels.gone(uri, "it was removed")
+
+    def _removed(self, method: str, params: JsonObject) -> list[str]:
+        """The channels that do not exist any more now: the host says so once, and then is silent on them."""
+        if method == "action" and params["action"]["type"] == "session/chatRemoved":
+            return [params["action"]["chat"]]
+        if method == "root/sessionRemoved":
+            uri: str = params["session"]
+            chats = (self.channels.confirmed(uri) or {}).get("chats", ())
+            return [*(chat["resource"] for chat in chats), f"{uri}/annotations", uri]
+        return []
 
 
 def _now() -> int:

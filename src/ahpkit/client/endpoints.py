@@ -60,12 +60,15 @@ def publish_endpoint(
         path.unlink(missing_ok=True)
 
 
-def find_endpoint(*, directory: Path | None = None) -> Endpoint | None:
-    """The host to use: the one the environment names, else the newest that is running, else None."""
+def find_endpoint(*, data_dir: str | None = None, directory: Path | None = None) -> Endpoint | None:
+    """The host to use: the one the environment names, else the newest that is running, else None.
+
+    With a `data_dir` only the host of that data directory will do: the same one, maybe restarted.
+    """
     if url := os.environ.get(URL_VARIABLE):
         return Endpoint(url, os.environ.get(TOKEN_VARIABLE))
     running = find_endpoints(directory=directory)
-    return running[0] if running else None
+    return next((endpoint for endpoint in running if data_dir in (None, endpoint.data_dir)), None)
 
 
 def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:

@@ -26,8 +26,8 @@ Greet = Callable[[RpcConnection], Awaitable[None]]
 GREETING_TIMEOUT = 30.0
 """Seconds for the handshake. A replay of a long absence is inside the answer, so it is not too short."""
 
-_POLICY_VIOLATION = 1008
-"""The close code of a host that does not want us: dialling again would only repeat what it objected to."""
+_FINAL = frozenset({1003, 1007, 1008, 1009})
+"""Close codes of a host that objects to us or to what we sent: dialling again would only repeat it."""
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Link:
                 self._rpc = rpc
                 self._set_status("connected")
                 return await rpc.wait_closed()
-        except (AhpError, OSError) as error:
+        except Exception as error:  # Whatever a dialler raises: somebody waits to hear of it.
             return error
         finally:
             self._rpc = None
@@ -134,12 +134,16 @@ def _transient(error: Exception) -> bool:
     if isinstance(error, RpcError):
         return isinstance(error, InternalError)
     if isinstance(error, TransportClosed):
-        return error.code != _POLICY_VIOLATION
+        return error.code not in _FINAL
     return getattr(error, "transient", True)
 
 
 def _lost(error: Exception) -> AhpError:
-    return error if isinstance(error, AhpError) else ConnectionLost(str(error) or type(error).__name__)
+    if isinstance(error, AhpError):
+        return error
+    lost = ConnectionLost(str(error) or type(error).__name__)
+    lost.__cause__ = error
+    return lost
 
 
 __all__ = ["Dial", "Greet", "Link", "Status"]

@@ -128,9 +128,58 @@ class Responder:
         self._channels.dispatch(self._channel.uri, action).then(log_refusal)
 
 
+class Responders:
+    """The client's own callbacks: asked once per chat, however many handles of it are open."""
+
+    def __init__(
+        self, channels: Channels, tasks: Tasks, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+    ) -> None:
+        self._channels = channels
+        self._tasks = tasks
+        self._on_confirmation = on_confirmation
+        self._on_input = on_input
+        self._attended: dict[str, tuple[Responder, int]] = {}
+
+    def attend(self, chat: Channel) -> None:
+        """Take care of a chat. Every call needs a `leave`."""
+        known = self._attended.get(chat.uri)
+        responder, handles = known or (self._respond(chat, self._on_confirmation, self._on_input), 0)
+        self._attended[chat.uri] = responder, handles + 1
+
+    def leave(self, chat: Channel) -> None:
+        responder, handles = self._attended.pop(chat.uri)
+        if handles > 1:
+            self._attended[chat.uri] = responder, handles - 1
+        else:
+            responder.close()
+
+    def attend_turn(
+        self, chat: Channel, turn_id: str, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+    ) -> Responder:
+        """Let other callbacks take care of one turn; where one is not given, the client's own does."""
+        self._attended[chat.uri][0].elsewhere.add(turn_id)
+        return self._respond(chat, on_confirmation or self._on_confirmation, on_input or self._on_input, turn_id)
+
+    def _respond(
+        self,
+        chat: Channel,
+        on_confirmation: OnConfirmation | None,
+        on_input: OnInput | None,
+        turn_id: str | None = None,
+    ) -> Responder:
+        return Responder(
+            self._channels,
+            self._tasks,
+            chat,
+            on_confirmation=on_confirmation,
+            on_input=on_input,
+            turn_id=turn_id,
+        )
+
+
 async def _called(callback: Any, event: Any) -> Any:
     result = callback(event)
     return await result if inspect.isawaitable(result) else result
 
 
-__all__ = ["OnConfirmation", "OnInput", "Responder"]
+__all__ = ["OnConfirmation", "OnInput", "Responder", "Responders"]

@@ -18,7 +18,7 @@ from ahpkit.client.errors import SessionFailed
 from ahpkit.client.offers import Offers
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.plugins import InMemoryPlugin, publish
-from ahpkit.client.responder import OnConfirmation, OnInput
+from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import wait_for
 from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.state import AgentSelection, ModelSelection
@@ -29,21 +29,13 @@ from ahpkit.protocol.session.state import CustomizationType, SessionState
 class Session:
     """One session. It is followed until `aclose`, or until the client ends."""
 
-    def __init__(
-        self,
-        core: Core,
-        channel: Channel,
-        *,
-        offers: Offers,
-        on_confirmation: OnConfirmation | None,
-        on_input: OnInput | None,
-    ) -> None:
+    def __init__(self, core: Core, channel: Channel, offers: Offers, responders: Responders) -> None:
         self.uri = channel.uri
         self._core = core
         self._channel = channel
-        self._on_confirmation = on_confirmation
-        self._on_input = on_input
+        self._responders = responders
         self._role = ActiveRole(core, channel, offers)
+        self._open = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -53,8 +45,10 @@ class Session:
 
     async def aclose(self) -> None:
         """Stop following the session. It goes on without us."""
-        self._role.end()
-        self._core.channels.release(self._channel)
+        if self._open:
+            self._open = False
+            self._role.end()
+            self._core.channels.release(self._channel)
 
     @property
     def confirmed(self) -> SessionState:
@@ -88,7 +82,7 @@ class Session:
         if uri is None:
             uri = _default_chat(await wait_for(self._channel, lambda state: _default_chat(state) is not None))
         channel = await self._core.channels.open(cast("str", uri))
-        return Chat(self._core, channel, on_confirmation=self._on_confirmation, on_input=self._on_input)
+        return Chat(self._core, channel, self._responders)
 
     async def create_chat(
         self,

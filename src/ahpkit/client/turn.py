@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Self
 
-from ahpkit.client.channels import Channel
+from ahpkit.client.channels import Channels
 from ahpkit.client.errors import ActionRejected, ClientClosed, TurnError
 from ahpkit.client.events import TextDelta, TurnCancelled, TurnEvent, TurnFailed
 from ahpkit.client.feed import Feed, Lagged
@@ -18,6 +18,9 @@ from ahpkit.protocol.errors import AhpError
 _BEHIND = 1000
 """Actions a consumer may be behind. Beyond it gets the difference of two states instead: fewer, longer deltas."""
 
+_ACCEPTED: JsonObject = {"type": "accepted"}
+"""Stands among the actions for the host's word that the turn began."""
+
 
 class TurnStream:
     """`async for event in chat.send("…")`. Ends with the turn; raises `ActionRejected` when the host refused it.
@@ -26,17 +29,18 @@ class TurnStream:
     for from the state, and no text comes twice.
     """
 
-    def __init__(self, channel: Channel, turn_id: str, *, dispatch: Dispatch | None = None) -> None:
+    def __init__(self, channels: Channels, chat: str, turn_id: str, *, dispatch: Dispatch | None = None) -> None:
         self.turn_id = turn_id
         self.dispatch = dispatch
         """The dispatched `chat/turnStarted`, when this client sent it."""
-        self._channel = channel
+        self._channels = channels
+        self._channel = channels.hold(chat)
         self._tracker = TurnTracker(turn_id)
         self._feed: Feed[tuple[JsonObject | None, JsonObject]] = Feed(_BEHIND)
         self._events: deque[TurnEvent] = deque()
         self._active = False
         self._over: list[Callable[[], None]] = []
-        channel.listeners.append(self)
+        self._channel.listeners.append(self)
         self.on_reset()
         if dispatch is not None:
             dispatch.then(self._settled)
@@ -72,7 +76,9 @@ class TurnStream:
         try:
             action, state = await self._feed.take()
         except Lagged:
-            return self._tracker.catch_up(self._channel.confirmed or {"turns": []})
+            action, state = (_ACCEPTED if self._active else None), self._channel.confirmed or {"turns": []}
+        if action is _ACCEPTED:
+            self._tracker.accepted = True
         return self._tracker.catch_up(state) if action is None else self._tracker.act(action, state)
 
     # What the channel says. Each action is kept with the state it led to, so that its events are about that state.
@@ -105,11 +111,15 @@ class TurnStream:
             self._end(ActionRejected(self.dispatch.channel, self.dispatch.action, outcome.reason))
         elif outcome is None:
             self._end(ClientClosed("the client was closed before the host answered"))
+        elif not self._active:  # It began and was cut from the history while we were away.
+            self._active = True
+            self._push(_ACCEPTED)
 
     def _end(self, reason: BaseException | None) -> None:
         if self not in self._channel.listeners:
             return
         self._channel.listeners.remove(self)
+        self._channels.release(self._channel)
         self._feed.end(reason)
         for callback in self._over:
             callback()

@@ -61,6 +61,8 @@ class TurnTracker:
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
         self.over = False
+        self.accepted = False
+        """The turn began: when it is not there any more, it was cut from the history."""
         self._started = False
         self._texts: dict[str, tuple[str, int]] = {}
         self._calls: dict[str, _Call] = {}
@@ -87,8 +89,9 @@ class TurnTracker:
     def catch_up(self, state: JsonObject) -> list[TurnEvent]:
         """Everything about the turn in `state` that was not reported yet."""
         turn = None if self.over else find_turn(state, self.turn_id)
-        if turn is None:  # Over, not begun, or cut from the history.
-            return self._finish(TurnCancelled(None)) if self._started and not self.over else []
+        if turn is None:
+            return self._finish(TurnCancelled(None)) if self.accepted and not self.over else []
+        self.accepted = True
         events = self._start(turn)
         known = self._others
         self._others = 0

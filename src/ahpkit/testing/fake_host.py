@@ -129,14 +129,15 @@ class FakeHost:
         if not self.accepting:
             raise ConnectionRefusedError("the fake host does not accept connections")
         server, client = memory_pair()
-        task = asyncio.create_task(self._serve(server), name="fake host")
+        task = asyncio.create_task(self.serve(server), name="fake host")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return client
 
     # What a host does.
 
-    async def _serve(self, transport: Transport) -> None:
+    async def serve(self, transport: Transport) -> None:
+        """Serve one connection until it ends."""
         connection: FakeConnection
 
         async def on_request(method: str, params: JsonObject) -> Any:

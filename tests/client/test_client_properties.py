@@ -1,0 +1,108 @@
+"""A whole client against the fake host: random actions, losses and returns; in the end both sides agree."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ahpkit.client import Accepted, Client, Dispatch, LaggedError, Rejected
+from ahpkit.testing.fake_host import FakeHost, session_state
+from support.clients import QUICKLY, eventually
+
+URIS = ("ahp-session:/a", "ahp-session:/b")
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("mine"), st.sampled_from(URIS), st.sampled_from("xyz")),
+        st.tuples(st.just("theirs"), st.sampled_from(URIS), st.sampled_from("pqr")),
+        st.tuples(st.sampled_from(["drop", "forget", "refuse", "accept", "deaf", "breathe"])),
+    ),
+    max_size=30,
+)
+
+
+def renamed(title: str) -> dict[str, Any]:
+    return {"type": "session/titleChanged", "title": title}
+
+
+class Run:
+    """One random life of a client."""
+
+    def __init__(self, host: FakeHost, client: Client) -> None:
+        self.host, self.client = host, client
+        self.dispatches: list[Dispatch] = []
+
+    async def step(self, kind: str, *arguments: str) -> None:
+        match kind:
+            case "mine":
+                self.dispatches.append(self.client.dispatch(arguments[0], renamed(arguments[1])))
+            case "theirs":
+                self.host.emit(arguments[0], renamed(arguments[1]))
+            case "drop":
+                self.host.drop()
+            case "forget":
+                self.host.forget()
+            case "refuse" | "accept":
+                self.host.decide = lambda channel, action: "no" if kind == "refuse" else None
+            case "deaf":  # The client's connection is alive and hears nothing until it is lost.
+                for connection in self.host.connections:
+                    connection.channels.clear()
+            case _:
+                for _ in range(5):
+                    await asyncio.sleep(0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.sets(st.sampled_from(URIS)))
+def test_after_any_life_every_action_is_settled_and_both_sides_agree(steps: list[Any], followed: set[str]):
+    asyncio.run(asyncio.wait_for(_live(steps, followed), 20))
+
+
+async def _live(steps: list[Any], followed: set[str]) -> None:
+    async with FakeHost() as host:
+        for uri in URIS:
+            host.open(uri, session_state(uri))
+        async with Client(host.dial, backoff=QUICKLY) as client:
+            sessions = {uri: await client.session(uri) for uri in sorted(followed)}
+            seen = [asyncio.create_task(_numbers(client, uri)) for uri in sorted(followed)]
+            run = Run(host, client)
+            for step in steps:
+                await run.step(*step)
+            host.decide = lambda channel, action: None
+            host.drop()  # Whoever went deaf comes back.
+            outcomes = [await dispatch for dispatch in run.dispatches]
+            assert all(isinstance(outcome, Accepted | Rejected) for outcome in outcomes)
+            await _agree(host, run, sessions)
+            for task in seen:
+                task.cancel()
+            for numbers in await asyncio.gather(*seen):
+                assert numbers == sorted(set(numbers)), "every action once, in order"
+
+
+async def _agree(host: FakeHost, run: Run, sessions: dict[str, Any]) -> None:
+    for uri, session in sessions.items():
+        host.emit(uri, renamed("the end"))
+        await eventually(lambda session=session: session.confirmed["summary"]["title"] == "the end")
+        assert session.optimistic is session.confirmed
+    logged = [entry["origin"]["clientSeq"] for entry in host.log if "origin" in entry]
+    assert len(logged) == len(set(logged)), "no action was applied twice"
+    accepted = {dispatch.client_seq for dispatch in run.dispatches if isinstance(dispatch.outcome, Accepted)}
+    assert accepted == set(logged)
+
+
+async def _numbers(client: Client, uri: str) -> list[int]:
+    """The serverSeqs a consumer sees, gaps it was told about included."""
+    numbers: list[int] = []
+    try:
+        async with client.subscribe(uri) as subscription:
+            while True:
+                try:
+                    async for envelope in subscription:
+                        numbers.append(int(envelope["serverSeq"]))  # An error must not lose them.
+                except LaggedError:
+                    continue
+    except asyncio.CancelledError:
+        return numbers
