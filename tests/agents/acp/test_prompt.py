@@ -1,8 +1,7 @@
 import base64
 from typing import Any, cast
 
-from ahpkit.agents.acp.prompt import MAX_TRANSCRIPT, blocks, instructions, transcript
-from ahpkit.host.agent import SkillOffer, TurnContext
+from ahpkit.agents.acp.prompt import MAX_TRANSCRIPT, blocks, transcript
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.recording import user_message
@@ -64,23 +63,6 @@ def test_a_resource_is_the_link_that_every_agent_takes_and_keeps_meta_and_select
 def test_a_simple_attachment_is_what_its_producer_says_the_model_should_see() -> None:
     assert with_attachment({}, type="simple", modelRepresentation="@thing")["text"] == "@thing"
     assert with_attachment({}, type="simple")["text"] == "thing"
-
-
-def test_instructions_name_rules_skills_and_agents() -> None:
-    context = TurnContext(
-        system_prompt="Be brief.",
-        rules=["Use tabs."],
-        skills=[SkillOffer("pdf", "Reads PDFs", "file:///pdf/SKILL.md")],
-        agents=[SkillOffer("reviewer", "Reviews", "file:///r.md")],
-    )
-
-    told = instructions(context)
-
-    assert "Be brief." in told
-    assert "Use tabs." in told
-    assert "- pdf: Reads PDFs (file:///pdf/SKILL.md)" in told
-    assert "- reviewer: Reviews" in told
-    assert instructions(TurnContext()) == ""
 
 
 def turn(asked: str, answered: str) -> TurnRecord:

@@ -13,7 +13,7 @@ from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.agents.acp.config import AcpAgentConfig, config_from_table, parse_agent_option
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
-from ahpkit.agents.acp.shape import objects, text
+from ahpkit.agents.shape import objects, text
 from ahpkit.host.agent import Agent, AgentError, Chat
 from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
 from ahpkit.protocol.session.state import SessionConfigSchema

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from ahpkit.agents.acp import elicitation, permissions
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
 from ahpkit.agents.acp.mapping import SessionMapper
-from ahpkit.agents.acp.shape import obj, objects, strings, text
 from ahpkit.agents.acp.turn import TurnMapper
+from ahpkit.agents.shape import obj, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, MethodNotFound
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from ahpkit.agents.acp.backoff import backoff
 from ahpkit.agents.acp.connection import EXITED
-from ahpkit.agents.acp.prompt import instructions, transcript
+from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
+from ahpkit.agents.instructions import instructions
 from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, ModelSelection

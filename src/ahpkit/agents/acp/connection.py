@@ -19,7 +19,7 @@ from ahpkit.agents.acp.meta import upward
 from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
-from ahpkit.agents.acp.shape import obj, objects, text
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError, TransportClosed

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ahpkit.agents.acp.shape import integer, obj, objects, text
+from ahpkit.agents.shape import integer, obj, objects, text
 from ahpkit.protocol.chat.state import ToolResultContent
 from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
 

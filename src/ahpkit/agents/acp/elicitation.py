@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ahpkit.agents.acp.shape import number, obj, objects, strings, text
+from ahpkit.agents.shape import number, obj, objects, strings, text
 from ahpkit.host.agent import InputAnswers
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
 from ahpkit.protocol.common.state import JsonObject

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.meta import META_KEY, clean, upward
 from ahpkit.agents.acp.options import SessionOptions
-from ahpkit.agents.acp.shape import obj, objects, text
 from ahpkit.agents.acp.turn import TurnMapper, notice_text
 from ahpkit.agents.acp.usage import Usage
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Chat, Command, StopReason, Turn
 from ahpkit.protocol.common.state import JsonObject
 

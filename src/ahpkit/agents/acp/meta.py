@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ahpkit.agents.acp.shape import obj
+from ahpkit.agents.shape import obj
 from ahpkit.protocol.common.state import JsonObject
 
 META_KEY = "ahpkit/acp"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.acp.shape import obj, objects, text
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.root.state import SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ahpkit.agents.acp.shape import objects, text
+from ahpkit.agents.shape import objects, text
 from ahpkit.host.agent import Confirmation
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject

@@ -1,4 +1,4 @@
-"""A turn as the content blocks of `session/prompt`: text, attachments, context, by what the agent can take. Pure."""
+"""A turn as the content blocks of `session/prompt`: text and attachments, by what the agent can take. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import binascii
 from collections.abc import Sequence
 from typing import cast
 
-from ahpkit.agents.acp.shape import obj, objects, text
-from ahpkit.host.agent import SkillOffer, TurnContext
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import JsonObject
@@ -23,15 +22,6 @@ def blocks(prompt: str, message: Message, capabilities: JsonObject) -> list[Json
     return [{"type": "text", "text": prompt}, *attached]
 
 
-def instructions(context: TurnContext) -> str:
-    """What customizations add, as words for an agent that has no other place for it; empty when there is nothing."""
-    sections = [context.system_prompt or "", *context.rules]
-    sections.append(_offers("Skills you may use. Read a skill's file before you use it:", context.skills))
-    sections.append(_offers("Agents you may delegate to:", context.agents))
-    said = [section.strip() for section in sections if section.strip()]
-    return "\n\n".join(["Instructions for this conversation:", *said]) if said else ""
-
-
 def transcript(turns: Sequence[TurnRecord]) -> str:
     """An earlier conversation, told to an agent that starts anew."""
     told = "\n\n".join(f"User: {turn['message']['text']}\n\nAssistant: {_said(turn)}" for turn in turns)
@@ -41,11 +31,6 @@ def transcript(turns: Sequence[TurnRecord]) -> str:
 def _said(turn: TurnRecord) -> str:
     parts = objects(list(turn["responseParts"]))
     return "".join(str(part.get("content", "")) for part in parts if part.get("kind") == "markdown")
-
-
-def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:
-    lines = [f"- {offer.name}: {offer.description} ({offer.uri})" for offer in offers]
-    return "\n".join([heading, *lines]) if lines else ""
 
 
 def _attachment(item: JsonObject, capabilities: JsonObject) -> JsonObject:
@@ -91,4 +76,4 @@ def _plain_text(data: str, content_type: str) -> str | None:
         return None
 
 
-__all__ = ["MAX_TRANSCRIPT", "blocks", "instructions", "transcript"]
+__all__ = ["MAX_TRANSCRIPT", "blocks", "transcript"]

@@ -24,7 +24,7 @@ from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.prompt import blocks
-from ahpkit.agents.acp.shape import obj, text
+from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, StopReason, Turn
 from ahpkit.host.tracing import carried, injected
 from ahpkit.protocol.chat.state import Message

@@ -13,7 +13,7 @@ from typing import Any
 
 from ahpkit.agents.acp.content import Contents, as_json
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.acp.shape import obj, text
+from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import Confirmation, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.common.state import JsonObject

@@ -7,9 +7,9 @@ from typing import get_args
 
 from ahpkit.agents.acp.content import Contents, block_data, shown_as_text
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.acp.shape import obj, objects, text
 from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
 from ahpkit.agents.acp.usage import Usage
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import StopReason, Turn
 from ahpkit.protocol.common.state import JsonObject
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.acp.shape import integer, obj
+from ahpkit.agents.shape import integer, obj
 from ahpkit.protocol.chat.state import UsageInfo
 from ahpkit.protocol.common.state import JsonObject
 

@@ -1,0 +1,215 @@
+"""Any endpoint that speaks OpenAI's chat completions, as an agent: a local model server is one line of configuration.
+
+    agent = OpenAiAgent(OpenAiConfig(name="local", base_url="http://127.0.0.1:8080/v1"))
+
+Text and reasoning are streamed; the tools of the active client and typed Python functions are offered to the model, and
+run with approval. Knows no connection and no wire action.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ahpkit.agents.instructions import instructions
+from ahpkit.agents.openai_messages import Answer, functions, history, tool_result, user_message
+from ahpkit.agents.shape import integer, obj, objects, text
+from ahpkit.agents.sse import HttpError, post_events, request
+from ahpkit.agents.tools import Toolbox, text_of
+from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
+from ahpkit.protocol.chat.state import UsageInfo
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+_STOP: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
+
+_LIST_TIMEOUT = 5.0
+"""Seconds to list the models: a session must not wait long for an endpoint that is not there yet."""
+
+
+class OpenAiConfigError(AhpError):
+    """The settings of an endpoint cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAiConfig:
+    """Settings of one endpoint."""
+
+    name: str
+    """The provider name that clients see."""
+    base_url: str
+    """Up to and with the version, such as `http://127.0.0.1:8080/v1`."""
+    models: tuple[str, ...] = ()
+    """The first is the default. Without any, the endpoint is asked."""
+    key_env: str = "OPENAI_API_KEY"
+    """The variable that holds the key; most local servers need none."""
+    title: str = ""
+    system_prompt: str = ""
+    timeout: float = 300.0
+    """Seconds to wait for the next piece of an answer: a local model may take its time to load."""
+    max_requests: int = 50
+    """Requests to the model in one turn before it is stopped."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise OpenAiConfigError(f"agent {self.name}: {self.base_url!r} is no http or https URL")
+
+    def url(self, path: str) -> str:
+        return f"{self.base_url.rstrip('/')}/{path}"
+
+    def headers(self) -> dict[str, str]:
+        key = os.environ.get(self.key_env, "")
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+
+class OpenAiAgent(Agent):
+    """One endpoint. `tools` are offered to the model besides those of the active client."""
+
+    def __init__(self, config: OpenAiConfig, *, tools: Toolbox | None = None) -> None:
+        self.provider = config.name
+        self.display_name = config.title or config.name
+        self.description = f"A model at {urlsplit(config.base_url).hostname}"
+        self._config = config
+        self._tools = tools or Toolbox()
+        self._offer(config.models)
+
+    async def open(self, chat: Chat) -> AgentChat:
+        if not self.models:
+            self._offer(await self._listed())
+            self.changed()
+        return OpenAiChat(self, self._config, self._tools)
+
+    def _offer(self, ids: Sequence[str]) -> None:
+        self.models = [{"id": id, "provider": self.provider, "name": id} for id in ids]
+
+    async def _listed(self) -> list[str]:
+        try:
+            url, headers = self._config.url("models"), self._config.headers()
+            async with aclosing(request("GET", url, headers=headers, timeout=_LIST_TIMEOUT)) as lines:
+                listed = obj(msgspec.json.decode(b"".join([line async for line in lines])))
+        except (HttpError, msgspec.MsgspecError):
+            return []  # The first turn says what is wrong.
+        return [id for model in objects(listed.get("data")) if (id := text(model.get("id")))]
+
+
+class OpenAiChat(AgentChat):
+    """One conversation. The endpoint remembers nothing: each request carries all that was said."""
+
+    def __init__(self, agent: OpenAiAgent, config: OpenAiConfig, tools: Toolbox) -> None:
+        self._agent = agent
+        self._config = config
+        self._tools = tools
+
+    async def run(self, turn: Turn) -> StopReason | None:
+        messages = self._conversation(turn)
+        used: Counter[str] = Counter()
+        for _ in range(self._config.max_requests):
+            answer = await self._ask(turn, messages)
+            used.update(_tokens(answer.usage))
+            if used:
+                turn.usage(_usage(used, self._model(turn)))
+            messages.append(answer.message)
+            messages += await self._run_tools(turn, answer)
+            steered = turn.steering()
+            if steered is not None:
+                messages.append(user_message(steered["text"], steered))
+            elif not answer.calls:
+                return _STOP.get(answer.finish or "", "end_turn")
+        return "max_turn_requests"
+
+    def _conversation(self, turn: Turn) -> list[JsonObject]:
+        told = [self._config.system_prompt, instructions(turn.context)]
+        system = "\n\n".join(part for part in told if part)
+        before: list[JsonObject] = [{"role": "system", "content": system}] if system else []
+        return [*before, *history(turn.chat.history), user_message(turn.prompt, turn.message)]
+
+    def _model(self, turn: Turn) -> str | None:
+        known = [model["id"] for model in self._agent.models]
+        return turn.model["id"] if turn.model else next(iter(known), None)
+
+    async def _ask(self, turn: Turn, messages: list[JsonObject]) -> Answer:
+        """One request: what the model says is streamed into the turn."""
+        body: JsonObject = {"messages": messages, "stream": True, "stream_options": {"include_usage": True}}
+        if (model := self._model(turn)) is not None:
+            body["model"] = model
+        if tools := functions(self._tools.definitions(turn)):
+            body["tools"] = tools
+        answer = Answer()
+        turn.new_part()
+        try:
+            await self._stream(turn, body, answer)
+        except HttpError as error:
+            raise self._failure(error) from error
+        return answer
+
+    async def _stream(self, turn: Turn, body: JsonObject, answer: Answer) -> None:
+        url, headers = self._config.url("chat/completions"), self._config.headers()
+        sent = msgspec.json.encode(body)
+        async with aclosing(post_events(url, headers=headers, body=sent, timeout=self._config.timeout)) as events:
+            async for event in events:
+                if event == "[DONE]":
+                    return
+                said, thought = answer.take(_decoded(event))
+                if thought:
+                    turn.think(thought)
+                if said:
+                    turn.text(said)
+
+    async def _run_tools(self, turn: Turn, answer: Answer) -> list[JsonObject]:
+        results: list[JsonObject] = []
+        for call in answer.calls.values():
+            outcome = await self._tools.call(turn, call.name, call.arguments or "{}")
+            results.append(tool_result(call.id, text_of(outcome)))
+        return results
+
+    def _failure(self, error: HttpError) -> AgentError:
+        where = self._config.base_url
+        if error.status == 0:
+            return AgentError(f"The model at {where} cannot be reached: {error.body}", error_type="openai/unreachable")
+        if error.status in (401, 403):
+            advice = f"set {self._config.key_env} in the host's environment"
+            return AgentError(f"The model at {where} wants a valid key: {advice}.", error_type="openai/auth")
+        message = f"The model at {where} answered with HTTP {error.status}: {_error_text(error.body)}"
+        return AgentError(message, error_type=f"openai/{error.status}")
+
+
+def _decoded(event: str) -> JsonObject:
+    try:
+        chunk = obj(msgspec.json.decode(event))
+    except msgspec.MsgspecError:
+        raise HttpError(0, f"it sent an event that is not JSON: {event[:100]!r}") from None
+    if "error" in chunk:
+        raise HttpError(500, event)
+    return chunk
+
+
+def _error_text(body: str) -> str:
+    try:
+        error: Any = obj(msgspec.json.decode(body)).get("error")
+    except msgspec.MsgspecError:
+        return body[:500]
+    return text(obj(error).get("message")) or text(error) or body[:500]
+
+
+def _tokens(usage: JsonObject) -> dict[str, int]:
+    found = {
+        "inputTokens": integer(usage.get("prompt_tokens")),
+        "outputTokens": integer(usage.get("completion_tokens")),
+        "cacheReadTokens": integer(obj(usage.get("prompt_tokens_details")).get("cached_tokens")),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _usage(used: Counter[str], model: str | None) -> UsageInfo:
+    return cast("UsageInfo", dict(used) | ({"model": model} if model else {}))
+
+
+__all__ = ["OpenAiAgent", "OpenAiChat", "OpenAiConfig", "OpenAiConfigError"]

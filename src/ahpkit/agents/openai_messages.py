@@ -1,0 +1,116 @@
+"""Chat completions as data: a conversation as messages, streamed deltas as one answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ahpkit.agents.shape import integer, obj, objects, text
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
+
+
+@dataclass(slots=True)
+class RequestedCall:
+    """A tool call the model asks for."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer of the model, as its deltas come in."""
+
+    text: str = ""
+    calls: dict[int, RequestedCall] = field(default_factory=dict[int, RequestedCall])
+    finish: str | None = None
+    usage: JsonObject = field(default_factory=dict[str, Any])
+
+    def take(self, chunk: JsonObject) -> tuple[str, str]:
+        """Take one chunk of the stream; returns the new text and the new reasoning in it."""
+        self.usage = obj(chunk.get("usage")) or self.usage
+        choice = next(iter(objects(chunk.get("choices"))), obj(None))
+        self.finish = text(choice.get("finish_reason")) or self.finish
+        delta = obj(choice.get("delta"))
+        for call in objects(delta.get("tool_calls")):
+            self._take_call(call)
+        said = text(delta.get("content")) or ""
+        self.text += said
+        return said, text(delta.get("reasoning_content")) or text(delta.get("reasoning")) or ""
+
+    def _take_call(self, delta: JsonObject) -> None:
+        index = integer(delta.get("index"))
+        call = self.calls.setdefault(len(self.calls) if index is None else index, RequestedCall())
+        function = obj(delta.get("function"))
+        call.id = call.id or text(delta.get("id")) or ""
+        call.name += text(function.get("name")) or ""
+        call.arguments += text(function.get("arguments")) or ""
+
+    @property
+    def message(self) -> JsonObject:
+        """This answer as a message of the conversation."""
+        said: JsonObject = {"role": "assistant", "content": self.text or None}
+        return said | ({"tool_calls": [_call(call) for call in self.calls.values()]} if self.calls else {})
+
+
+def user_message(prompt: str, message: Message) -> JsonObject:
+    """The user's words with what is attached."""
+    attached = [_attachment(cast("JsonObject", item)) for item in message.get("attachments", ())]
+    content: Any = [{"type": "text", "text": prompt}, *attached] if attached else prompt
+    return {"role": "user", "content": content}
+
+
+def history(turns: Iterable[TurnRecord]) -> list[JsonObject]:
+    """The finished turns, tool calls and their results included."""
+    messages: list[JsonObject] = []
+    for turn in turns:
+        messages.append(user_message(turn["message"]["text"], turn["message"]))
+        for part in turn["responseParts"]:
+            if part["kind"] == "markdown":
+                messages.append({"role": "assistant", "content": str(part["content"])})
+            elif part["kind"] == "toolCall":
+                messages += _past_call(cast("JsonObject", part["toolCall"]))
+    return messages
+
+
+def tool_result(id: str, result: str) -> JsonObject:
+    return {"role": "tool", "tool_call_id": id, "content": result}
+
+
+def functions(tools: Sequence[ToolDefinition]) -> list[JsonObject]:
+    """Tool definitions as the endpoint takes them."""
+    return [{"type": "function", "function": _function(tool)} for tool in tools]
+
+
+def _function(tool: ToolDefinition) -> JsonObject:
+    schema = tool.get("inputSchema") or {"type": "object", "properties": {}}
+    return {"name": tool["name"], "description": tool.get("description", ""), "parameters": schema}
+
+
+def _call(call: RequestedCall) -> JsonObject:
+    function = {"name": call.name, "arguments": call.arguments or "{}"}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _past_call(call: JsonObject) -> list[JsonObject]:
+    made = RequestedCall(call["toolCallId"], call["toolName"], str(call.get("toolInput") or "{}"))
+    texts = [str(item["text"]) for item in objects(call.get("content")) if item.get("type") == "text"]
+    error = text(obj(call.get("error")).get("message"))
+    result = error or "\n".join(texts) or ("done" if call.get("success") else "not run")
+    return [{"role": "assistant", "content": None, "tool_calls": [_call(made)]}, tool_result(made.id, result)]
+
+
+def _attachment(item: JsonObject) -> JsonObject:
+    content_type = text(item.get("contentType")) or ""
+    if item.get("type") == "embeddedResource" and content_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": f"data:{content_type};base64,{item.get('data', '')}"}}
+    shown = text(item.get("modelRepresentation")) or text(item.get("uri")) or text(item.get("resource"))
+    return {"type": "text", "text": f"[attached: {item.get('label', '')}]" + (f"\n{shown}" if shown else "")}
+
+
+__all__ = ["Answer", "RequestedCall", "functions", "history", "tool_result", "user_message"]
