@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from ahpkit.host.agent import Agent, AgentError, SubChat
 from ahpkit.host.live_chat import LiveChat, path_of
+from ahpkit.host.missing_agent import MissingAgent
 from ahpkit.host.new_state import DEFAULT_TITLE, new_chat, new_session, turns_until
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.runner import ChatRunner
+from ahpkit.host.session_config import initial_config
 from ahpkit.host.store import Origin
 from ahpkit.host.turn import LiveTurn
 from ahpkit.protocol.channels import ROOT_URI, channel_of
@@ -31,16 +33,12 @@ from ahpkit.protocol.errors import (
     SessionAlreadyExists,
     SessionNotFound,
 )
-from ahpkit.protocol.json_schema import find_problem
 from ahpkit.protocol.session.summary import chat_summary
 
 if TYPE_CHECKING:
     from ahpkit.host.host import Host
 
 _log = logging.getLogger(__name__)
-
-_CONFIG_PATIENCE = 2.0
-"""Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
 
 
 @dataclass(slots=True)
@@ -83,13 +81,14 @@ class Sessions:
         agent = self._agent_for(params, source)
         self._check_model(agent, params.get("model"))
         self._check_authenticated(agent)
-        config = await self._config(agent, params)
-        self._check_new(uri)
         directory = params.get("workingDirectory")
-        project = {"uri": directory, "displayName": path_of(directory, Path()).name} if directory else None
+        path = self._host.directory_of(directory)
+        config = await initial_config(agent, path, dict(params.get("config") or {}))
+        self._check_new(uri)  # Again: somebody else may have been faster while we waited.
+        project = {"uri": directory, "displayName": path.name} if directory else None
         state = new_session(params, provider=agent.provider, project=project, config=config, now=self._host.now())
         if source is not None:
-            state["summary"] |= {key: source[0]["summary"][key] for key in ("title",)}
+            state["summary"]["title"] = source[0]["summary"]["title"]
         self._open_session(uri, agent, state)
         self._add_default_chat(uri, params, source)
         self._host.catalogue.added(uri)
@@ -121,15 +120,6 @@ class Sessions:
         missing = [one for one in wanted if one["resource"] not in self._host.authenticated]
         if missing:
             raise AuthRequired([dict(one) for one in missing])
-
-    async def _config(self, agent: Agent, params: Mapping[str, Any]) -> JsonObject:
-        """The configuration a session starts with: the agent's schema, its defaults, and what was chosen."""
-        schema, values = await resolve_config(
-            agent, self._host.directory_of(params.get("workingDirectory")), dict(params.get("config") or {})
-        )
-        if schema["properties"] and (problem := find_problem(schema, values)) is not None:
-            raise InvalidParams(f"config{problem}")
-        return {"schema": schema, "values": values}
 
     def _fork_source(self, fork: JsonObject) -> tuple[JsonObject, JsonObject, list[JsonObject]]:
         session = self._host.state(fork["session"])
@@ -413,28 +403,4 @@ class Sessions:
         return any(runner.chat.state.get("activeTurn") for runner in session.chats.values())
 
 
-async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """An agent's configuration schema, and values with its defaults filled in. An agent that is slow has none."""
-    schema: Any = None
-    try:
-        async with asyncio.timeout(_CONFIG_PATIENCE):
-            schema = await agent.session_config(directory, values)
-    except TimeoutError:
-        _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
-    schema = schema or {"type": "object", "properties": {}}
-    defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
-    return schema, {**defaults, **values}
-
-
-class MissingAgent(Agent):
-    """Stands in for an agent this host no longer has: its sessions can be read, not continued."""
-
-    def __init__(self, provider: str) -> None:
-        self.provider = provider
-        self.display_name = provider
-
-    async def open(self, chat: Any) -> Any:
-        raise AgentError(f"This host has no agent {self.provider!r} any more.", error_type="host/provider-missing")
-
-
-__all__ = ["MissingAgent", "Sessions", "resolve_config"]
+__all__ = ["Sessions"]

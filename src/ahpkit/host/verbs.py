@@ -15,7 +15,7 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.completions import utf16_length
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy import check_active_client
-from ahpkit.host.sessions import resolve_config
+from ahpkit.host.session_config import resolve_config
 from ahpkit.host.store import Origin, envelope
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.codec import decode_json
@@ -47,7 +47,16 @@ _COMPLETIONS_PATIENCE = 1.0
 """Seconds for each source of completions: a list that comes late is of no use to somebody who types."""
 
 ORDERED = frozenset(
-    {"initialize", "reconnect", "subscribe", "createSession", "disposeSession", "createChat", "disposeChat"}
+    {
+        "initialize",
+        "reconnect",
+        "subscribe",
+        "createSession",
+        "disposeSession",
+        "createChat",
+        "disposeChat",
+        "createTerminal",
+    }
 )
 """Finished before the connection's next message is taken."""
 

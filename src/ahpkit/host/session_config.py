@@ -1,0 +1,42 @@
+"""The configuration a session starts with: the agent's schema, its defaults, what was chosen. Knows no store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Agent
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.json_schema import find_problem
+
+_log = logging.getLogger(__name__)
+
+_CONFIG_PATIENCE = 2.0
+"""Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
+
+
+async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> tuple[JsonObject, JsonObject]:
+    """An agent's configuration schema, and values with its defaults filled in. An agent that is slow has none."""
+    schema: Any = None
+    try:
+        async with asyncio.timeout(_CONFIG_PATIENCE):
+            schema = await agent.session_config(directory, values)
+    except TimeoutError:
+        _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
+    schema = schema or {"type": "object", "properties": {}}
+    defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
+    return schema, {**defaults, **values}
+
+
+async def initial_config(agent: Agent, directory: Path, values: JsonObject) -> JsonObject:
+    """`SessionState.config` of a new session; raises when what was chosen does not fit the schema."""
+    schema, values = await resolve_config(agent, directory, values)
+    if schema["properties"] and (problem := find_problem(schema, values)) is not None:
+        raise InvalidParams(f"config{problem}")
+    return {"schema": schema, "values": values}
+
+
+__all__ = ["initial_config", "resolve_config"]
