@@ -23,6 +23,7 @@ from ahpkit.host.agent import (
     ToolOutcome,
     TurnContext,
 )
+from ahpkit.protocol.canvas import CanvasError
 from ahpkit.protocol.chat.state import ChatInputAnswer
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
@@ -360,10 +361,6 @@ async def test_skills_says_none_when_there_is_nothing() -> None:
 # Canvases
 
 
-class CanvasFailure(Exception):
-    code = "canvas_provider_unavailable"
-
-
 class Canvases:
     """A canvas runtime that remembers its calls."""
 
@@ -389,7 +386,7 @@ class Canvases:
     async def invoke(self, instance_id: str, action: str, input: Any = None) -> Any:
         self.calls.append(("invoke", instance_id, action, input))
         if action == "break":
-            raise CanvasFailure("the provider is gone")
+            raise CanvasError("the provider is gone", code="canvas_provider_unavailable")
         return {"ok": True}
 
     def subscribe(self, listener: Callable[[str, JsonObject], Awaitable[None] | None]) -> Callable[[], None]:

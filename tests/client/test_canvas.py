@@ -135,12 +135,14 @@ async def test_errors_have_a_code_and_no_result(host: FakeHost, session: Session
     unknown = await answer(host, ask(host, "action", actionName="nonsense"))
     foreign = await answer(host, ask(host, "open", canvas="not ours"))
     broken = await answer(host, ask(host, "open"))  # No input: the handler raises KeyError.
+    nonsense = await answer(host, ask(host, "open", input={"title": 7}))
 
     assert locked == {"error": {"code": "locked", "message": "the board is locked"}}
     assert unknown["error"]["code"] == "canvas_action_no_handler"
     assert foreign["error"]["code"] == "canvas_provider_unavailable"
-    assert broken["error"]["code"] == "canvas_provider_error"
-    assert all("result" not in completed for completed in (locked, unknown, foreign, broken))
+    assert broken["error"] == {"code": "canvas_provider_error", "message": "the provider failed: KeyError"}
+    assert nonsense["error"]["code"] == "canvas_provider_error"
+    assert all("result" not in completed for completed in (locked, unknown, foreign, broken, nonsense))
 
 
 @requirement("canvas:roles:provider-answers")
@@ -201,6 +203,20 @@ async def test_a_canvas_made_elsewhere_can_be_offered(host: FakeHost, client: Cl
     assert await answer(host, ask(host, "close", canvas="x")) == {"result": {"kind": "close"}}
     with pytest.raises(CanvasError, match="cannot push"):
         made.push("s", "i", title="new")
+
+
+async def test_a_handler_is_told_what_a_provider_of_the_host_is_told(host: FakeHost, session: Session, board: Board):
+    await answer(host, ask(host, "open", input={"title": "T"}))
+    opened = {"instanceId": "i", "canvasId": "board", "extensionId": "client:me", "availability": "ready"}
+    host.emit(SESSION, {"type": "session/canvasInstanceOpened", "instance": opened})
+    await answer(host, ask(host, "open", input={"title": "T"}))
+    await answer(host, ask(host, "close"))
+
+    assert [request.get("reopen", False) for request in board.asked] == [False, True, False]
+    for request in board.asked:
+        assert request["sessionId"] == "s"
+        assert request["host"] == {"capabilities": {"canvases": False}}
+        assert set(request) >= {"instanceId", "canvasId", "extensionId", "session"}
 
 
 @requirement("canvas:compat:host-without-canvas")

@@ -8,6 +8,7 @@ from typing import Any
 
 from ahpkit.agents.demo_text import fenced_json
 from ahpkit.host.agent import CanvasRuntime, Turn
+from ahpkit.protocol.canvas import CanvasError
 from ahpkit.protocol.common.state import JsonObject
 
 USAGE = "list | open CANVASID INSTANCEID [JSON] | invoke INSTANCEID ACTION [JSON] | close INSTANCEID"
@@ -32,10 +33,8 @@ async def _answer(canvas: CanvasRuntime, command: Verb, rest: str) -> str:
         return f"The input is not valid JSON: {error}."
     except ValueError:
         return f"Usage: `/canvas {USAGE}`"
-    except Exception as error:
-        if (code := getattr(error, "code", None)) is None:
-            raise
-        return f"The canvas call failed with `{code}`: {error}"
+    except CanvasError as error:
+        return f"The canvas call failed with `{error.code}`: {error}"
 
 
 async def _list(canvas: CanvasRuntime, words: Sequence[str]) -> str:

@@ -1,41 +1,40 @@
-"""Canvas calls that failed, with the codes agents see. Knows no wire and no provider."""
+"""The codes of canvas calls that failed, as agents see them. Knows no wire and no provider.
+
+A provider may answer with codes of its own; these are the host's.
+"""
 
 from __future__ import annotations
 
-from ahpkit.protocol.canvas import CanvasError
-
-PROVIDER_UNAVAILABLE = "canvas_provider_unavailable"
-"""The provider is gone, or the instance is stale."""
-
-NO_HANDLER = "canvas_action_no_handler"
-"""The canvas has no such action."""
+from ahpkit.protocol.canvas import NO_HANDLER, PROVIDER_ERROR, PROVIDER_UNAVAILABLE, CanvasError
 
 NOT_FOUND = "canvas_not_found"
-"""No provider declares this canvas."""
-
 AMBIGUOUS = "canvas_ambiguous"
-"""Several providers declare it: name the extension."""
-
 INSTANCE_NOT_FOUND = "canvas_instance_not_found"
-"""No instance with this id is open."""
-
 INSTANCE_TAKEN = "canvas_instance_taken"
-"""The id belongs to an instance of another canvas."""
-
+INSTANCE_CLOSED = "canvas_instance_closed"
 INVALID_INPUT = "canvas_invalid_input"
-"""The input does not match the declared schema."""
-
 TIMEOUT = "canvas_timeout"
-"""The provider did not answer in time."""
-
 LIMIT = "canvas_limit"
-"""Too many instances are open in the session."""
 
-PROVIDER_ERROR = "canvas_provider_error"
-"""The provider failed, or answered with something that is no answer."""
+CODES: dict[str, str] = {
+    PROVIDER_UNAVAILABLE: "The provider is gone, or the instance is stale. Open it again once the provider is back.",
+    NO_HANDLER: "The canvas has no such action.",
+    NOT_FOUND: "No provider declares this canvas.",
+    AMBIGUOUS: "Several providers declare it. Give the `extensionId`; the message names them.",
+    INSTANCE_NOT_FOUND: "No instance with this id is open.",
+    INSTANCE_TAKEN: "The id belongs to an instance of another canvas.",
+    INSTANCE_CLOSED: "The instance was closed while the call waited.",
+    INVALID_INPUT: "The input does not match the declared schema, is not JSON, or is too large.",
+    TIMEOUT: "The provider did not answer in time.",
+    LIMIT: "Too many instances are open, or too many calls wait, in this session.",
+    PROVIDER_ERROR: "The provider failed, or answered with something that is no answer.",
+}
+"""Every code with what it means to the one who called."""
 
 __all__ = [
     "AMBIGUOUS",
+    "CODES",
+    "INSTANCE_CLOSED",
     "INSTANCE_NOT_FOUND",
     "INSTANCE_TAKEN",
     "INVALID_INPUT",

@@ -6,54 +6,37 @@ client the bridge itself speaks, over the session's actions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from ahpkit.host.feature import Values
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderCall:
-    """One call to a provider: `canvas.open`, `canvas.close` or `canvas.action.invoke`."""
+class ProviderGone(AhpError):
+    """The provider left while it was asked. The bridge cancels the request and lets its instances go stale."""
 
-    session_id: str
-    extension_id: str
-    canvas_id: str
-    instance_id: str
-    input: Any = None
-    action_name: str | None = None
-    reopen: bool = False
-    host: JsonObject = field(default_factory=dict[str, Any])
-    """`{"capabilities": {"canvases": bool}}`: whether somebody can show a canvas now."""
-    session: JsonObject = field(default_factory=dict[str, Any])
-    """`{"workingDirectory": URI}`, where the session has one."""
 
-    def params(self) -> JsonObject:
-        """As JSON, with the names of the seed's Plane 1."""
-        params: JsonObject = {
-            "sessionId": self.session_id,
-            "extensionId": self.extension_id,
-            "canvasId": self.canvas_id,
-            "instanceId": self.instance_id,
-            "host": self.host,
-            "session": self.session,
-        }
-        if self.input is not None:
-            params["input"] = self.input
-        if self.action_name is not None:
-            params["actionName"] = self.action_name
-        if self.reopen:
-            params["reopen"] = True
-        return params
+class DuplicateExtension(AhpError):
+    """Two providers with one extension id: nobody could tell whose canvas is meant."""
+
+    def __init__(self, extension_id: str) -> None:
+        super().__init__(f"there is a canvas provider {extension_id!r} already: give one of the two another id")
+        self.extension_id = extension_id
 
 
 class ProviderEvents(Protocol):
-    """What a provider tells the bridge."""
+    """What a provider tells the bridge, and what it gets from it."""
 
-    def registry_changed(self, provider: Provider) -> None:
-        """Its declarations are others now."""
+    @property
+    def values(self) -> Values:
+        """Small durable values, for providers inside the host. Begin the key with the extension id."""
+        ...
+
+    def registry_changed(self) -> None:
+        """Some provider's declarations are others now."""
         ...
 
     def instance_changed(self, provider: Provider, session_id: str, instance_id: str, changes: JsonObject) -> None:
@@ -62,29 +45,52 @@ class ProviderEvents(Protocol):
 
 
 class Provider(Protocol):
-    """A provider on the host's side. Every call may raise `CanvasError`."""
+    """A provider on the host's side. Calls raise `CanvasError` or `ProviderGone`.
 
-    extension_id: str
-    extension_name: str | None
+    A request has the names of the runtime's interface: `sessionId`, `extensionId`, `canvasId`, `instanceId`,
+    `host.capabilities.canvases`, `session.workingDirectory`, and where they apply `input`, `actionName`, `reopen`.
+    """
+
+    @property
+    def extension_id(self) -> str: ...
+
+    @property
+    def extension_name(self) -> str | None: ...
 
     @property
     def declarations(self) -> Sequence[ClientCanvasDeclaration]:
-        """What it offers now; empty while it is not there."""
+        """What it offers now."""
         ...
 
-    def attach(self, events: ProviderEvents) -> None: ...
+    def attach(self, events: ProviderEvents) -> None:
+        """It is registered with a bridge."""
+        ...
 
-    async def start(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-    async def open(self, call: ProviderCall) -> JsonObject:
+    async def open(self, request: Mapping[str, Any]) -> JsonObject:
         """`{url?, title?, status?}`"""
         ...
 
-    async def close(self, call: ProviderCall) -> None: ...
+    async def close(self, request: Mapping[str, Any]) -> None: ...
 
-    async def invoke(self, call: ProviderCall) -> Any: ...
+    async def invoke(self, request: Mapping[str, Any]) -> Any: ...
 
 
-__all__ = ["Provider", "ProviderCall", "ProviderEvents"]
+class ProviderDoor(Protocol):
+    """Where providers come in and go out while the host runs."""
+
+    def add_provider(self, provider: Provider) -> None:
+        """Raises `DuplicateExtension`."""
+        ...
+
+    def remove_provider(self, provider: Provider) -> None: ...
+
+
+class ProviderSource(Protocol):
+    """Brings providers that come and go: a process that is started again and again, a socket."""
+
+    async def run(self, door: ProviderDoor) -> None:
+        """Until it is cancelled."""
+        ...
+
+
+__all__ = ["DuplicateExtension", "Provider", "ProviderDoor", "ProviderEvents", "ProviderGone", "ProviderSource"]

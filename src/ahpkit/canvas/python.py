@@ -1,12 +1,12 @@
-"""A canvas provider inside the host: Python objects with handlers. Knows no process and no wire."""
+"""A canvas provider inside the host: canvases written in Python. Knows no process and no wire."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ahpkit.canvas.errors import NOT_FOUND, CanvasError
-from ahpkit.canvas.provider import ProviderCall, ProviderEvents
+from ahpkit.canvas.provider import ProviderEvents
 from ahpkit.protocol.canvas import Canvas
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
@@ -18,46 +18,48 @@ class PythonProvider:
     def __init__(self, extension_id: str, canvases: Iterable[Canvas], *, name: str | None = None) -> None:
         self.extension_id = extension_id
         self.extension_name = name
-        self._canvases = {canvas.declaration["canvasId"]: canvas for canvas in canvases}
+        self._canvases: dict[str, Canvas] = {}
         self._events: ProviderEvents | None = None
+        for canvas in canvases:
+            self.add(canvas)
 
     @property
     def declarations(self) -> Sequence[ClientCanvasDeclaration]:
-        return [cast("ClientCanvasDeclaration", canvas.declaration) for canvas in self._canvases.values()]
+        return [canvas.declaration for canvas in self._canvases.values()]
 
     def attach(self, events: ProviderEvents) -> None:
         self._events = events
 
-    async def start(self) -> None:
-        """Nothing to start."""
-
-    async def aclose(self) -> None:
-        """Nothing to end."""
-
     def add(self, canvas: Canvas) -> None:
         """Declare another canvas; sessions that run see it at once."""
-        self._canvases[canvas.declaration["canvasId"]] = canvas
-        if self._events is not None:
-            self._events.registry_changed(self)
+        if canvas.canvas_id in self._canvases:
+            raise ValueError(f"{self.extension_id} has two canvases {canvas.canvas_id!r}")
+        canvas.attach(self)
+        self._canvases[canvas.canvas_id] = canvas
+        self.canvas_declared(canvas)
 
-    def update(self, session_id: str, instance_id: str, **changes: Any) -> None:
-        """Tell everyone that an instance has another title, status or url; None clears one."""
+    def canvas_declared(self, canvas: Canvas) -> None:
+        if self._events is not None:
+            self._events.registry_changed()
+
+    def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
         if self._events is not None:
             self._events.instance_changed(self, session_id, instance_id, changes)
 
-    async def open(self, call: ProviderCall) -> JsonObject:
-        return await self._canvas(call).open(call.params())
+    async def open(self, request: Mapping[str, Any]) -> JsonObject:
+        return await self._canvas(request).open(request)
 
-    async def close(self, call: ProviderCall) -> None:
-        await self._canvas(call).close(call.params())
+    async def close(self, request: Mapping[str, Any]) -> None:
+        await self._canvas(request).close(request)
 
-    async def invoke(self, call: ProviderCall) -> Any:
-        return await self._canvas(call).invoke(call.params())
+    async def invoke(self, request: Mapping[str, Any]) -> Any:
+        return await self._canvas(request).invoke(request)
 
-    def _canvas(self, call: ProviderCall) -> Canvas:
-        if call.canvas_id not in self._canvases:
-            raise CanvasError(f"{self.extension_id} has no canvas {call.canvas_id!r}", code=NOT_FOUND)
-        return self._canvases[call.canvas_id]
+    def _canvas(self, request: Mapping[str, Any]) -> Canvas:
+        canvas = self._canvases.get(request["canvasId"])
+        if canvas is None:
+            raise CanvasError(f"{self.extension_id} has no canvas {request['canvasId']!r}", code=NOT_FOUND)
+        return canvas
 
 
 __all__ = ["PythonProvider"]

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ahpkit.canvas.errors import AMBIGUOUS, INVALID_INPUT, NO_HANDLER, NOT_FOUND, CanvasError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
 
+CLIENT_PREFIX = "client:"
+"""Begins the extension id of what a client provides. No provider of the host's side may have such an id."""
+
+_OWNER = frozenset({"extensionId", "extensionName", "source", "clientId"})
+
+Key = tuple[str, str]
+"""What identifies a declaration: extension id and canvas id."""
+
+
+def active_client_id(state: Mapping[str, Any]) -> str | None:
+    active: JsonObject = state.get("activeClient") or {}
+    return active.get("clientId")
+
+
+def key_of(entry: Mapping[str, Any]) -> Key:
+    """The declaration that a registry entry, an instance or a request belongs to."""
+    return entry["extensionId"], entry["canvasId"]
+
 
 def server_entries(extension_id: str, extension_name: str | None, declarations: Iterable[Any]) -> list[JsonObject]:
     """Registry entries of a provider on the host's side."""
-    named = {"extensionName": extension_name} if extension_name else {}
-    return [{"extensionId": extension_id, **named, **one, "source": "server"} for one in declarations]
-
-
-def client_extension_id(client_id: str) -> str:
-    return f"client:{client_id}"
+    return [_entry(one, extension_id, extension_name) | {"source": "server"} for one in declarations]
 
 
 def client_entries(active_client: JsonObject | None) -> list[JsonObject]:
@@ -25,11 +38,17 @@ def client_entries(active_client: JsonObject | None) -> list[JsonObject]:
     if not active_client:
         return []
     client_id = active_client["clientId"]
-    owner = {"extensionId": client_extension_id(client_id)}
-    if "displayName" in active_client:
-        owner["extensionName"] = active_client["displayName"]
-    declared = active_client.get("canvasProviders", ())
-    return [{**owner, **one, "source": "activeClient", "clientId": client_id} for one in declared]
+    source = {"source": "activeClient", "clientId": client_id}
+    return [
+        _entry(one, CLIENT_PREFIX + client_id, active_client.get("displayName")) | source
+        for one in active_client.get("canvasProviders", ())
+    ]
+
+
+def _entry(declaration: Mapping[str, Any], extension_id: str, extension_name: str | None) -> JsonObject:
+    """A declaration with its owner. What it says about that itself does not count."""
+    kept = {key: value for key, value in declaration.items() if key not in _OWNER}
+    return {"extensionId": extension_id, **({"extensionName": extension_name} if extension_name else {}), **kept}
 
 
 def find_canvas(registry: Sequence[JsonObject], canvas_id: str, extension_id: str | None) -> JsonObject:
@@ -63,6 +82,20 @@ def check_input(schema: Any, value: Any) -> None:
         raise CanvasError(f"input{problem}", code=INVALID_INPUT)
 
 
+def new_instance(
+    declaration: JsonObject, call: JsonObject, result: JsonObject, *, available: bool, renderer: str | None
+) -> JsonObject:
+    """An instance as its provider confirmed it."""
+    instance: JsonObject = {key: call[key] for key in ("instanceId", "canvasId", "extensionId")}
+    instance["availability"] = "ready" if available else "stale"
+    if "extensionName" in declaration:
+        instance["extensionName"] = declaration["extensionName"]
+    if "input" in call:
+        instance["input"] = call["input"]
+    instance |= {key: result[key] for key in ("url", "title", "status") if key in result}
+    return instance | ({"renderer": {"clientId": renderer}} if renderer else {})
+
+
 def discovered(entry: JsonObject) -> JsonObject:
     """A registry entry as an agent sees it."""
     return {key: value for key, value in entry.items() if key not in ("source", "clientId")}
@@ -74,12 +107,16 @@ def opened(instance: JsonObject, *, reopen: bool) -> JsonObject:
 
 
 __all__ = [
+    "CLIENT_PREFIX",
+    "Key",
+    "active_client_id",
     "check_input",
     "client_entries",
-    "client_extension_id",
     "discovered",
     "find_action",
     "find_canvas",
+    "key_of",
+    "new_instance",
     "opened",
     "server_entries",
 ]

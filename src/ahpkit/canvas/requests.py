@@ -1,181 +1,164 @@
-"""Canvas requests in flight: created, routed, awaited with a deadline, completed or cancelled. Knows no registry.
+"""Canvas requests of one session in flight: created, routed, awaited, completed or cancelled. Knows no registry.
 
 Every request is an entry of `canvasRequests` from its creation to its end, and it always ends: by a completion, by its
-deadline, by its provider leaving, by its instance closing, or by the host stopping.
+deadline, by its provider leaving, by its instance closing, or by the host stopping. Whatever ends it takes it out of
+`_waiting` first, so that exactly one end is told.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from ahpkit.canvas.errors import PROVIDER_ERROR, PROVIDER_UNAVAILABLE, TIMEOUT, CanvasError
-from ahpkit.canvas.provider import Provider, ProviderCall
+from ahpkit.canvas.errors import (
+    INSTANCE_CLOSED,
+    LIMIT,
+    PROVIDER_ERROR,
+    PROVIDER_UNAVAILABLE,
+    TIMEOUT,
+    CanvasError,
+)
+from ahpkit.canvas.limits import MAX_REQUESTS, own_answer, own_error
+from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.host.feature import Services
-from ahpkit.protocol.codec import encode
+from ahpkit.protocol.canvas import answer
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.canvases import CanvasCancellationReason, CanvasRequestKind
 
-Kind = Literal["open", "action", "close"]
-Reason = Literal["timeout", "providerDisconnected", "instanceClosed", "hostShutdown"]
+_log = logging.getLogger(__name__)
 
-MAX_ANSWER = 1024 * 1024
-"""Bytes of a provider's answer. It goes to every subscriber and into the log; larger things belong behind a URL."""
-
-_FAILURES: dict[Reason, tuple[str, str]] = {
+_FAILURES: dict[CanvasCancellationReason, tuple[str, str]] = {
     "timeout": (TIMEOUT, "the provider did not answer in time"),
     "providerDisconnected": (PROVIDER_UNAVAILABLE, "the provider of this canvas is gone"),
-    "instanceClosed": (PROVIDER_UNAVAILABLE, "the instance was closed"),
+    "instanceClosed": (INSTANCE_CLOSED, "the instance was closed"),
     "hostShutdown": (PROVIDER_UNAVAILABLE, "the host is shutting down"),
 }
 
-_OPEN_KEYS = ("url", "title", "status")
+_CALL_ONLY = ("sessionId", "host", "session", "reopen")
+"""What a provider is told and the session's state says elsewhere."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
-    session_uri: str
     request: JsonObject
     answer: asyncio.Future[JsonObject]
+    serving: asyncio.Task[None] | None = None
+    """The provider at work, when it is on the host's side."""
 
 
 class Requests:
-    """All requests in flight of a host."""
+    """The requests of one session."""
 
-    def __init__(self, services: Services, *, timeout: float) -> None:
+    def __init__(self, session_uri: str, services: Services, *, timeout: float) -> None:
+        self._uri = session_uri
         self._services = services
         self._timeout = timeout
         self._waiting: dict[str, _Waiting] = {}
 
-    async def ask(self, session_uri: str, kind: Kind, call: ProviderCall, target: Provider | str) -> JsonObject:
+    def instances(self, kind: CanvasRequestKind) -> set[str]:
+        """Ids of the instances that have a request of this kind in flight."""
+        requests = (waiting.request for waiting in self._waiting.values())
+        return {request["instanceId"] for request in requests if request["kind"] == kind}
+
+    async def ask(self, kind: CanvasRequestKind, call: JsonObject, target: Provider | str) -> JsonObject:
         """Put a request to a provider, or to the client with that id; its result, or `CanvasError`."""
-        request = self._request(kind, call, target)
-        answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        self._waiting[request["requestId"]] = _Waiting(session_uri, request, answer)
-        self._services.dispatch(session_uri, {"type": "session/canvasRequestCreated", "request": request})
+        if len(self._waiting) >= MAX_REQUESTS:
+            raise CanvasError(f"{MAX_REQUESTS} canvas calls wait in this session already", code=LIMIT)
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(self._request(kind, call, target), loop.create_future())
+        request_id = waiting.request["requestId"]
+        self._waiting[request_id] = waiting
+        self._services.dispatch(self._uri, {"type": "session/canvasRequestCreated", "request": waiting.request})
         if not isinstance(target, str):
-            self._services.spawn(self._serve(session_uri, request, call, target), name=f"canvas {kind}")
+            self._services.spawn(self._serve(waiting, call, target), name=f"canvas {kind} {call['instanceId']}")
+        deadline = loop.call_later(self._timeout, self._cancel, request_id, "timeout")
         try:
-            async with asyncio.timeout(self._timeout):
-                return await answer
-        except TimeoutError:
-            self._cancel(request["requestId"], "timeout")
-            raise CanvasError(_FAILURES["timeout"][1], code=TIMEOUT) from None
-        except asyncio.CancelledError:
-            self._cancel(request["requestId"], "instanceClosed")
-            raise
+            return await waiting.answer
+        finally:
+            deadline.cancel()
+            self._cancel(request_id, "hostShutdown")  # Only then is it still there: nothing else stops a call.
 
     def on_completed(self, action: JsonObject) -> None:
         """A completion was applied, from the host or from the client it was for."""
         waiting = self._waiting.pop(action["requestId"], None)
         if waiting is None or waiting.answer.done():
             return
-        if "error" in action:
-            error = CanvasError(action["error"]["message"], code=action["error"]["code"])
-            waiting.answer.set_exception(error)
+        if (error := action.get("error")) is not None:
+            waiting.answer.set_exception(CanvasError(error["message"], code=error["code"]))
         else:
             waiting.answer.set_result(action["result"])
 
-    def cancel_instance(self, session_uri: str, instance_id: str, reason: Reason = "instanceClosed") -> None:
-        """Nobody answers for an instance any more."""
-        for request_id, waiting in list(self._waiting.items()):
-            if waiting.session_uri == session_uri and waiting.request["instanceId"] == instance_id:
-                self._cancel(request_id, reason)
+    def cancel_instance(self, instance_id: str) -> None:
+        """The instance is closed."""
+        self._cancel_where(lambda request: request["instanceId"] == instance_id, "instanceClosed")
 
-    def cancel_provider(self, session_uri: str, extension_id: str) -> None:
-        """A provider left a session."""
-        for request_id, waiting in list(self._waiting.items()):
-            if waiting.session_uri == session_uri and waiting.request["extensionId"] == extension_id:
-                self._cancel(request_id, "providerDisconnected")
+    def cancel_undeclared(self, declared: Collection[tuple[str, str]]) -> None:
+        """Providers left, or took back canvases: nobody answers for those any more."""
+        self._cancel_where(
+            lambda request: (request["extensionId"], request["canvasId"]) not in declared, "providerDisconnected"
+        )
 
-    def cancel_all(self, reason: Reason, session_uri: str | None = None) -> None:
-        for request_id, waiting in list(self._waiting.items()):
-            if session_uri in (None, waiting.session_uri):
-                self._cancel(request_id, reason)
+    def cancel_all(self) -> None:
+        """The host stops."""
+        self._cancel_where(lambda request: True, "hostShutdown")
 
-    def forget_session(self, session_uri: str) -> None:
-        """A session is gone with all its state; only those who wait need to hear it."""
-        for request_id, waiting in list(self._waiting.items()):
-            if waiting.session_uri == session_uri:
-                del self._waiting[request_id]
-                _fail(waiting.answer, "instanceClosed")
+    def forget(self) -> None:
+        """The session is gone with all its state; only those who wait need to hear it."""
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            _fail(each, "instanceClosed")
 
-    def _request(self, kind: Kind, call: ProviderCall, target: Provider | str) -> JsonObject:
-        request: JsonObject = {
+    def _request(self, kind: CanvasRequestKind, call: JsonObject, target: Provider | str) -> JsonObject:
+        return {
             "requestId": self._services.new_id(),
             "kind": kind,
-            "instanceId": call.instance_id,
-            "canvasId": call.canvas_id,
-            "extensionId": call.extension_id,
+            **{key: value for key, value in call.items() if key not in _CALL_ONLY},
             "target": {"kind": "activeClient", "clientId": target} if isinstance(target, str) else {"kind": "server"},
             "deadlineMs": self._services.now() + int(self._timeout * 1000),
         }
-        if call.action_name is not None:
-            request["actionName"] = call.action_name
-        if call.input is not None:
-            request["input"] = call.input
-        return request
 
-    async def _serve(self, session_uri: str, request: JsonObject, call: ProviderCall, provider: Provider) -> None:
+    async def _serve(self, waiting: _Waiting, call: JsonObject, provider: Provider) -> None:
         """Have a provider on the host's side answer, and say so to everyone."""
-        action: JsonObject = {"type": "session/canvasRequestCompleted", "requestId": request["requestId"]}
+        request_id = waiting.request["requestId"]
+        if request_id not in self._waiting:
+            return
+        waiting.serving = asyncio.current_task()
         try:
-            action["result"] = _checked(await _call(request["kind"], call, provider))
+            outcome = {"result": own_answer(await answer(provider, waiting.request["kind"], call))}
+        except ProviderGone:
+            self._cancel(request_id, "providerDisconnected")
+            return
         except CanvasError as error:
-            action["error"] = {"code": error.code, "message": error.message}
+            outcome = {"error": own_error(error)}
         except Exception as error:
-            action["error"] = {"code": PROVIDER_ERROR, "message": f"the provider failed: {type(error).__name__}"}
-        if request["requestId"] in self._waiting:
-            self._services.dispatch(session_uri, action)
+            _log.exception("the canvas provider %s failed", provider.extension_id)
+            outcome = {"error": {"code": PROVIDER_ERROR, "message": f"the provider failed: {type(error).__name__}"}}
+        if request_id in self._waiting:
+            action = {"type": "session/canvasRequestCompleted", "requestId": request_id, **outcome}
+            self._services.dispatch(self._uri, action)
 
-    def _cancel(self, request_id: str, reason: Reason) -> None:
+    def _cancel_where(self, found: Callable[[JsonObject], bool], reason: CanvasCancellationReason) -> None:
+        for request_id, waiting in list(self._waiting.items()):
+            if found(waiting.request):
+                self._cancel(request_id, reason)
+
+    def _cancel(self, request_id: str, reason: CanvasCancellationReason) -> None:
         waiting = self._waiting.pop(request_id, None)
         if waiting is None:
             return
         action = {"type": "session/canvasRequestCancelled", "requestId": request_id, "reason": reason}
-        if self._services.state(waiting.session_uri) is not None:
-            self._services.dispatch(waiting.session_uri, action)
-        _fail(waiting.answer, reason)
+        self._services.dispatch(self._uri, action)
+        _fail(waiting, reason)
 
 
-def _fail(answer: asyncio.Future[JsonObject], reason: Reason) -> None:
-    if not answer.done():
+def _fail(waiting: _Waiting, reason: CanvasCancellationReason) -> None:
+    if waiting.serving is not None and waiting.serving is not asyncio.current_task():
+        waiting.serving.cancel()
+    if not waiting.answer.done():
         code, message = _FAILURES[reason]
-        answer.set_exception(CanvasError(message, code=code))
+        waiting.answer.set_exception(CanvasError(message, code=code))
 
 
-async def _call(kind: Kind, call: ProviderCall, provider: Provider) -> JsonObject:
-    if kind == "open":
-        return {"kind": "open", **_opening(await provider.open(call))}
-    if kind == "close":
-        await provider.close(call)
-        return {"kind": "close"}
-    value = await provider.invoke(call)
-    return {"kind": "action"} if value is None else {"kind": "action", "value": value}
-
-
-def _opening(answer: Any) -> JsonObject:
-    """url, title and status, each a string or not there."""
-    if not isinstance(answer, dict):
-        raise CanvasError("the provider's answer to open is not an object", code=PROVIDER_ERROR)
-    kept: JsonObject = {key: answer[key] for key in _OPEN_KEYS if key in answer and answer[key] is not None}
-    wrong = next((key for key, value in kept.items() if not isinstance(value, str)), None)
-    if wrong is not None:
-        raise CanvasError(f"the provider's {wrong} is not a string", code=PROVIDER_ERROR)
-    return kept
-
-
-def _checked(result: JsonObject) -> JsonObject:
-    """Only what can be sent and stored: JSON, and not too much of it."""
-    try:
-        size = len(encode(result))
-    except (TypeError, ValueError) as error:
-        raise CanvasError("the provider's answer is not JSON", code=PROVIDER_ERROR) from error
-    if size > MAX_ANSWER:
-        raise CanvasError(
-            f"the provider's answer has {size} bytes; at most {MAX_ANSWER} are taken", code=PROVIDER_ERROR
-        )
-    return result
-
-
-__all__ = ["MAX_ANSWER", "Kind", "Reason", "Requests"]
+__all__ = ["Requests"]

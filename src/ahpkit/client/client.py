@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self, TypeVar, cast, overload
 
-from ahpkit.client.canvas import Canvas
+from ahpkit.client.canvas import Canvas, canvas
 from ahpkit.client.core import Core
 from ahpkit.client.extensions import check_announced, check_method
 from ahpkit.client.feed import LIMIT
@@ -29,7 +29,6 @@ from ahpkit.protocol.root.state import RootState
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
 
 F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C")
 
 REQUEST_TIMEOUT = 60.0
 """Seconds for an answer, time to reconnect included."""
@@ -235,17 +234,15 @@ class Client:
 
     def canvas(
         self, canvas_id: str, *, display_name: str, description: str, input_schema: Any | None = None
-    ) -> Callable[[C], C]:
-        """Offer a canvas: decorate a class (it is made without arguments) or hand in an object. See `Canvas`."""
+    ) -> Callable[[Any], Canvas]:
+        """Offer a canvas made of a class, an object or a function, as `ahpkit.protocol.canvas.canvas` makes it."""
+        make = canvas(canvas_id, display_name=display_name, description=description, input_schema=input_schema)
+        return lambda handlers: self.add_canvas(make(handlers))
 
-        def register(provider: C) -> C:
-            made: Any = provider() if isinstance(provider, type) else provider
-            self._offers.add_canvas(
-                Canvas(canvas_id, made, display_name=display_name, description=description, input_schema=input_schema)
-            )
-            return provider
-
-        return register
+    def add_canvas(self, canvas: Canvas) -> Canvas:
+        """Offer a canvas to the sessions this client is active in."""
+        self._offers.add_canvas(canvas)
+        return canvas
 
     # What the host says and asks.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from ahpkit.client.canvas import Canvas
+from ahpkit.client.canvas import Canvas, CanvasError
 from ahpkit.client.tools import Tool
+from ahpkit.protocol.common.state import JsonObject
 
 Offered = Literal["tools", "canvases"]
 
@@ -28,8 +29,15 @@ class Offers:
         self._tell("tools")
 
     def add_canvas(self, canvas: Canvas) -> None:
-        self.canvases[canvas.declaration["canvasId"]] = canvas
+        canvas.attach(self)
+        self.canvases[canvas.canvas_id] = canvas
         self._tell("canvases")
+
+    def canvas_declared(self, canvas: Canvas) -> None:
+        self._tell("canvases")
+
+    def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
+        raise CanvasError("a client's canvas cannot push changes: the protocol has no action for it")
 
     def _tell(self, changed: Offered) -> None:
         for listener in tuple(self.listeners):

@@ -9,24 +9,36 @@
 
         async def close(self, request): ...
 
-The same class serves on both sides: registered with a host, run in a process of its own, or offered by a client.
+or, of functions:
+
+    @canvas("board", display_name="Board", description="A shared board")
+    async def board(request): return {"url": "https://…", "title": "Board"}
+
+    @board.action(description="Add a card")
+    async def add(request): ...
+
+The same canvas serves everywhere: registered with a host, run in a process of its own, or offered by a client.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.session.canvases import CanvasRequestKind, ClientCanvasDeclaration, SessionCanvasAction
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NO_HANDLER = "canvas_action_no_handler"
+PROVIDER_UNAVAILABLE = "canvas_provider_unavailable"
 PROVIDER_ERROR = "canvas_provider_error"
 
 _ACTION = "_ahpkit_canvas_action"
+_OPEN_KEYS = ("url", "title", "status")
 
 
 class CanvasError(AhpError):
@@ -38,74 +50,227 @@ class CanvasError(AhpError):
         self.code = code
 
 
+class CanvasEvents(Protocol):
+    """Whoever serves a canvas: hears what it says by itself."""
+
+    def canvas_declared(self, canvas: Canvas) -> None:
+        """Its declaration is another now."""
+        ...
+
+    def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
+        """An instance has another title, status, url or availability."""
+        ...
+
+
+class CanvasHandlers(Protocol):
+    """What answers requests: a canvas, or a provider of several. A request has the wire's keys."""
+
+    async def open(self, request: Mapping[str, Any]) -> JsonObject: ...
+
+    async def close(self, request: Mapping[str, Any]) -> None: ...
+
+    async def invoke(self, request: Mapping[str, Any]) -> Any: ...
+
+
+class Canvas:
+    """One canvas: its declaration and the handlers of its requests.
+
+    `handlers` is a class (made without arguments) or an object that may have `open(request)`, `close(request)` and
+    methods marked with `canvas_action`; or a function, which opens it. `open` returns `url`, `title` and `status`, each
+    optional. A request has the wire's keys: `sessionId`, `instanceId`, `input` and so on. Handlers may be plain
+    functions, which must not block, or coroutines.
+    """
+
+    def __init__(
+        self,
+        canvas_id: str,
+        handlers: Any = None,
+        *,
+        display_name: str,
+        description: str,
+        input_schema: Any | None = None,
+    ) -> None:
+        made = handlers() if isinstance(handlers, type) else handlers
+        is_function = inspect.isroutine(made)
+        self.canvas_id = canvas_id
+        self._facts: ClientCanvasDeclaration = {
+            "canvasId": canvas_id,
+            "displayName": display_name,
+            "description": description,
+        }
+        if input_schema is not None:
+            self._facts["inputSchema"] = copy.deepcopy(input_schema)
+        self._open = made if is_function else getattr(made, "open", None)
+        self._close = None if is_function else getattr(made, "close", None)
+        self._actions: dict[str, tuple[SessionCanvasAction, Callable[..., Any]]] = {}
+        self._events: CanvasEvents | None = None
+        for method in _marked(made):
+            self._add(getattr(method, _ACTION), method)
+
+    @property
+    def declaration(self) -> ClientCanvasDeclaration:
+        actions = [action for action, _ in self._actions.values()]
+        return cast("ClientCanvasDeclaration", {**self._facts, **({"actions": actions} if actions else {})})
+
+    # Handlers that are functions.
+
+    def action(
+        self, name: str | None = None, *, description: str | None = None, input_schema: Any | None = None
+    ) -> Callable[[F], F]:
+        """Make a function an action of this canvas."""
+
+        def add(function: F) -> F:
+            self._add(_action(function, name, description, input_schema), function)
+            if self._events is not None:
+                self._events.canvas_declared(self)
+            return function
+
+        return add
+
+    def on_close(self, function: F) -> F:
+        """Have a function called when an instance is closed."""
+        self._close = function
+        return function
+
+    # Being served.
+
+    def attach(self, events: CanvasEvents) -> None:
+        """Say who serves this canvas from now on."""
+        self._events = events
+
+    def push(self, session_id: str, instance_id: str, **changes: str | None) -> None:
+        """Tell everyone that an instance has another `title`, `status`, `url` or `availability`; None clears one.
+
+        A client's canvas cannot: the protocol gives clients no way to.
+        """
+        if self._events is None:
+            raise CanvasError(f"the canvas {self.canvas_id!r} is not served by anyone yet")
+        self._events.canvas_pushed(self, session_id, instance_id, dict(changes))
+
+    async def open(self, request: Mapping[str, Any]) -> JsonObject:
+        return await _called(self._open, request) or {}
+
+    async def close(self, request: Mapping[str, Any]) -> None:
+        await _called(self._close, request)
+
+    async def invoke(self, request: Mapping[str, Any]) -> Any:
+        found = self._actions.get(request["actionName"])
+        if found is None:
+            raise CanvasError(f"there is no action {request['actionName']!r}", code=NO_HANDLER)
+        return await _called(found[1], request)
+
+    def _add(self, action: SessionCanvasAction, handler: Callable[..., Any]) -> None:
+        if action["name"] in self._actions:
+            raise ValueError(f"canvas {self.canvas_id!r} has two actions named {action['name']!r}")
+        self._actions[action["name"]] = (action, handler)
+
+
+def canvas(
+    canvas_id: str, *, display_name: str, description: str, input_schema: Any | None = None
+) -> Callable[[Any], Canvas]:
+    """Make a `Canvas` of a class, of an object with handlers, or of the function that opens it."""
+
+    def make(handlers: Any) -> Canvas:
+        return Canvas(
+            canvas_id, handlers, display_name=display_name, description=description, input_schema=input_schema
+        )
+
+    return make
+
+
 def canvas_action(
     name: str | None = None, *, description: str | None = None, input_schema: Any | None = None
 ) -> Callable[[F], F]:
     """Make a method an action that agents can invoke on an open instance."""
 
     def mark(method: F) -> F:
-        declared = {"name": name or method.__name__, "description": description, "inputSchema": input_schema}
-        setattr(method, _ACTION, {key: value for key, value in declared.items() if value is not None})
+        setattr(method, _ACTION, _action(method, name, description, input_schema))
         return method
 
     return mark
 
 
-class Canvas:
-    """One canvas: its declaration and the object that handles its requests.
-
-    The object may have `open(request)` returning `url`, `title` and `status` (each optional), `close(request)`, and
-    methods marked with `canvas_action`. A request has the wire's keys: `instanceId`, `input` and so on. Handlers may be
-    plain functions or coroutines.
-    """
-
-    def __init__(
-        self, canvas_id: str, handlers: Any, *, display_name: str, description: str, input_schema: Any | None = None
-    ) -> None:
-        self.handlers = handlers
-        self._actions = {
-            getattr(method, _ACTION)["name"]: method
-            for _, method in inspect.getmembers(handlers, callable)
-            if hasattr(method, _ACTION)
-        }
-        self.declaration: JsonObject = {
-            "canvasId": canvas_id,
-            "displayName": display_name,
-            "description": description,
-        }
-        if input_schema is not None:
-            self.declaration["inputSchema"] = input_schema
-        if self._actions:
-            self.declaration["actions"] = [getattr(method, _ACTION) for method in self._actions.values()]
-
-    async def open(self, request: Mapping[str, Any]) -> JsonObject:
-        return await _called(getattr(self.handlers, "open", None), request) or {}
-
-    async def close(self, request: Mapping[str, Any]) -> None:
-        await _called(getattr(self.handlers, "close", None), request)
-
-    async def invoke(self, request: Mapping[str, Any]) -> Any:
-        handler = self._actions.get(request["actionName"])
-        if handler is None:
-            raise CanvasError(f"there is no action {request['actionName']!r}", code=NO_HANDLER)
-        return await _called(handler, request)
+async def answer(handlers: CanvasHandlers, kind: CanvasRequestKind, request: Mapping[str, Any]) -> JsonObject:
+    """Have a request answered: the result for the wire. Raises `CanvasError`, also for what is no answer."""
+    match kind:
+        case "open":
+            return {"kind": "open", **_opening(await handlers.open(request))}
+        case "close":
+            await handlers.close(request)
+            return {"kind": "close"}
+        case "action":
+            value = await handlers.invoke(request)
+            return {"kind": "action"} if value is None else {"kind": "action", "value": value}
+        case _:
+            raise CanvasError(f"requests of kind {kind!r} are not understood", code=NO_HANDLER)
 
 
-def canvas(
-    canvas_id: str, *, display_name: str, description: str, input_schema: Any | None = None
-) -> Callable[[Any], Canvas]:
-    """Make a canvas of a class (it is made without arguments) or of an object with handlers."""
-
-    def make(handlers: Any) -> Canvas:
-        made = handlers() if isinstance(handlers, type) else handlers
-        return Canvas(canvas_id, made, display_name=display_name, description=description, input_schema=input_schema)
-
-    return make
+def call_context(session_uri: str, state: Mapping[str, Any]) -> JsonObject:
+    """What every request to a provider tells about its session: `sessionId`, `host` and `session`."""
+    directory = state.get("summary", {}).get("workingDirectory")
+    return {
+        "sessionId": session_uri.partition(":/")[2],
+        "host": {"capabilities": {"canvases": can_render(state)}},
+        "session": {"workingDirectory": directory} if directory else {},
+    }
 
 
-async def _called(handler: Any, request: Mapping[str, Any]) -> Any:
+def can_render(state: Mapping[str, Any]) -> bool:
+    """Whether somebody can show a canvas of this session now."""
+    active: JsonObject = state.get("activeClient") or {}
+    return active.get("canRenderCanvases") is True
+
+
+def _action(
+    function: Callable[..., Any], name: str | None, description: str | None, input_schema: Any | None
+) -> SessionCanvasAction:
+    action: SessionCanvasAction = {"name": name or function.__name__}
+    if description is not None:
+        action["description"] = description
+    if input_schema is not None:
+        action["inputSchema"] = copy.deepcopy(input_schema)
+    return action
+
+
+def _marked(handlers: Any) -> list[Callable[..., Any]]:
+    """Methods marked as actions, in the order they were written; an override stands where its base stood."""
+    names = [name for base in reversed(type(handlers).__mro__) for name in vars(base)]
+    methods = (getattr(handlers, name) for name in dict.fromkeys(names) if _is_marked(handlers, name))
+    return list(methods)
+
+
+def _is_marked(handlers: Any, name: str) -> bool:
+    return hasattr(inspect.getattr_static(handlers, name, None), _ACTION)
+
+
+def _opening(answer: Any) -> JsonObject:
+    """url, title and status, each a string or not there."""
+    if not isinstance(answer, dict):
+        raise CanvasError("the answer to open is not an object")
+    found = cast("JsonObject", answer)
+    kept = {key: found[key] for key in _OPEN_KEYS if found.get(key) is not None}
+    for key, value in kept.items():
+        if not isinstance(value, str):
+            raise CanvasError(f"the {key} in the answer to open is not a string")
+    return kept
+
+
+async def _called(handler: Callable[..., Any] | None, request: Mapping[str, Any]) -> Any:
     result = None if handler is None else handler(request)
     return await result if inspect.isawaitable(result) else result
 
 
-__all__ = ["Canvas", "CanvasError", "canvas", "canvas_action"]
+__all__ = [
+    "NO_HANDLER",
+    "PROVIDER_ERROR",
+    "PROVIDER_UNAVAILABLE",
+    "Canvas",
+    "CanvasError",
+    "CanvasEvents",
+    "CanvasHandlers",
+    "answer",
+    "call_context",
+    "can_render",
+    "canvas",
+    "canvas_action",
+]

@@ -1,0 +1,285 @@
+"""The canvases of one session: its registry, its instances, what agents do with them. Knows no transport.
+
+Towards clients everything is an action on the session's channel; towards agents it is `CanvasRuntime`; towards
+providers it is `Provider`, or, for the active client, the request that stands in the session's state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from weakref import WeakValueDictionary
+
+from ahpkit.canvas.errors import INSTANCE_NOT_FOUND, INSTANCE_TAKEN, LIMIT, PROVIDER_UNAVAILABLE, CanvasError
+from ahpkit.canvas.limits import check_id, own_changes, own_input
+from ahpkit.canvas.provider import Provider, ProviderGone
+from ahpkit.canvas.registry import (
+    CLIENT_PREFIX,
+    Key,
+    active_client_id,
+    check_input,
+    client_entries,
+    find_action,
+    find_canvas,
+    key_of,
+    new_instance,
+    server_entries,
+)
+from ahpkit.canvas.requests import Requests
+from ahpkit.canvas.runtime import SessionCanvases
+from ahpkit.host.feature import Services
+from ahpkit.protocol.canvas import call_context, can_render
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.canvases import CanvasRequestKind
+
+_log = logging.getLogger(__name__)
+
+
+class SessionBridge:
+    """One session. `providers` are the host's, as they are now; the client's stand in the session's state."""
+
+    def __init__(
+        self,
+        uri: str,
+        services: Services,
+        providers: Mapping[str, Provider],
+        *,
+        timeout: float,
+        max_instances: int,
+        rehydrating: AbstractAsyncContextManager[Any],
+    ) -> None:
+        self.uri = uri
+        self.runtime = SessionCanvases(self, services)
+        self._services = services
+        self._providers = providers
+        self._timeout = timeout
+        self._max_instances = max_instances
+        self._rehydrating = rehydrating
+        self._requests = Requests(uri, services, timeout=timeout)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._declared: frozenset[Key] = frozenset()
+        self._closing = False
+
+    # -- what stands in the state ----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> JsonObject:
+        return self._services.state(self.uri) or {}
+
+    @property
+    def registry(self) -> Sequence[JsonObject]:
+        return self.state.get("canvasRegistry", ())
+
+    @property
+    def instances(self) -> Sequence[JsonObject]:
+        return self.state.get("openCanvases", ())
+
+    def _instance(self, instance_id: str) -> JsonObject | None:
+        return next((one for one in self.instances if one["instanceId"] == instance_id), None)
+
+    def _required(self, instance_id: str) -> JsonObject:
+        instance = self._instance(instance_id)
+        if instance is None:
+            raise CanvasError(f"no instance {instance_id!r} is open", code=INSTANCE_NOT_FOUND)
+        return instance
+
+    def _declaration(self, instance: JsonObject) -> JsonObject | None:
+        return next((one for one in self.registry if key_of(one) == key_of(instance)), None)
+
+    def _dispatch(self, kind: str, **fields: Any) -> None:
+        self._services.dispatch(self.uri, {"type": f"session/{kind}", **fields})
+
+    def _update(self, instance: JsonObject, changes: JsonObject) -> bool:
+        """Tell just what changed."""
+        changed = {key: value for key, value in changes.items() if instance.get(key) != value}
+        if changed:
+            self._dispatch("canvasInstanceUpdated", instanceId=instance["instanceId"], changes=changed)
+        return bool(changed)
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """The host was restarted. Nothing of the last run answers any more, and no client of it is here."""
+        for request in self.state.get("canvasRequests", ()):
+            self._dispatch("canvasRequestCancelled", requestId=request["requestId"], reason="hostShutdown")
+        for instance in self.instances:
+            self._update(instance, {"availability": "stale", "url": None})
+        self._unpin(None)
+
+    def shut_down(self) -> None:
+        self._closing = True
+        self._requests.cancel_all()
+
+    def dispose(self) -> None:
+        """The session is about to be gone: providers may drop what they hold for it."""
+        self._closing = True
+        self._requests.forget()
+        for instance in self.instances:
+            provider = self._providers.get(instance["extensionId"])
+            if provider is not None:
+                self._services.spawn(self._drop(provider, self._call(instance)), name="drop a canvas")
+
+    async def _drop(self, provider: Provider, call: JsonObject) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                await provider.close(call)
+        except (CanvasError, ProviderGone, TimeoutError) as error:
+            _log.info("the canvas instance %s of a disposed session was not closed: %s", call["instanceId"], error)
+
+    # -- providers and renderers come and go -----------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Derive the registry anew; tell it when it differs, and look after what lost or found its provider."""
+        if self._closing:
+            return
+        registry = [
+            entry
+            for provider in self._providers.values()
+            for entry in server_entries(provider.extension_id, provider.extension_name, provider.declarations)
+        ] + client_entries(self.state.get("activeClient"))
+        if registry != list(self.registry):
+            self._dispatch("canvasRegistryChanged", canvases=registry)
+            self.runtime.registry_changed()
+        before, self._declared = self._declared, frozenset(map(key_of, registry))
+        self._requests.cancel_undeclared(self._declared)
+        for instance in self.instances:
+            if key_of(instance) not in self._declared:
+                self._update(instance, {"availability": "stale"})
+            elif key_of(instance) not in before and instance["availability"] == "stale":
+                self._services.spawn(self._rehydrate(instance["instanceId"]), name="rehydrate a canvas")
+
+    def active_client_changed(self, before: JsonObject, after: JsonObject) -> None:
+        """Another client has the role, or the same one offers something else."""
+        self.publish()
+        gone = active_client_id(before)
+        if gone is not None and gone != active_client_id(after):
+            self._unpin(gone)
+        if can_render(before) != can_render(after):
+            self.runtime.capabilities_changed(can_render(after))
+
+    def _unpin(self, client_id: str | None) -> None:
+        """A renderer left (None: all did): any client may show and close its instances, but for its own canvases."""
+        for instance in self.instances:
+            renderer = instance.get("renderer", {}).get("clientId")
+            pinned = renderer is not None and client_id in (None, renderer)
+            if pinned and not instance["extensionId"].startswith(CLIENT_PREFIX):
+                bare = {key: value for key, value in instance.items() if key != "renderer"}
+                self._dispatch("canvasInstanceOpened", instance=bare)
+
+    def instance_changed(self, provider: Provider, instance_id: str, changes: Mapping[str, Any]) -> None:
+        """A provider pushed a new title, status, url or availability."""
+        instance = self._instance(instance_id)
+        if instance is None or instance["extensionId"] != provider.extension_id or self._closing:
+            return
+        if self._update(instance, own_changes(changes)):
+            self.runtime.instance_opened(self._required(instance_id), reopen=False)
+
+    async def _rehydrate(self, instance_id: str) -> None:
+        """The provider of a stale instance is back: open it again with the input it was opened with."""
+        async with self._rehydrating:
+            instance = self._instance(instance_id)
+            if instance is None or instance["availability"] == "ready" or self._closing:
+                return
+            try:
+                await self.open(instance["canvasId"], instance_id, instance["extensionId"], instance.get("input"))
+            except CanvasError as error:
+                _log.info("the canvas instance %s stays stale: %s", instance_id, error)
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    def on_completed(self, action: JsonObject) -> None:
+        self._requests.on_completed(action)
+
+    def on_close_requested(self, instance_id: str) -> None:
+        """A client wishes an instance closed. One that is not open is closed already."""
+        if self._instance(instance_id) is not None:
+            self._services.spawn(self._close_for_client(instance_id), name="close a canvas")
+
+    async def _close_for_client(self, instance_id: str) -> None:
+        try:
+            await self.close(instance_id)
+        except CanvasError as error:
+            _log.info("the canvas instance %s was not closed: %s", instance_id, error)
+
+    def _alone(self, instance_id: str) -> asyncio.Lock:
+        """One open or close of an instance at a time. The lock lives for as long as somebody holds or awaits it."""
+        return self._locks.setdefault(instance_id, asyncio.Lock())
+
+    async def open(
+        self, canvas_id: str, instance_id: str, extension_id: str | None, input: Any
+    ) -> tuple[JsonObject, bool]:
+        """Open or reopen an instance: what stands in state then, and whether it was open before."""
+        given = own_input(input)
+        async with self._alone(check_id(instance_id)):
+            declaration = find_canvas(self.registry, canvas_id, extension_id)
+            reopen = self._check_openable(instance_id, declaration)
+            check_input(declaration.get("inputSchema"), given)
+            call = self._call({**declaration, "instanceId": instance_id}, input=given, reopen=reopen or None)
+            result = await self._ask("open", call, declaration)
+            # The provider may have left between its answer and now.
+            here = key_of(declaration) in self._declared
+            instance = new_instance(declaration, call, result, available=here, renderer=self._renderer(declaration))
+            self._dispatch("canvasInstanceOpened", instance=instance)
+            self.runtime.instance_opened(instance, reopen=reopen)
+            return instance, reopen
+
+    def _check_openable(self, instance_id: str, declaration: JsonObject) -> bool:
+        """Whether it is a reopen; raises when the id is taken or there are too many."""
+        before = self._instance(instance_id)
+        if before is None:
+            taken = {one["instanceId"] for one in self.instances} | self._requests.instances("open")
+            if len(taken) >= self._max_instances:
+                raise CanvasError(f"a session may have {self._max_instances} open instances, and has them", code=LIMIT)
+        elif key_of(before) != key_of(declaration):
+            raise CanvasError(
+                f"{instance_id!r} is an instance of {before['canvasId']!r} of {before['extensionId']!r}",
+                code=INSTANCE_TAKEN,
+            )
+        return before is not None
+
+    def _renderer(self, declaration: JsonObject) -> str | None:
+        """Who shows it: a client its own canvases, else the active client if it can render."""
+        if declaration["source"] == "activeClient":
+            return declaration["clientId"]
+        return self.state["activeClient"]["clientId"] if can_render(self.state) else None
+
+    async def invoke(self, instance_id: str, action_name: str, input: Any) -> JsonObject:
+        """Run an action of an open instance: `{kind: action, value?}`."""
+        given = own_input(input)
+        instance = self._required(instance_id)
+        declaration = self._declaration(instance)
+        if declaration is None or instance["availability"] != "ready":
+            raise CanvasError(f"the provider of {instance_id!r} is gone; open it again", code=PROVIDER_UNAVAILABLE)
+        action = find_action(declaration, action_name)
+        check_input(action.get("inputSchema"), given)
+        return await self._ask("action", self._call(instance, actionName=action_name, input=given), declaration)
+
+    async def close(self, instance_id: str) -> None:
+        """Close an instance; one without a provider is just removed."""
+        async with self._alone(instance_id):
+            instance = self._required(instance_id)
+            declaration = self._declaration(instance)
+            if declaration is not None and instance["availability"] == "ready":
+                await self._ask("close", self._call(instance), declaration)
+            self._requests.cancel_instance(instance_id)
+            self._dispatch("canvasInstanceClosed", instanceId=instance_id)
+
+    def _call(self, subject: JsonObject, **extra: Any) -> JsonObject:
+        identity = {key: subject[key] for key in ("extensionId", "canvasId", "instanceId")}
+        given = {key: value for key, value in extra.items() if value is not None}
+        return {**call_context(self.uri, self.state), **identity, **given}
+
+    async def _ask(self, kind: CanvasRequestKind, call: JsonObject, declaration: JsonObject) -> JsonObject:
+        target = declaration.get("clientId") or self._providers.get(declaration["extensionId"])
+        if target is None or self._closing:
+            raise CanvasError(f"the provider {declaration['extensionId']!r} is gone", code=PROVIDER_UNAVAILABLE)
+        result = await self._requests.ask(kind, call, target)
+        if not self.state:
+            raise CanvasError("the session is gone", code=PROVIDER_UNAVAILABLE)
+        return result
+
+
+__all__ = ["SessionBridge"]

@@ -1,0 +1,153 @@
+"""How much of anything a canvas call may be, with the reason for each number. Pure: knows no session.
+
+What passes here goes into the session's state, into the log, and to every client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from ahpkit.canvas.errors import INVALID_INPUT, PROVIDER_ERROR, CanvasError
+from ahpkit.host.policy.canvas import check_providers
+from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, LocalProtocolError
+from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
+from ahpkit.protocol.validation import check
+
+REQUEST_TIMEOUT = 30.0
+"""Seconds a provider gets to answer."""
+
+MAX_INSTANCES = 64
+"""Open instances of one session. Nobody looks at more; an agent that opens more is in a loop."""
+
+MAX_REQUESTS = 128
+"""Calls of one session that wait at the same time: two for each instance."""
+
+MAX_ID = 200
+"""Characters of an instance id. It is repeated in every action about the instance."""
+
+MAX_INPUT = 256 * 1024
+"""Bytes of what an agent sends. The input of an open stays in the state for as long as the instance is open."""
+
+MAX_ANSWER = 1024 * 1024
+"""Bytes of a provider's answer. Larger things belong behind a URL."""
+
+MAX_DECLARATIONS = 256 * 1024
+"""Bytes of everything one provider declares. Each session has a copy."""
+
+MAX_TEXT: Mapping[str, int] = {"title": 500, "status": 2_000, "url": 64 * 1024}
+"""Characters of what a provider says about an instance. A small page fits into a `data:` URL."""
+
+MAX_DEPTH = 64
+"""Levels of nesting in what agents and providers send. It sits deeper inside an action, and readers stop at 200."""
+
+_MAX_ERROR = {"code": 100, "message": 2_000}
+
+
+def check_id(instance_id: Any) -> str:
+    """An instance id that may stand in the state."""
+    if not isinstance(instance_id, str) or not instance_id or len(instance_id) > MAX_ID:
+        raise CanvasError(f"an instance id is a string of 1 to {MAX_ID} characters", code=INVALID_INPUT)
+    return instance_id
+
+
+def own_input(value: Any) -> Any:
+    """A copy of what an agent sent, which nobody else can change; raises when it is not JSON or too large."""
+    return _copy(value, MAX_INPUT, what="the input", code=INVALID_INPUT)
+
+
+def own_answer(result: JsonObject) -> JsonObject:
+    """A copy of what a provider answered."""
+    for key, limit in MAX_TEXT.items():
+        if len(result.get(key, "")) > limit:
+            raise CanvasError(f"the provider's {key} is longer than {limit} characters", code=PROVIDER_ERROR)
+    return _copy(result, MAX_ANSWER, what="the provider's answer", code=PROVIDER_ERROR)
+
+
+def own_error(error: CanvasError) -> JsonObject:
+    """A provider's error for the wire, not longer than it needs to be."""
+    return {key: str(getattr(error, key))[:limit] for key, limit in _MAX_ERROR.items()}
+
+
+def own_changes(changes: Mapping[str, Any]) -> JsonObject:
+    """What counts of a provider's push: text that is not too long, or None to clear it. Everything else is dropped."""
+    kept: JsonObject = {}
+    for key, limit in MAX_TEXT.items():
+        value = changes.get(key, 0)
+        if value is None or (isinstance(value, str) and len(value) <= limit):
+            kept[key] = value
+    if "availability" in changes:
+        # Section 2: "maps any forward-compat values from the underlying runtime to 'stale'".
+        kept["availability"] = "ready" if changes["availability"] == "ready" else "stale"
+    return kept
+
+
+def check_declarations(declared: Any) -> str | None:
+    """Why these are not the declarations of a provider, or None."""
+    try:
+        check(list[ClientCanvasDeclaration], declared, at="canvases")
+    except InvalidParams as error:
+        return error.message
+    size = len(encode(declared))
+    if size > MAX_DECLARATIONS:
+        return f"the canvases are declared in {size} bytes; at most {MAX_DECLARATIONS} are taken"
+    return check_providers(declared)
+
+
+def check_completion(action: JsonObject) -> str | None:
+    """Why a client's answer is too much, or None."""
+    try:
+        own_answer(action.get("result") or action.get("error") or {})
+    except CanvasError as error:
+        return error.message
+    return None
+
+
+def _copy(value: Any, limit: int, *, what: str, code: str) -> Any:
+    try:
+        data = encode(value)
+    except LocalProtocolError as error:
+        raise CanvasError(f"{what} is not JSON", code=code) from error
+    if len(data) > limit:
+        raise CanvasError(f"{what} has {len(data)} bytes; at most {limit} are taken", code=code)
+    copied = decode_json(data)
+    if _is_deep(copied):
+        raise CanvasError(f"{what} is nested more than {MAX_DEPTH} levels deep", code=code)
+    return copied
+
+
+def _is_deep(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [item for container in level for item in _members(container)]
+        if not level:
+            return False
+    return True
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("JsonObject", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+__all__ = [
+    "MAX_ANSWER",
+    "MAX_DECLARATIONS",
+    "MAX_DEPTH",
+    "MAX_ID",
+    "MAX_INPUT",
+    "MAX_INSTANCES",
+    "MAX_REQUESTS",
+    "MAX_TEXT",
+    "REQUEST_TIMEOUT",
+    "check_completion",
+    "check_declarations",
+    "check_id",
+    "own_answer",
+    "own_changes",
+    "own_error",
+    "own_input",
+]
