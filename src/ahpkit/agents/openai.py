@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,7 +20,7 @@ import msgspec
 
 from ahpkit.agents.instructions import instructions
 from ahpkit.agents.openai_messages import Answer, functions, history, tool_result, user_message
-from ahpkit.agents.shape import integer, obj, objects, text
+from ahpkit.agents.shape import integer, obj, objects, strings, text
 from ahpkit.agents.sse import HttpError, post_events, request
 from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
@@ -68,6 +68,32 @@ class OpenAiConfig:
     def headers(self) -> dict[str, str]:
         key = os.environ.get(self.key_env, "")
         return {"authorization": f"Bearer {key}"} if key else {}
+
+
+_TABLE: Mapping[str, type | tuple[type, ...]] = {
+    "url": str,
+    "models": list,
+    "key_env": str,
+    "title": str,
+    "system_prompt": str,
+    "timeout": (int, float),
+    "max_requests": int,
+}
+
+
+def config_from_table(name: str, table: Mapping[str, Any]) -> OpenAiConfig:
+    """An `[agents.NAME]` table with a `url`."""
+    for key, value in table.items():
+        kind = _TABLE.get(key)
+        if kind is None:
+            raise OpenAiConfigError(f"agents.{name}.{key}: unknown key; known: {', '.join(_TABLE)}")
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise OpenAiConfigError(f"agents.{name}.{key}: {value!r} has the wrong type")
+    models = strings(table.get("models"))
+    if len(models) != len(table.get("models", [])):
+        raise OpenAiConfigError(f"agents.{name}.models: expected strings only")
+    rest = {key: value for key, value in table.items() if key not in ("url", "models")}
+    return OpenAiConfig(name=name, base_url=str(table.get("url", "")), models=tuple(models), **rest)
 
 
 class OpenAiAgent(Agent):
@@ -212,4 +238,4 @@ def _usage(used: Counter[str], model: str | None) -> UsageInfo:
     return cast("UsageInfo", dict(used) | ({"model": model} if model else {}))
 
 
-__all__ = ["OpenAiAgent", "OpenAiChat", "OpenAiConfig", "OpenAiConfigError"]
+__all__ = ["OpenAiAgent", "OpenAiChat", "OpenAiConfig", "OpenAiConfigError", "config_from_table"]

@@ -24,6 +24,7 @@ class Subcommand(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Subcommand]] = {
+    "agents": Subcommand("ahpkit.cli.agents:agents", "List the agents ahpkit knows, and which are installed."),
     "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
     "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),

@@ -154,18 +154,9 @@ def open_storage(data_dir: Path, durability: str) -> Storage:
 def make_agents(settings: Settings) -> Sequence[Agent]:
     """The configured agents, then the demo agent: the first one is the default."""
     from ahpkit.agents.demo import DemoAgent
+    from ahpkit.agents.settings import agent_from_settings
 
-    return [*(_make_agent(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
-
-
-def _make_agent(name: str, fields: dict[str, Any]) -> Agent:
-    if isinstance(reference := fields.get("python"), str):
-        from ahpkit.agents.python import load_agent
-
-        return load_agent(reference)
-    from ahpkit.agents.acp import agent_from_settings
-
-    return agent_from_settings(name, fields)
+    return [*(agent_from_settings(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
 
 
 def make_features(settings: Settings, data_dir: Path) -> Sequence[Feature]:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp import AcpAgent, AcpConfigError, agent_from_settings
+from ahpkit.agents.acp import AcpAgent
 from ahpkit.agents.acp.connection import AUTH_REQUIRED
 from ahpkit.host.agent import AgentError
 from ahpkit.testing.recording import RecordingTurn
@@ -12,16 +12,6 @@ METHODS = [
     {"id": "api key", "name": "API key", "type": "env_var", "link": "https://x/keys", "vars": [{"name": "SOME_KEY"}]},
     {"id": "web", "name": "Browser", "description": "Opens a page"},
 ]
-
-
-def test_an_agent_is_made_from_an_option_or_a_table() -> None:
-    by_option = agent_from_settings("mine", {"option": "mine=agent --acp"})
-    by_table = agent_from_settings("gemini", {"description": "Fast"})
-
-    assert (by_option.provider, by_option.display_name) == ("mine", "mine")
-    assert (by_table.provider, by_table.display_name, by_table.description) == ("gemini", "Gemini CLI", "Fast")
-    with pytest.raises(AcpConfigError):
-        agent_from_settings("mine", {})
 
 
 async def test_what_the_agent_says_about_itself_is_shown_once_it_has_started(scripted: Scripted) -> None:

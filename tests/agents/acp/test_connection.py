@@ -86,7 +86,7 @@ async def test_an_agent_that_echoes_a_version_number_is_judged_by_its_shape(tmp_
 async def test_a_program_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
     missing = AcpAgentConfig(name="goose", command="/nowhere/goose")
     agent = AcpConnection(missing, cwd=tmp_path, on_request=nobody, on_notification=lambda method, params: None)
-    with pytest.raises(AgentError, match="is not installed; install it with: npm") as error:
+    with pytest.raises(AgentError, match="is not installed; install it with: curl") as error:
         async with agent:
             pass
     assert error.value.error_type == "acp/start"

@@ -1,7 +1,7 @@
 """Agents that speak the Agent Client Protocol (ACP), as agents of the host."""
 
 from ahpkit.agents.acp.access import DirectoryFiles, FileAccess, TerminalAccess, TerminalOutput
-from ahpkit.agents.acp.agent import AcpAgent, agent_from_settings, directory_files
+from ahpkit.agents.acp.agent import AcpAgent, directory_files
 from ahpkit.agents.acp.config import AcpAgentConfig, AcpConfigError, config_from_table, parse_agent_option
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 
@@ -15,7 +15,6 @@ __all__ = [
     "KnownAgent",
     "TerminalAccess",
     "TerminalOutput",
-    "agent_from_settings",
     "config_from_table",
     "directory_files",
     "parse_agent_option",

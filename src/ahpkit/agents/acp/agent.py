@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ahpkit.agents.acp.access import DirectoryFiles, FileAccess, TerminalAccess
 from ahpkit.agents.acp.chat import AcpChat
-from ahpkit.agents.acp.config import AcpAgentConfig, config_from_table, parse_agent_option
+from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.shape import objects, text
@@ -111,12 +111,6 @@ class AcpAgent(Agent):
             self.changed()
 
 
-def agent_from_settings(name: str, fields: Mapping[str, Any]) -> AcpAgent:
-    """The agent of `--agent` (`{"option": …}`) or of an `[agents.NAME]` table."""
-    option = fields.get("option")
-    return AcpAgent(parse_agent_option(option) if isinstance(option, str) else config_from_table(name, fields))
-
-
 def _key_variable(method: JsonObject) -> str | None:
     variables = objects(method.get("vars"))
     secret = [variable for variable in variables if variable.get("secret", True)]
@@ -130,4 +124,4 @@ def _protected_resource(uri: str, method: JsonObject) -> ProtectedResourceMetada
     return shown
 
 
-__all__ = ["AcpAgent", "agent_from_settings", "directory_files"]
+__all__ = ["AcpAgent", "directory_files"]

@@ -57,7 +57,7 @@ _AGENTS = (
         title="Crow",
         command="crow-cli",
         args=("acp",),
-        install="pip install crow-cli",
+        install="uv tool install crow-cli",
         keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
     ),
     KnownAgent(
@@ -81,7 +81,7 @@ _AGENTS = (
         name="fast-agent",
         title="fast-agent",
         command="fast-agent-acp",
-        install="pip install fast-agent-mcp",
+        install="uv tool install fast-agent-mcp",
         keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GENERIC_API_KEY", "GENERIC_BASE_URL"),
     ),
     KnownAgent(
@@ -97,14 +97,14 @@ _AGENTS = (
         title="goose",
         command="goose",
         args=("acp",),
-        install="npm install -g @aaif/goose",
+        install="curl -fsSL https://github.com/aaif-goose/goose/releases/download/stable/download_cli.sh | bash",
         keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOSE_PROVIDER", "GOOSE_MODEL"),
     ),
     KnownAgent(
         name="hermes",
         title="Hermes",
         command="hermes-acp",
-        install="pip install 'hermes-agent[acp]'",
+        install="uv tool install 'hermes-agent[acp]'",
         keys=("OPENAI_API_KEY", "OPENROUTER_API_KEY"),
     ),
     KnownAgent(
@@ -128,7 +128,7 @@ _AGENTS = (
         title="OpenHands",
         command="openhands",
         args=("acp",),
-        install="pip install openhands",
+        install="uv tool install openhands",
         keys=("LLM_API_KEY", "LLM_MODEL", "LLM_BASE_URL"),
     ),
     KnownAgent(
@@ -150,7 +150,7 @@ _AGENTS = (
         name="vibe",
         title="Mistral Vibe",
         command="vibe-acp",
-        install="pip install mistral-vibe",
+        install="uv tool install mistral-vibe",
         keys=("MISTRAL_API_KEY",),
     ),
 )

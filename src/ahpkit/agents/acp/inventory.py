@@ -1,0 +1,106 @@
+"""Which of the known agents are installed here, in which version, and whether they answer. Knows no host, no chat."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ahpkit.agents.acp.config import parse_agent_option
+from ahpkit.agents.acp.connection import AcpConnection
+from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
+from ahpkit.host.agent import AgentError
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import MethodNotFound
+
+State = Literal["missing", "installed", "answers", "fails"]
+
+_VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
+_VERSION_TIMEOUT = 15.0
+"""Seconds to tell a version: some agents start a whole runtime for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known about one agent on this machine."""
+
+    agent: KnownAgent
+    path: str | None
+    version: str | None
+    state: State
+    detail: str = ""
+
+    @property
+    def keys(self) -> dict[str, bool]:
+        """The variables it may take a key from, and whether each is set. Never their values."""
+        return {name: bool(os.environ.get(name)) for name in self.agent.keys}
+
+
+def look() -> list[Found]:
+    """All known agents, by name. Runs `--version` of those that are installed."""
+    agents = sorted(KNOWN_AGENTS.values(), key=lambda agent: agent.name)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(_look_for, agents))
+
+
+async def check(found: Found) -> Found:
+    """Start an installed agent, say hello, and end it."""
+    if found.path is None:
+        return found
+    config = parse_agent_option(found.agent.name)
+    with tempfile.TemporaryDirectory(prefix="ahpkit-") as directory:
+        connection = AcpConnection(config, cwd=Path(directory), on_request=_refuse, on_notification=_ignore)
+        try:
+            async with connection:
+                info: JsonObject = connection.facts()["info"]
+        except AgentError as error:
+            return replace(found, state="fails", detail=error.message)
+    return replace(found, state="answers", version=str(info.get("version") or found.version))
+
+
+def _look_for(agent: KnownAgent) -> Found:
+    path = shutil.which(agent.command)
+    version = _version([path, *agent.version_args]) if path else None
+    if path is None or (version is None and agent.command == "python3"):
+        return Found(agent, None, None, "missing")
+    return Found(agent, path, version, "installed")
+
+
+def _version(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_VERSION_TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    found = _VERSION.search(done.stdout or done.stderr)
+    return found[0] if found and done.returncode == 0 else None
+
+
+async def _refuse(method: str, params: JsonObject) -> Any:
+    raise MethodNotFound(method)
+
+
+def _ignore(method: str, params: JsonObject) -> None:
+    pass
+
+
+async def check_all(found: list[Found]) -> list[Found]:
+    """`check` for several, two at a time: agents are heavy."""
+    limit = asyncio.Semaphore(2)
+
+    async def one(entry: Found) -> Found:
+        async with limit:
+            return await check(entry)
+
+    return list(await asyncio.gather(*(one(entry) for entry in found)))
+
+
+__all__ = ["Found", "State", "check", "check_all", "look"]

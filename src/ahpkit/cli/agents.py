@@ -1,0 +1,66 @@
+"""`ahpkit agents`: which agents are installed, with version and state. Knows words; `inventory` knows agents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import click
+
+from ahpkit.agents.acp.inventory import Found, check_all, look
+
+__all__ = ["agents"]
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Also start each installed agent and see whether it answers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def agents(*, check: bool, as_json: bool) -> None:
+    """List the agents that ahpkit knows by name: installed or not, version, state, key.
+
+    \b
+    Example:
+      ahpkit agents
+      ahpkit serve --agent goose
+    """
+    found = look()
+    if check:
+        found = asyncio.run(check_all(found))
+    if as_json:
+        click.echo(json.dumps([_as_json(entry) for entry in found], indent=2))
+        return
+    for line in _table([_row(entry) for entry in found]):
+        click.echo(line)
+    for entry in found:
+        if entry.detail:
+            click.echo(f"\n{entry.agent.name}: {entry.detail}")
+
+
+def _as_json(found: Found) -> dict[str, Any]:
+    agent = found.agent
+    return {
+        "name": agent.name,
+        "title": agent.title,
+        "command": [agent.command, *agent.args],
+        "state": found.state,
+        "path": found.path,
+        "version": found.version,
+        "keys": found.keys,
+        "install": agent.install,
+        "detail": found.detail,
+    }
+
+
+def _row(found: Found) -> tuple[str, str, str, str]:
+    set_keys = [name for name, is_set in found.keys.items() if is_set]
+    if found.state == "missing":
+        return found.agent.name, "not installed", "", found.agent.install
+    key = f"{set_keys[0]} is set" if set_keys else f"no key in {found.agent.keys[0]}; a login may do"
+    return found.agent.name, found.state, found.version or "?", key
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    rows = [("NAME", "STATE", "VERSION", "KEY, OR HOW TO INSTALL"), *rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
