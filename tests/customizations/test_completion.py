@@ -57,17 +57,14 @@ def test_each_mark_offers_what_the_user_may_invoke(offering: Offering, typed: st
 def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(offering: Offering, tmp_path: Path) -> None:
     typed = "😀 @rev rest"
     [item] = complete(offering, typed, 7)
-    assert (item.get("rangeStart"), item.get("rangeEnd")) == (3, 7)
+    assert (item["insertText"], item.get("rangeStart"), item.get("rangeEnd")) == ("@reviewer ", 3, 7)
     assert item["attachment"] == {
         "type": "simple",
         "label": "reviewer",
         "displayKind": "agent",
         "_meta": {
-            META_KEY: {
-                "type": "agent",
-                "uri": (tmp_path / ".github/agents/reviewer.md").as_uri(),
-                "description": "Do it.",
-            }
+            "description": "Do it.",
+            META_KEY: {"type": "agent", "uri": (tmp_path / ".github/agents/reviewer.md").as_uri()},
         },
     }
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def context_of(
     offering: Offering, message: str = "hi", *, agent: str | None = None, trusted: bool = True
 ) -> TurnContext:
     context = TurnContext()
-    fill_context(context, offering, user(message), agent_uri=agent, trusted=trusted, environment={})
+    fill_context(context, offering, user(message), agent_uri=agent, environment={})
     return context
 
 
@@ -144,7 +145,7 @@ def test_one_disabled_child_is_not_offered_and_its_siblings_are(
 def test_servers_are_offered_filled_in_and_only_where_trusted(offering: Offering, tmp_path: Path) -> None:
     [offer] = context_of(offering).mcp_servers
     assert (offer.name, offer.config["command"]) == ("files", f"{tmp_path}/x")
-    assert context_of(offering, trusted=False).mcp_servers == []
+    assert context_of(replace(offering, trusted=frozenset({"another"}))).mcp_servers == []
 
 
 def test_of_two_servers_with_one_name_a_plugins_carries_the_plugins_name(tmp_path: Path) -> None:

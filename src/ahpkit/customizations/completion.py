@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ahpkit.customizations.offers import META_KEY, Offering, Text
+from ahpkit.host.completions import Word, word_at
 from ahpkit.protocol.chat.commands import CompletionItem
 
 TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
@@ -13,38 +14,35 @@ TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
 _LIMIT = 50
 """Items of one answer; a longer list is narrowed by typing on."""
 
-_WORD = re.compile(r"(?:^|(?<=\s))([/@#])([\w.:-]*)$")
 
-
-def complete(offering: Offering, typed: str, offset: int) -> list[CompletionItem]:
-    """Items for the word before `offset` (UTF-16 units). A command stands at the beginning of a message."""
-    before = typed.encode("utf-16-le", "surrogatepass")[: offset * 2].decode("utf-16-le", "replace")
-    match = _WORD.search(before)
-    if match is None or (match[1] == "/" and before[: match.start()].strip()):
+def complete(offering: Offering, text: str, offset: int) -> list[CompletionItem]:
+    """Items for the word at `offset` (UTF-16 units). A command stands at the beginning of a message."""
+    word = word_at(text, offset)
+    mark, typed = word.typed[:1], word.typed[1:]
+    if mark not in TRIGGERS or (mark == "/" and word.before.strip()):
         return []
-    start = offset - len(match[0].encode("utf-16-le")) // 2
     items: dict[str, CompletionItem] = {}
-    for text in offering.texts(*TRIGGERS[match[1]]):
-        if text.placed.effective.user_invocable and _fits(text.detail.tokens, match[2]):
-            item = _item(text, match[1], start, offset)
+    for found in offering.texts(*TRIGGERS[mark]):
+        if found.placed.effective.user_invocable and _fits(found.detail.tokens, typed):
+            item = _item(found, mark, word)
             items.setdefault(item["insertText"], item)
         if len(items) >= _LIMIT:
             break
     return list(items.values())
 
 
-def _item(text: Text, mark: str, start: int, end: int) -> CompletionItem:
+def _item(text: Text, mark: str, word: Word) -> CompletionItem:
     detail = text.detail
-    meta = {"type": detail.type, "uri": text.entry["uri"], "description": detail.description}
+    meta = {"type": detail.type, "uri": text.entry["uri"]}
     return {
         "insertText": f"{mark}{detail.tokens[0]} ",
-        "rangeStart": start,
-        "rangeEnd": end,
+        "rangeStart": word.start,
+        "rangeEnd": word.end,
         "attachment": {
             "type": "simple",
             "label": detail.name,
             "displayKind": detail.type,
-            "_meta": {META_KEY: meta},
+            "_meta": {"description": detail.description, META_KEY: meta},
         },
     }
 

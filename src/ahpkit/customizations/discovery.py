@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,6 +37,16 @@ class Location:
     """Links may lead anywhere in here; None: only inside the root."""
     here: bool = True
     """Listed while it is missing, if its place is offered; parents of the working directory are not."""
+    trusted: bool = False
+    """The user put it there or named it: its servers need no further trust. What a workspace brings does."""
+
+    @property
+    def expected(self) -> bool:
+        """There is something, or clients can save into it: shown before it is read. Touches the disk."""
+        if self.place is not None and self.place.files:
+            return any(os.path.lexists(self.root / name) for name in self.place.files)
+        offered = self.place is not None and self.place.offered and self.here
+        return self.place is None or offered or os.path.lexists(self.root)
 
     @property
     def loading(self) -> Container:
@@ -63,7 +73,7 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
             here = folder == folders[0]
             found += (_located(folder, place, folders[-1], here=here) for place in WORKSPACE)
     if home is not None:
-        found += (_located(home, place, home, prefix="~/") for place in USER)
+        found += (replace(_located(home, place, home, prefix="~/"), trusted=True) for place in USER)
     found += (_plugin(folder) for folder in plugins)
     return list({location.id: location for location in reversed(found)}.values())[::-1]
 
@@ -82,7 +92,8 @@ def _located(base: Path, place: Place, boundary: Path, *, here: bool = True, pre
 
 
 def _plugin(folder: Path) -> Location:
-    return Location(id=stable_id("plugin", folder.absolute().as_uri()), root=folder, name=folder.absolute().name)
+    folder = folder.absolute()
+    return Location(id=stable_id("plugin", folder.as_uri()), root=folder, name=folder.name, trusted=True)
 
 
 def _up_to_repository(folder: Path) -> list[Path]:
@@ -126,12 +137,10 @@ class Library:
 
 
 def _listed(location: Location, parsed: Parsed) -> bool:
-    place = location.place
-    if place is None or parsed.container.get("children") or parsed.diagnostics:
-        return True
-    if place.files:
-        return False
-    return os.path.lexists(location.root) or (place.offered and location.here)
+    """Single files are no container unless they hold something, or something is wrong with them."""
+    found = bool(parsed.container.get("children") or parsed.diagnostics)
+    only_files = location.place is not None and bool(location.place.files)
+    return found or (location.expected and not only_files)
 
 
 def discover(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
+
+_CONTAINER = re.compile(r"(?:plugin|directory)-[0-9a-f]{20}")
 
 
 def stable_id(kind: str, *parts: str) -> str:
@@ -11,4 +14,9 @@ def stable_id(kind: str, *parts: str) -> str:
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
-__all__ = ["stable_id"]
+def is_container_id(id: str) -> bool:
+    """Whether `stable_id` made it for a container: such entries of a session are ours, also after a restart."""
+    return _CONTAINER.fullmatch(id) is not None
+
+
+__all__ = ["is_container_id", "stable_id"]

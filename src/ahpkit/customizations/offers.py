@@ -51,6 +51,8 @@ class Offering:
     roots: Mapping[str, str]
     """Where containers are on this machine, by id."""
     workspace: str | None = None
+    trusted: frozenset[str] | None = None
+    """Containers whose servers may be started, by id; None: all of them."""
 
     def enabled(self, type: str) -> Iterator[tuple[Placed, Detail]]:
         """Those of one type that are in force, in order of precedence."""
@@ -76,6 +78,10 @@ class Offering:
         """Where the container of a customization is on this machine."""
         return None if placed.container is None else self.roots.get(placed.container["id"])
 
+    def trusts(self, placed: Placed) -> bool:
+        """Whether code of this customization's container may run."""
+        return self.trusted is None or placed.container is None or placed.container["id"] in self.trusted
+
     def variables(self, text: Text) -> dict[str, str]:
         """The `${…}` a text may use: folders, nothing from the environment."""
         values = {"CLAUDE_SKILL_DIR": _path(text.detail.folder)}
@@ -97,16 +103,14 @@ def fill_context(
     message: Message,
     *,
     agent_uri: str | None,
-    trusted: bool,
     environment: Mapping[str, str],
 ) -> None:
-    """Add to a turn what is in force. Servers only where the working directory is trusted: starting one runs code."""
+    """Add to a turn what is in force."""
     context.system_prompt = system_prompt(offering, agent_uri) or context.system_prompt
     context.rules += rules_for(offering, message)
     context.skills += _for_model(offering, "skill")
     context.agents += _for_model(offering, "agent")
-    if trusted:
-        context.mcp_servers += servers(offering, environment)
+    context.mcp_servers += servers(offering, environment)
 
 
 def system_prompt(offering: Offering, agent_uri: str | None) -> str | None:
@@ -156,10 +160,13 @@ def _mentioned(message: Message, mark: str) -> set[str]:
 
 
 def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServerOffer]:
-    """Enabled servers that can be started. A name is offered once: a plugin's second one carries the plugin's name."""
+    """Enabled servers that can be started and may be: starting one runs code.
+
+    A name is offered once; a plugin's second one carries the plugin's name.
+    """
     offers: dict[str, McpServerOffer] = {}
     for placed, detail in offering.enabled("mcpServer"):
-        if not isinstance(detail, ServerDetail) or detail.problem:
+        if not isinstance(detail, ServerDetail) or detail.problem or not offering.trusts(placed):
             continue
         name = placed.entry["name"]
         plugin = placed.container if placed.container is not None and placed.container["type"] == "plugin" else None

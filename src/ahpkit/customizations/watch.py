@@ -85,6 +85,11 @@ class Watcher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop watching."""
+        self._places = {}
         async with self._arming:
             await self._replace(None)
 

@@ -1,0 +1,84 @@
+"""Plugins that active clients publish: shown as loading, read over their connection, gone with their client.
+
+Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn while it is read
+is forgotten when its reading ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from ahpkit.customizations.details import Container, Parsed
+from ahpkit.customizations.diagnostics import Diagnostic, load_state
+from ahpkit.customizations.plugin import parse_plugin
+from ahpkit.customizations.remote import CLIENT_LIMITS, ClientSource
+from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
+from ahpkit.customizations.source import load
+from ahpkit.host.feature import Services
+from ahpkit.protocol.common.state import JsonObject
+
+
+class ClientPlugins:
+    """Follows who is active in each session. `publish` brings a session's state up to date."""
+
+    def __init__(self, services: Services, publish: Callable[[SessionTree], None], *, timeout: float) -> None:
+        self._services = services
+        self._publish = publish
+        self._timeout = timeout
+
+    def active_client_changed(self, tree: SessionTree, state: JsonObject) -> None:
+        """Take over what the active client publishes now; what is not published any more goes."""
+        active: JsonObject = state.get("activeClient") or {}
+        client_id: str = active.get("clientId", "")
+        before, tree.plugins = tree.plugins, {}
+        fresh: list[ClientPlugin] = []
+        for published in active.get("customizations", ()):
+            plugin = before.get(published["id"])
+            if plugin is None or not _unchanged(plugin, published, client_id):
+                plugin = ClientPlugin(published, client_id)
+                fresh.append(plugin)
+            tree.plugins[published["id"]] = plugin
+        self._publish(tree)
+        for plugin in fresh:
+            self._services.spawn(self._read(tree, plugin), name=f"read {plugin.published['uri']}")
+
+    async def _read(self, tree: SessionTree, plugin: ClientPlugin) -> None:
+        parsed = await self._parsed(plugin)
+        if tree.plugins.get(plugin.published["id"]) is plugin:
+            plugin.parsed = parsed
+            self._publish(tree)
+
+    async def _parsed(self, plugin: ClientPlugin) -> Parsed:
+        client = self._services.client(plugin.client_id)
+        if client is None:
+            return _failed(plugin, "the client that published it is not connected")
+        published = plugin.published
+        source = ClientSource(client, uri=published["uri"], name=published["name"], timeout=self._timeout)
+        try:
+            async with asyncio.timeout(self._timeout):
+                parsed, _ = await load(
+                    source,
+                    lambda tree: parse_plugin(tree, id=published["id"]),
+                    limits=CLIENT_LIMITS,
+                    in_thread=True,
+                )
+        except TimeoutError:
+            return _failed(plugin, f"the client did not show the plugin within {self._timeout:g} s")
+        return parsed
+
+
+def _unchanged(plugin: ClientPlugin, published: JsonObject, client_id: str) -> bool:
+    """The same client's same plugin: a nonce says so. Without one it may have changed, and is read again."""
+    same = plugin.client_id == client_id and plugin.published["uri"] == published["uri"]
+    return same and "nonce" in published and plugin.published.get("nonce") == published["nonce"]
+
+
+def _failed(plugin: ClientPlugin, message: str) -> Parsed:
+    diagnostics = (Diagnostic("error", "client", message),)
+    entry = {**plugin.entry, "load": load_state(diagnostics)}
+    return Parsed(cast("Container", entry), {}, diagnostics)
+
+
+__all__ = ["ClientPlugins"]

@@ -1,0 +1,268 @@
+"""Customizations of the host's sessions: found, read, watched, toggled, published by clients, used in turns.
+
+Reading happens in threads or over a client's connection, never in the sequence of actions. What clients see is computed
+from what was read, what was toggled and the present state; only differences are dispatched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ahpkit.customizations.client_plugins import ClientPlugins
+from ahpkit.customizations.completion import complete
+from ahpkit.customizations.details import Detail
+from ahpkit.customizations.discovery import Library, Location, locate
+from ahpkit.customizations.expand import invoked, read_invocation
+from ahpkit.customizations.hook_events import HookEvents
+from ahpkit.customizations.offers import Offering, fill_context
+from ahpkit.customizations.session_tree import SessionTree
+from ahpkit.customizations.shown import is_ours
+from ahpkit.customizations.toggles import ToggleMemory
+from ahpkit.customizations.watch import Watched, Watcher
+from ahpkit.host.agent import Chat, TurnContext
+from ahpkit.host.feature import Applied, Feature
+from ahpkit.host.live_chat import path_of
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE = 10.0
+"""Seconds a new session waits for its customizations; what takes longer arrives later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomizationSettings:
+    """What a host's owner decides."""
+
+    default_directory: Path
+    """Working directory of sessions that name none."""
+    home: Path | None = None
+    """Where the user's own customizations are; None: nowhere."""
+    plugins: Sequence[Path] = ()
+    trusted: Sequence[Path] = ()
+    """Directories whose servers may be started and whose hooks may run, with everything below them."""
+    allow_hooks: bool = False
+    remember_toggles: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that declarations of trusted servers may refer to."""
+    client_timeout: float = 20.0
+    """Seconds a client has to show a plugin it published."""
+
+    def trusts(self, directory: Path) -> bool:
+        real = Path(os.path.realpath(directory))
+        return any(real.is_relative_to(os.path.realpath(folder)) for folder in self.trusted)
+
+
+class Customizations(Feature):
+    """The feature. One watcher and one library serve all sessions."""
+
+    name = "customizations"
+
+    def __init__(self, settings: CustomizationSettings) -> None:
+        self._settings = settings
+        self._library = Library()
+        self._watcher = Watcher()
+        self._reading = asyncio.Lock()
+        self._trees: dict[str, SessionTree] = {}
+        self._started = False
+
+    def agent_customizations(self) -> list[JsonObject]:
+        """The containers that come with every agent (`AgentInfo.customizations`), known before any session."""
+        found = locate(None, home=None, plugins=self._settings.plugins)
+        return [{key: value for key, value in location.loading.items() if key != "load"} for location in found]
+
+    def details(self, session_uri: str) -> Mapping[str, Detail]:
+        """What the host knows about a session's customizations and clients do not, by id."""
+        tree = self._trees.get(session_uri)
+        return {} if tree is None else tree.discovery.details
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self._toggles = ToggleMemory(self.services.values, remember=self._settings.remember_toggles)
+        self._clients = ClientPlugins(self.services, self._publish, timeout=self._settings.client_timeout)
+        self._hooks = HookEvents(self.services, allowed=self._settings.allow_hooks)
+        self._started = True
+        self.services.spawn(self._follow_changes(), name="watch customizations")
+
+    async def aclose(self) -> None:
+        await self._watcher.aclose()
+
+    async def prepare_session(self, session_uri: str) -> None:
+        """Show every container as loading, read them, and go on without those that take too long."""
+        tree = await self._locate(session_uri)
+        self._announce(tree)
+        reading = asyncio.ensure_future(self._read(tree.locations))
+        done, _ = await asyncio.wait([reading], timeout=_PATIENCE)
+        if done:
+            reading.result()
+        else:
+            _log.warning("reading the customizations of %s takes long; it starts without the rest", session_uri)
+            self.services.spawn(_wait_for(reading), name=f"read customizations of {session_uri}")
+
+    def on_session_disposed(self, session_uri: str) -> None:
+        self._toggles.forget_session(session_uri)
+        self._hooks.forget(session_uri)
+        tree = self._trees.pop(session_uri, None)
+        if tree is not None:
+            for id in {location.id for location in tree.locations} - self._locations().keys():
+                self._library.forget(id)
+            self.services.spawn(self._watch_all(), name="watch customizations")
+
+    # -- what changes ----------------------------------------------------------------------------------------------
+
+    def on_applied(self, applied: Applied) -> None:
+        if not self._started:  # Roles that a restart set free: `prepare_session` shows what is left.
+            return
+        match applied.action["type"]:
+            case "session/customizationToggled":
+                self._toggled(applied)
+            case "session/activeClientChanged":
+                self._clients.active_client_changed(self._tree(applied.channel), applied.after)
+            case "chat/turnComplete" | "chat/toolCallComplete" if self._hooks.allowed:
+                self._run_hooks_after(applied)
+            case _:
+                pass
+
+    def _toggled(self, applied: Applied) -> None:
+        if applied.after is applied.before:
+            return
+        tree = self._tree(applied.channel)
+        id, enabled = applied.action["id"], applied.action["enabled"]
+        self._toggles.set(tree.uri, tree.workspace.as_uri(), id, enabled)
+        tree.toggles = {**tree.toggles, id: enabled}
+
+    def _tree(self, session_uri: str) -> SessionTree:
+        if session_uri not in self._trees:
+            state = self.services.state(session_uri) or {}
+            directory = state.get("summary", {}).get("workingDirectory")
+            workspace = path_of(directory, self._settings.default_directory).absolute()
+            toggles = self._toggles.of_session(session_uri, workspace.as_uri())
+            self._trees[session_uri] = SessionTree(session_uri, workspace, toggles=toggles)
+        return self._trees[session_uri]
+
+    # -- reading and watching --------------------------------------------------------------------------------------
+
+    async def _locate(self, session_uri: str) -> SessionTree:
+        """Where to look for a session. Watched before it is read: no change falls in between."""
+        tree = self._tree(session_uri)
+        home, plugins = self._settings.home, self._settings.plugins
+        tree.locations = await asyncio.to_thread(locate, tree.workspace, home=home, plugins=plugins)
+        tree.expected = await asyncio.to_thread(_expected, tree.locations)
+        tree.read = {}
+        await self._watch_all()
+        return tree
+
+    def _announce(self, tree: SessionTree) -> None:
+        """The whole set is new: one action for all of it. Entries of other features stay."""
+        state = self._shown(tree.uri)
+        others = [entry for entry in state if not is_ours(entry)]
+        entries = [*tree.entries(state), *others]
+        self.services.dispatch(tree.uri, {"type": "session/customizationsChanged", "customizations": entries})
+
+    async def _read(self, locations: Iterable[Location]) -> None:
+        """Read containers one after the other, and tell every session that has them."""
+        for location in locations:
+            async with self._reading:
+                parsed = await asyncio.to_thread(self._library.read, location)
+            for tree in list(self._trees.values()):
+                if any(known.id == location.id for known in tree.locations):
+                    tree.read[location.id] = parsed
+                    self._publish(tree)
+
+    def _publish(self, tree: SessionTree) -> None:
+        if self._trees.get(tree.uri) is tree:
+            for action in tree.actions(self._shown(tree.uri)):
+                self.services.dispatch(tree.uri, action)
+
+    def _shown(self, session_uri: str) -> list[JsonObject]:
+        return (self.services.state(session_uri) or {}).get("customizations") or []
+
+    async def _follow_changes(self) -> None:
+        async for changed in self._watcher:
+            locations = self._locations()
+            await self._read(locations[id] for id in changed if id in locations)
+
+    async def _watch_all(self) -> None:
+        await self._watcher.watch(
+            Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
+            for location in self._locations().values()
+        )
+
+    def _locations(self) -> dict[str, Location]:
+        return {location.id: location for tree in self._trees.values() for location in tree.locations}
+
+    # -- turns -----------------------------------------------------------------------------------------------------
+
+    async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+        offering = self._offering(chat.session_uri, chat.working_directory)
+        selected = None if chat.agent is None else chat.agent["uri"]
+        fill_context(context, offering, message, agent_uri=selected, environment=self._settings.environment)
+        invocation = read_invocation(prompt)
+        called = None if invocation is None else offering.called(invocation.token, "skill", "prompt")
+        if invocation is not None and called is not None:
+            prompt = invoked(called.detail, invocation, offering.variables(called))
+        trusted = self._settings.trusts(chat.working_directory)
+        return await self._hooks.before_prompt(offering, chat.session_uri, prompt, trusted=trusted)
+
+    async def before_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
+        offering = self._offering(chat.session_uri, chat.working_directory)
+        trusted = self._settings.trusts(chat.working_directory)
+        return await self._hooks.before_tool(offering, chat.session_uri, name, tool_input, trusted=trusted)
+
+    async def completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
+        session_uri = self._session_of(chat_uri)
+        return [] if session_uri is None else complete(self._offering(session_uri), text, offset)
+
+    def _offering(self, session_uri: str, workspace: Path | None = None) -> Offering:
+        tree = self._tree(session_uri)
+        workspace = workspace or tree.workspace
+        return tree.offering(self._shown(session_uri), workspace, trusted=self._settings.trusts(workspace))
+
+    def _run_hooks_after(self, applied: Applied) -> None:
+        session_uri = self._session_of(applied.channel)
+        if session_uri is None:
+            return
+        offering = self._offering(session_uri)
+        trusted = self._settings.trusts(self._tree(session_uri).workspace)
+        if applied.action["type"] == "chat/turnComplete":
+            work = self._hooks.after_turn(offering, session_uri, trusted=trusted)
+        else:
+            call = {**_tool_call(applied), **applied.action["result"]}
+            work = self._hooks.after_tool(offering, session_uri, call, trusted=trusted)
+        self.services.spawn(work, name="hooks")
+
+    def _session_of(self, chat_uri: str) -> str | None:
+        for uri in self.services.session_uris():
+            chats = (self.services.state(uri) or {}).get("chats", ())
+            if any(chat["resource"] == chat_uri for chat in chats):
+                return uri
+        return None
+
+
+def _expected(locations: Iterable[Location]) -> frozenset[str]:
+    return frozenset(location.id for location in locations if location.expected)
+
+
+def _tool_call(applied: Applied) -> JsonObject:
+    """The call an action completed, as it was before."""
+    turn: JsonObject = applied.before.get("activeTurn") or {}
+    for part in turn.get("responseParts", ()):
+        call: JsonObject = part.get("toolCall") or {}
+        if call.get("toolCallId") == applied.action["toolCallId"]:
+            return call
+    return {}
+
+
+async def _wait_for(work: asyncio.Future[None]) -> None:
+    await work
+
+
+__all__ = ["CustomizationSettings", "Customizations"]

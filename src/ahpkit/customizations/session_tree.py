@@ -1,0 +1,99 @@
+"""The customizations of one session: where they are, what was read, and what clients see. Reads nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from ahpkit.customizations.assemble import Discovery, assemble
+from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.discovery import Location
+from ahpkit.customizations.offers import Offering
+from ahpkit.customizations.shown import Toggles, changes, keeping_runtime, with_toggles
+from ahpkit.protocol.common.state import JsonObject
+
+
+@dataclass(slots=True)
+class ClientPlugin:
+    """A plugin the active client published. `parsed` is None until it was read."""
+
+    published: JsonObject
+    client_id: str
+    parsed: Parsed | None = None
+
+    @property
+    def entry(self) -> JsonObject:
+        """What clients see: under the publisher's id, marked with the publisher."""
+        base: JsonObject = {key: self.published[key] for key in ("type", "id", "uri", "name", "enabled")}
+        if "icons" in self.published:
+            base["icons"] = self.published["icons"]
+        base |= {"clientId": self.client_id, "load": {"kind": "loading"}}
+        if self.parsed is None:
+            return base
+        return {**base, **self.parsed.container, "enabled": base["enabled"], "uri": base["uri"]}
+
+
+@dataclass(slots=True)
+class SessionTree:
+    """One session. `read` holds what was read by location; a location that is missing there is still loading."""
+
+    uri: str
+    workspace: Path
+    locations: list[Location] = field(default_factory=list[Location])
+    expected: frozenset[str] = frozenset()
+    """Locations that are shown as loading: there is something, or clients can save into them."""
+    read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])
+    plugins: dict[str, ClientPlugin] = field(default_factory=dict[str, ClientPlugin])
+    toggles: Toggles = field(default_factory=dict[str, bool])
+    discovery: Discovery = field(default_factory=lambda: Discovery([], {}, {}))
+
+    def actions(self, state: Sequence[JsonObject]) -> list[JsonObject]:
+        """What to dispatch so that the session shows what is known now."""
+        return list(changes(self.entries(state), state))
+
+    def entries(self, state: Sequence[JsonObject]) -> list[JsonObject]:
+        """All containers, in order, as the session shall show them; keeps the details behind them."""
+        known, self.discovery = self.discovery.details, assemble(self._parsed())
+        done = {container["id"]: cast("JsonObject", container) for container in self.discovery.containers}
+        shown = {entry["id"]: entry for entry in state}
+        details = self.discovery.details
+        return [
+            keeping_runtime(
+                with_toggles(entry, self.toggles),
+                shown.get(entry["id"]),
+                lambda child: known.get(child) == details.get(child),
+            )
+            for entry in (*self._located(done), *self._published(done))
+        ]
+
+    def offering(self, state: Sequence[JsonObject], workspace: Path, *, trusted: bool) -> Offering:
+        """What a turn may draw from. Servers that the workspace or a client brought count only where it is trusted."""
+        allowed = None if trusted else frozenset(location.id for location in self.locations if location.trusted)
+        return Offering(state, self.discovery.details, self.discovery.roots, str(workspace), allowed)
+
+    def _parsed(self) -> Iterator[Parsed]:
+        for location in self.locations:
+            if (parsed := self.read.get(location.id)) is not None:
+                yield parsed
+        for plugin in self.plugins.values():
+            if plugin.parsed is not None:
+                yield plugin.parsed
+
+    def _located(self, done: Mapping[str, JsonObject]) -> Iterator[JsonObject]:
+        for location in self.locations:
+            if location.id in done:
+                yield done[location.id]
+            elif location.id not in self.read and location.id in self.expected:
+                yield cast("JsonObject", location.loading)
+
+    def _published(self, done: Mapping[str, JsonObject]) -> Iterator[JsonObject]:
+        for id, plugin in self.plugins.items():
+            entry = plugin.entry
+            if id in done:
+                entry = {**entry, **{key: done[id][key] for key in ("load", "children") if key in done[id]}}
+            yield entry
+
+
+__all__ = ["ClientPlugin", "SessionTree"]

@@ -1,0 +1,79 @@
+"""What a session shows, and the actions that bring its state there. Pure; knows no files and no clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ahpkit.customizations.ids import is_container_id
+from ahpkit.protocol.common.state import JsonObject
+
+Toggles = Mapping[str, bool]
+"""What users switched on or off, by customization id."""
+
+_RUNTIME = ("state", "channel", "mcpApp")
+"""Fields of a server that say how it runs; reading its declaration again does not change them."""
+
+
+def with_toggles(entry: JsonObject, toggles: Toggles) -> JsonObject:
+    """A container as users left it: a toggle outlives every new reading of it."""
+    toggled = _toggled(entry, toggles)
+    if "children" in toggled:
+        toggled = {**toggled, "children": [_toggled(child, toggles) for child in toggled["children"]]}
+    return toggled
+
+
+def _toggled(entry: JsonObject, toggles: Toggles) -> JsonObject:
+    wanted = toggles.get(entry["id"])
+    return entry if wanted is None or entry.get("enabled") is wanted else {**entry, "enabled": wanted}
+
+
+def keeping_runtime(entry: JsonObject, before: JsonObject | None, same: Callable[[str], bool]) -> JsonObject:
+    """A container whose servers keep the state they are in, as long as their declaration is the same."""
+    running = {child["id"]: child for child in (before or {}).get("children", ()) if child["type"] == "mcpServer"}
+    if not running or "children" not in entry:
+        return entry
+
+    def kept(child: JsonObject) -> JsonObject:
+        old = running.get(child["id"])
+        if old is None or not same(child["id"]):
+            return child
+        fresh: JsonObject = {key: value for key, value in child.items() if key not in _RUNTIME}
+        return {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
+
+    return {**entry, "children": [kept(child) for child in entry["children"]]}
+
+
+def is_ours(entry: JsonObject) -> bool:
+    """A container found on disk or published by a client; other features have entries of their own in the list."""
+    return is_container_id(entry["id"]) or "clientId" in entry
+
+
+def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Actions that make `state` show `wanted`, leaving alone what is not ours."""
+    shown = {entry["id"]: entry for entry in state}
+    ids = {entry["id"] for entry in wanted}
+    for entry in state:
+        if is_ours(entry) and entry["id"] not in ids:
+            yield {"type": "session/customizationRemoved", "id": entry["id"]}
+    for entry in wanted:
+        before = shown.get(entry["id"])
+        if before != entry:
+            if before is not None and _kind(before) == "error" and _kind(entry) != "error":
+                yield _updated(_loading(entry))  # The life cycle knows no way out of `error` but a new load.
+            yield _updated(entry)
+
+
+def _updated(entry: JsonObject) -> JsonObject:
+    return {"type": "session/customizationUpdated", "customization": entry}
+
+
+def _loading(entry: JsonObject) -> JsonObject:
+    """A container that is about to be read: no children yet."""
+    return {**{key: value for key, value in entry.items() if key != "children"}, "load": {"kind": "loading"}}
+
+
+def _kind(entry: JsonObject) -> str:
+    return entry.get("load", {}).get("kind", "")
+
+
+__all__ = ["Toggles", "changes", "is_ours", "keeping_runtime", "with_toggles"]
