@@ -108,6 +108,7 @@ async def test_what_gathers_during_a_commit_is_committed_and_reported_together(r
     storage = Watched()
     async with opened(storage, reports) as log:
         storage.batches.clear()
+        reports.calls = 0
         storage.allowed.clear()
         storage.entered.clear()
         log.append(entry(1))
@@ -121,6 +122,28 @@ async def test_what_gathers_during_a_commit_is_committed_and_reported_together(r
         assert reports.calls == 2
 
 
+async def test_what_is_queued_in_one_go_is_committed_together(reports: Reports) -> None:
+    storage = Watched()
+    async with opened(storage, reports) as log:
+        storage.batches.clear()
+        log.append(entry(1))
+        log.snapshot(opening("b", 1))
+        log.set_value("key", b"value")
+        for each in entries(2, 3000):
+            log.append(each)
+        await log.flush()
+
+        assert [len(batch) for batch in storage.batches] == [3002]
+
+
+async def test_a_commit_without_entries_is_reported_too(reports: Reports) -> None:
+    async with opened(Watched(), reports) as log:
+        reports.calls = 0
+        log.snapshot(opening("b"))
+        await log.flush()
+        assert (reports.calls, reports.entries) == (1, [])
+
+
 async def test_a_large_backlog_is_committed_in_parts(reports: Reports) -> None:
     storage = Watched()
     async with opened(storage, reports) as log:
@@ -128,6 +151,7 @@ async def test_a_large_backlog_is_committed_in_parts(reports: Reports) -> None:
         storage.allowed.clear()
         for each in entries(1, 5000):
             log.append(each)
+            await asyncio.sleep(0)
         storage.allowed.set()
         await log.flush()
 

@@ -63,17 +63,30 @@ def test_stopping_writes_everything_that_was_put() -> None:
     writer = make(storage, on_commit=committed.extend)
     writer.start()
     for each in entries(1, 10_000):
-        writer.put(each)
+        writer.put([each])
     writer.stop()
 
     assert committed == entries(1, 10_000) == storage.read(0)
+
+
+def test_what_was_put_together_is_committed_together_and_a_backlog_in_parts() -> None:
+    storage = MemoryStorage()
+    storage.commit([opening()])
+    sizes: list[int] = []
+    writer = make(storage, on_commit=lambda batch: sizes.append(len(batch)))
+    for first in range(1, 10_000, 1000):
+        writer.put([*entries(first, first + 999)])
+    writer.start()
+    writer.stop()
+
+    assert sizes == [3000, 3000, 3000, 1000]
 
 
 def test_what_was_put_before_the_start_is_not_lost() -> None:
     storage = MemoryStorage()
     storage.commit([opening()])
     writer = make(storage)
-    writer.put(entry(1))
+    writer.put([entry(1)])
     writer.start()
     writer.stop()
 
@@ -91,7 +104,7 @@ def test_stopping_during_an_outage_tries_once_more_and_loses_nothing_if_that_wor
 
     writer = make(storage, on_commit=committed.extend, on_error=on_error)
     writer.start()
-    writer.put(entry(1))
+    writer.put([entry(1)])
     assert failed.wait(5)
     writer.stop()
 
@@ -104,7 +117,7 @@ def test_stopping_during_an_outage_that_goes_on_ends_without_a_report() -> None:
     committed: Batch = []
     writer = make(storage, on_commit=committed.extend)
     writer.start()
-    writer.put(entry(1))
+    writer.put([entry(1)])
     assert storage.tried_twice.wait(5)
     writer.stop()
 
@@ -119,7 +132,7 @@ def test_no_error_of_a_storage_ends_the_thread(error: Exception) -> None:
     errors: list[Exception] = []
     writer = make(storage, on_error=errors.append)
     writer.start()
-    writer.put(entry(1))
+    writer.put([entry(1)])
     assert storage.tried_twice.wait(5)
     storage.error = None
     writer.stop()
@@ -143,9 +156,7 @@ def test_a_lowered_limit_is_reached_in_steps() -> None:
     writer = make(storage, retention=Retention(max_entries=1))
     writer.start()
     for first in range(25_001, 35_001, 1000):
-        for each in entries(first, first + 999):
-            writer.put(each)
-        writer.put(opening("a", first + 999))
+        writer.put([*entries(first, first + 999), opening("a", first + 999)])
     writer.stop()
 
     assert storage.most == 10_000

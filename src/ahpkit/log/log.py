@@ -1,6 +1,7 @@
 """The ordered durable log as the event loop sees it. Knows no engine, no JSON, no clients' connections.
 
-Everything that is queued is committed in the order of the calls. Nothing is reported before it is safe.
+Everything that is queued is committed in the order of the calls. What is queued without an `await` in between is
+committed together, so a crash keeps all of it or nothing. Nothing is reported before it is safe.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from ahpkit.log.writer import Writer
 class Log:
     """One log, open inside its `async with`. All methods belong to the thread of the event loop.
 
-    `on_commit` is called on the event loop with entries in order, once they are durable. `on_error` is called once when
-    the storage starts to fail; `failing` says why until it works again. Meanwhile everything is kept and tried again.
+    `on_commit` is called on the event loop after each commit with its entries, in order; without any when it was about
+    states and values only. `on_error` is called once when the storage starts to fail; `failing` says why until it works
+    again. Meanwhile everything is kept and tried again.
     """
 
     def __init__(
@@ -41,8 +43,12 @@ class Log:
         self._on_error = on_error
         self._retention = retention or Retention()
         self._checkpoints = checkpoints or Checkpoints()
-        self._queued = 0
-        self._durable = 0
+        self._gathered: Batch = []
+        """Queued since the event loop last had its turn; the writer gets it as one."""
+        self.queued = 0
+        """Steps that were ever queued."""
+        self.durable = 0
+        """Steps that were ever committed: the first so many of those queued."""
         self._flushes: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def __aenter__(self) -> Self:
@@ -74,6 +80,7 @@ class Log:
 
     async def __aexit__(self, *_: object) -> None:
         """Commit what is queued; if the storage still refuses it, it was never reported and is gone."""
+        self._hand_over()
         await self._loop.run_in_executor(self._readers, self._close)
         self._readers.shutdown()
         for _seq, flush in self._flushes:
@@ -109,7 +116,7 @@ class Log:
     @property
     def pending(self) -> int:
         """How many steps are not durable yet."""
-        return self._queued - self._durable
+        return self.queued - self.durable
 
     def append(self, entry: Entry) -> None:
         """Queue an entry; raises `OutOfOrder` for a gap, a step back or a channel that is not open."""
@@ -143,7 +150,7 @@ class Log:
         """Wait until everything queued so far is durable and was reported; as long as the storage fails, this waits."""
         if self.pending:
             done = self._loop.create_future()
-            self._flushes.append((self._queued, done))
+            self._flushes.append((self.queued, done))
             await done
 
     async def read(
@@ -160,25 +167,35 @@ class Log:
         """The number this action of a client got, 0 if that is trimmed, None if it is new. New ones cost no I/O."""
         if client_seq > self._clients.get(client_id, -1):
             return None
-        return self._writer.find(client_id, client_seq) or self._storage.seen(client_id, client_seq)
+        # In this order: what is committed in between is found at the second place.
+        for step in [*self._writer.pending(), *self._gathered]:
+            if type(step) is Entry and step.client_id == client_id and step.client_seq == client_seq:
+                return step.seq
+        return self._storage.seen(client_id, client_seq)
 
     async def statistics(self) -> Statistics:
         return await self._loop.run_in_executor(self._readers, self._storage.statistics)
 
     def _put(self, step: Step) -> None:
-        self._queued += 1
-        self._writer.put(step)
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(step)
+        self.queued += 1
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._writer.put(self._gathered)
+            self._gathered = []
 
     def _call_soon(self, callback: Callable[..., None], argument: object) -> None:
         self._loop.call_soon_threadsafe(callback, argument)
 
     def _committed(self, batch: Batch) -> None:
-        self._durable += len(batch)
+        self.durable += len(batch)
         try:
-            if entries := [step for step in batch if type(step) is Entry]:
-                self._on_commit(entries)
+            self._on_commit([step for step in batch if type(step) is Entry])
         finally:
-            while self._flushes and self._flushes[0][0] <= self._durable:
+            while self._flushes and self._flushes[0][0] <= self.durable:
                 _seq, flush = self._flushes.popleft()
                 if not flush.done():
                     flush.set_result(None)

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from itertools import chain
 
-from ahpkit.log.entry import Batch, Entry, Step
+from ahpkit.log.entry import Batch, Entry
 from ahpkit.log.errors import StorageError
 from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
 
 _MAX_BATCH = 2048
-"""Steps in one commit. More gains nothing per entry and makes the first of them wait for the last."""
+"""Steps after which a commit is full. More gains nothing per entry and makes the first of them wait for the last."""
 _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
 """A full disk is looked at again this soon: room that appears is noticed within two seconds."""
 _HOUSEKEEPING_EVERY = 1000
@@ -54,7 +54,7 @@ class Writer:
         self._changed = threading.Condition(self._lock)
         self._idle = False
         self._stopping = False
-        self._queue: deque[Step] = deque()
+        self._queue: deque[Batch] = deque()
         self._writing: Batch = []
         self._since_housekeeping = _HOUSEKEEPING_EVERY  # look once early: a host may never live for that many
         self._thread = threading.Thread(target=self._run, name="ahpkit-log", daemon=True)
@@ -62,9 +62,10 @@ class Writer:
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, step: Step) -> None:
+    def put(self, steps: Batch) -> None:
+        """Queue steps that are committed together."""
         with self._lock:
-            self._queue.append(step)
+            self._queue.append(steps)
             if self._idle:
                 self._idle = False
                 self._changed.notify()
@@ -76,19 +77,10 @@ class Writer:
             self._changed.notify()
         self._thread.join()
 
-    @property
-    def pending(self) -> int:
-        """Steps that are not durable yet."""
+    def pending(self) -> Batch:
+        """The steps that are not durable yet."""
         with self._lock:
-            return len(self._writing) + len(self._queue)
-
-    def find(self, client_id: str, client_seq: int) -> int | None:
-        """The number of a client's action that is not durable yet."""
-        with self._lock:
-            for step in chain(self._writing, self._queue):
-                if type(step) is Entry and step.client_id == client_id and step.client_seq == client_seq:
-                    return step.seq
-        return None
+            return [*self._writing, *chain.from_iterable(self._queue)]
 
     def _run(self) -> None:
         while batch := self._take():
@@ -103,7 +95,8 @@ class Writer:
             while not self._queue and not self._stopping:
                 self._idle = True
                 self._changed.wait()
-            self._writing = [self._queue.popleft() for _ in range(min(len(self._queue), _MAX_BATCH))]
+            while self._queue and len(self._writing) < _MAX_BATCH:
+                self._writing += self._queue.popleft()
             return self._writing
 
     def _commit(self, batch: Batch) -> bool:
