@@ -8,24 +8,25 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ahpkit.client import Accepted, Client, Dispatch, LaggedError, Rejected
-from ahpkit.testing.fake_host import FakeHost, session_state
-from support.clients import QUICKLY, eventually
+from ahpkit.client import Accepted, Client, Dispatch, LaggedError, Rejected, Subscription
+from ahpkit.testing.fake_host import FakeHost, chat_state
+from support.clients import QUICKLY
 
-URIS = ("ahp-session:/a", "ahp-session:/b")
+URIS = ("ahp-chat:/a", "ahp-chat:/b")
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("mine"), st.sampled_from(URIS), st.sampled_from("xyz")),
-        st.tuples(st.just("theirs"), st.sampled_from(URIS), st.sampled_from("pqr")),
+        st.tuples(st.sampled_from(["mine", "theirs"]), st.sampled_from(URIS)),
         st.tuples(st.sampled_from(["drop", "forget", "refuse", "accept", "deaf", "breathe"])),
     ),
     max_size=30,
 )
 
 
-def renamed(title: str) -> dict[str, Any]:
-    return {"type": "session/titleChanged", "title": title}
+def queued(id: str) -> dict[str, Any]:
+    """An action whose effect depends on everything before it: a hole or a repeat shows."""
+    message = {"text": id, "origin": {"kind": "user"}}
+    return {"type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message}
 
 
 class Run:
@@ -38,9 +39,9 @@ class Run:
     async def step(self, kind: str, *arguments: str) -> None:
         match kind:
             case "mine":
-                self.dispatches.append(self.client.dispatch(arguments[0], renamed(arguments[1])))
+                self.dispatches.append(self.client.dispatch(arguments[0], queued(f"mine {len(self.dispatches)}")))
             case "theirs":
-                self.host.emit(arguments[0], renamed(arguments[1]))
+                self.host.emit(arguments[0], queued(f"theirs {self.host.seq}"))
             case "drop":
                 self.host.drop()
             case "forget":
@@ -64,9 +65,9 @@ def test_after_any_life_every_action_is_settled_and_both_sides_agree(steps: list
 async def _live(steps: list[Any], followed: set[str]) -> None:
     async with FakeHost() as host:
         for uri in URIS:
-            host.open(uri, session_state(uri))
+            host.open(uri, chat_state(uri))
         async with Client(host.dial, backoff=QUICKLY) as client:
-            sessions = {uri: await client.session(uri) for uri in sorted(followed)}
+            chats = {uri: await client.subscribe(uri).__aenter__() for uri in sorted(followed)}
             seen = [asyncio.create_task(_numbers(client, uri)) for uri in sorted(followed)]
             run = Run(host, client)
             for step in steps:
@@ -75,18 +76,19 @@ async def _live(steps: list[Any], followed: set[str]) -> None:
             host.drop()  # Whoever went deaf comes back.
             outcomes = [await dispatch for dispatch in run.dispatches]
             assert all(isinstance(outcome, Accepted | Rejected) for outcome in outcomes)
-            await _agree(host, run, sessions)
+            await _agree(host, run, chats)
             for task in seen:
                 task.cancel()
             for numbers in await asyncio.gather(*seen):
                 assert numbers == sorted(set(numbers)), "every action once, in order"
 
 
-async def _agree(host: FakeHost, run: Run, sessions: dict[str, Any]) -> None:
-    for uri, session in sessions.items():
-        host.emit(uri, renamed("the end"))
-        await eventually(lambda session=session: session.confirmed["summary"]["title"] == "the end")
-        assert session.optimistic is session.confirmed
+async def _agree(host: FakeHost, run: Run, chats: dict[str, Subscription]) -> None:
+    for uri, chat in chats.items():
+        host.emit(uri, queued("the end"))
+        state = await chat.wait_for(lambda state: state.get("queuedMessages", [{}])[-1].get("id") == "the end")
+        assert state["queuedMessages"] == host.states[uri]["queuedMessages"]
+        assert chat.optimistic is chat.confirmed
     logged = [entry["origin"]["clientSeq"] for entry in host.log if "origin" in entry]
     assert len(logged) == len(set(logged)), "no action was applied twice"
     accepted = {dispatch.client_seq for dispatch in run.dispatches if isinstance(dispatch.outcome, Accepted)}

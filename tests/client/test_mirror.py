@@ -14,6 +14,7 @@ from ahpkit.client.mirror import Applied, Mirror, Settled
 from ahpkit.client.outcome import Accepted, Rejected
 from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.testing.fake_host import chat_state
 from support import requirement
 
 NOW = 9999
@@ -219,10 +220,16 @@ def test_adding_one_by_one_gives_what_replaying_all_gives(titles: list[str]):
     assert mirror[SESSION].optimistic == expected
 
 
-class MirrorMachine(RuleBasedStateMachine):
-    """A host with a log, a client with a mirror, and a wire that keeps order, breaks, and is replaced."""
+def queued(id: str) -> JsonObject:
+    """An action whose effect depends on everything before it: a hole or a repeat shows."""
+    message = {"text": id, "origin": {"kind": "user"}}
+    return {"type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message}
 
-    uris = ("ahp-session:/a", "ahp-session:/b")
+
+class MirrorMachine(RuleBasedStateMachine):
+    """A host with a log, a client with a mirror, a wire that keeps each channel's order, breaks, and is replaced."""
+
+    uris = ("ahp-chat:/a", "ahp-chat:/b")
 
     @initialize()
     def start(self) -> None:
@@ -244,7 +251,7 @@ class MirrorMachine(RuleBasedStateMachine):
     # The model.
 
     def state(self, uri: str, until: int | None = None) -> JsonObject:
-        state = session_state(uri)
+        state = chat_state(uri)
         for entry in self.log:
             if entry["channel"] == uri and (until is None or entry["serverSeq"] <= until):
                 state = reduce(uri, state, entry["action"], now=NOW)
@@ -268,16 +275,16 @@ class MirrorMachine(RuleBasedStateMachine):
 
     # What can happen.
 
-    @rule(uri=st.sampled_from(uris), text=st.sampled_from("xyz"))
-    def dispatch(self, uri: str, text: str) -> None:
+    @rule(uri=st.sampled_from(uris))
+    def dispatch(self, uri: str) -> None:
         seq = next(self.seqs)
         self.sent.add(seq)
-        self.mirror.dispatch(uri, seq, renamed(text), now=NOW)
-        self.undelivered.append((uri, seq, renamed(text)))
+        self.mirror.dispatch(uri, seq, queued(f"mine {seq}"), now=NOW)
+        self.undelivered.append((uri, seq, queued(f"mine {seq}")))
 
-    @rule(uri=st.sampled_from(uris), text=st.sampled_from("pqr"))
-    def someone_else_acts(self, uri: str, text: str) -> None:
-        self._append(uri, renamed(text), (OTHER, 1))
+    @rule(uri=st.sampled_from(uris))
+    def someone_else_acts(self, uri: str) -> None:
+        self._append(uri, queued(f"theirs {self.head}"), (OTHER, 1))
 
     @precondition(lambda self: self.undelivered)
     @rule(accept=st.booleans(), data=st.data())
@@ -289,13 +296,20 @@ class MirrorMachine(RuleBasedStateMachine):
         elif accept:
             self._append(uri, action, (ME, seq))
             self.answered[seq] = self.head
-        else:
-            self.wire.append({**envelope(self.head, action, (ME, seq), rejectionReason="no"), "channel": uri})
+        else:  # Said at once: it overtakes actions that are still being written.
+            rejection = {**envelope(self.head, action, (ME, seq), rejectionReason="no"), "channel": uri}
+            self.wire.insert(data.draw(st.integers(0, len(self.wire))), rejection)
 
     @precondition(lambda self: self.wire)
-    @rule()
-    def one_message_arrives(self) -> None:
-        self._note(self.mirror.envelope(self.wire.pop(0), now=NOW))
+    @rule(data=st.data())
+    def one_message_arrives(self, data: st.DataObject) -> None:
+        """The next one of some channel: another channel may be slower."""
+        self._deliver(data.draw(st.sampled_from(sorted({message["channel"] for message in self.wire}))))
+
+    def _deliver(self, uri: str) -> None:
+        message = next(message for message in self.wire if message["channel"] == uri)
+        self.wire.remove(message)
+        self._note(self.mirror.envelope(message, now=NOW))
 
     @rule(replay=st.booleans(), overtaken=st.booleans())
     def reconnect(self, replay: bool, overtaken: bool) -> None:
@@ -306,7 +320,7 @@ class MirrorMachine(RuleBasedStateMachine):
         last_seen, until = self.mirror.last_seen(), self.head
         snapshots = [(uri, self.state(uri)) for uri in self.uris]
         if overtaken:  # A live action arrives before the answer to `reconnect`.
-            self._append(self.uris[0], renamed("live"), None)
+            self._append(self.uris[0], queued(f"live {self.head}"), None)
             self._note(self.mirror.envelope(self.wire.pop(), now=NOW))
         if replay:
             missed = [entry for entry in self.log if last_seen < entry["serverSeq"] <= until]
@@ -321,8 +335,8 @@ class MirrorMachine(RuleBasedStateMachine):
     @rule(uri=st.sampled_from(uris))
     def subscribe_again(self, uri: str) -> None:
         self.mirror.expect([uri])
-        while self.wire:  # The answer comes after everything that was sent before it.
-            self._note(self.mirror.envelope(self.wire.pop(0), now=NOW))
+        while any(message["channel"] == uri for message in self.wire):  # The answer comes after what was sent before.
+            self._deliver(uri)
         self._take_snapshot(uri)
 
     # What always holds.
@@ -353,7 +367,7 @@ class MirrorMachine(RuleBasedStateMachine):
         """When everything was delivered, nothing is pending and both sides agree."""
         while self.undelivered or self.wire:
             while self.wire:
-                self.one_message_arrives()
+                self._deliver(self.wire[0]["channel"])
             for uri, seq, action in self.undelivered:
                 if seq in self.answered:
                     self.wire.append({**envelope(self.answered[seq], action, (ME, seq)), "channel": uri})
