@@ -1,7 +1,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.hook_process import Outcome, PlacedHook, run_hooks
 from ahpkit.customizations.hooks import Gate, HookEvent
+from customizations.desk import until
 
 OPEN = Gate(allowed=True, trusted=True)
 
@@ -62,13 +62,6 @@ async def test_a_hook_that_takes_too_long_is_ended_with_all_it_started(tmp_path:
     outcome = await run(tmp_path, script(body, timeout=1.5))
     assert outcome == Outcome(True, "a hook that guards this tool failed: took longer than 1.5 s")
     await until(lambda: not _runs(int((tmp_path / "pid").read_text())))
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something another process does."""
-    async with asyncio.timeout(10):
-        while not happened():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 def _runs(pid: int) -> bool:

@@ -1,0 +1,241 @@
+import base64
+from collections.abc import AsyncGenerator, Callable
+
+import pytest
+
+from customizations.builders import skill
+from customizations.desk import Desk, Publisher, manifest, seen, updates
+from support import requirement
+from support.raw_client import Json, RawClient
+
+FILES = {".plugin/plugin.json": manifest(), "skills/tidy/SKILL.md": skill("tidy"), "docs/readme.md": "x"}
+
+
+@pytest.fixture
+async def watcher(desk: Desk) -> RawClient:
+    """A second client, which only looks."""
+    return await desk.start(client_timeout=5.0)
+
+
+@pytest.fixture
+async def publisher(desk: Desk, watcher: RawClient) -> AsyncGenerator[Publisher]:
+    publisher = Publisher(await desk.bench.client(client_id="me"), FILES)
+    yield publisher
+    await publisher.aclose()
+
+
+@pytest.fixture
+async def session(desk: Desk, watcher: RawClient, publisher: Publisher) -> str:
+    uri, _ = await desk.session(watcher)
+    await publisher.client.ask("subscribe", uri)
+    return uri
+
+
+def loaded(entry: Json) -> bool:
+    return entry["id"] == "mine" and entry["load"]["kind"] == "loaded"
+
+
+def kinds(client: RawClient, session: str) -> list[str]:
+    """What happened to the plugin, in order."""
+    return [
+        action["type"].removeprefix("session/customization").lower()
+        if "customization" not in action
+        else action["customization"]["load"]["kind"]
+        for action in updates(client, session, "mine")
+    ]
+
+
+@requirement("customizations:publish:surfaced-by-host")
+@requirement("customizations:publish:each-plugin-updated")
+@requirement("customizations:publish:echo-comes-first")
+@requirement("customizations:sources:virtual-plugin")
+@requirement("customizations:container:client-id-marks-provenance")
+@requirement("customizations:children:no-client-id")
+@requirement("customizations:identity:minted-by-publisher")
+@requirement("customizations:tree:host-is-authoritative")
+async def test_a_plugin_that_is_on_no_disk_is_read_from_its_client(
+    desk: Desk, watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    await publisher.claim(session, publisher.plugin(nonce="1"))
+    entry = await seen(watcher, loaded)
+    assert entry == {
+        "type": "plugin",
+        "id": "mine",
+        "uri": "virtual://me/plugin",
+        "name": "mine",
+        "enabled": True,
+        "clientId": "me",
+        "load": {"kind": "loaded"},
+        "children": [
+            {
+                "type": "skill",
+                "id": entry["children"][0]["id"],
+                "uri": "virtual://me/plugin/skills/tidy/SKILL.md",
+                "name": "mine:tidy",
+                "description": "Does a thing.",
+            }
+        ],
+    }
+    assert kinds(watcher, session) == ["loading", "loaded"]
+    types = [envelope["action"]["type"] for envelope in watcher.actions(session)]
+    claimed = types.index("session/activeClientChanged")
+    assert "session/customizationUpdated" in types[claimed + 1 :]
+    first = updates(watcher, session, "mine")[0]["customization"]
+    assert "children" not in first
+    assert "resourceRead /docs/readme.md" not in publisher.asked
+
+
+@requirement("customizations:publish:removed-on-disconnect")
+@requirement("customizations:flow:disconnect-order")
+async def test_it_goes_with_its_client_after_the_role_is_free(
+    desk: Desk, watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    await publisher.claim(session, publisher.plugin())
+    await seen(watcher, loaded)
+    await publisher.client.aclose()
+    await watcher.action("session/customizationRemoved")
+    types = [envelope["action"]["type"] for envelope in watcher.actions(session)][-2:]
+    assert types == ["session/activeClientChanged", "session/customizationRemoved"]
+    assert "mine" not in [entry["id"] for entry in (await desk.containers(watcher, session)).values()]
+
+
+@requirement("customizations:publish:removed-on-replacement")
+async def test_it_goes_when_another_client_becomes_active(
+    desk: Desk, watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    await publisher.claim(session, publisher.plugin())
+    await seen(watcher, loaded)
+    await publisher.client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
+    active: Json = {"clientId": watcher.client_id, "tools": []}
+    await watcher.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
+    assert kinds(watcher, session)[-1] == "removed"
+
+
+@requirement("customizations:publish:nonce-detects-change")
+@requirement("customizations:publish:nonce-optional")
+async def test_it_is_read_again_only_when_its_nonce_changes(
+    watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    await publisher.claim(session, publisher.plugin(nonce="1"))
+    await seen(watcher, loaded)
+    asked = len(publisher.asked)
+    await publisher.claim(session, publisher.plugin(nonce="1"))
+    assert (len(publisher.asked), kinds(watcher, session)) == (asked, ["loading", "loaded"])
+    publisher.files = {**FILES, "agents/new.md": "New."}
+    await publisher.claim(session, publisher.plugin(nonce="2"))
+    entry = await seen(watcher, lambda entry: loaded(entry) and len(entry["children"]) == 2)
+    assert entry["children"][0]["name"] == "mine:new"
+    assert kinds(watcher, session) == ["loading", "loaded", "loading", "loaded"]
+
+
+@requirement("customizations:toggle:any-client")
+async def test_toggles_of_its_children_survive_a_new_publication(
+    watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    await publisher.claim(session, publisher.plugin())
+    child = (await seen(watcher, loaded))["children"][0]
+    await watcher.accepted(session, {"type": "session/customizationToggled", "id": child["id"], "enabled": False})
+    await publisher.claim(session, publisher.plugin())
+    entry = await seen(watcher, lambda entry: loaded(entry) and entry["children"][0].get("enabled") is False)
+    assert entry["children"][0]["id"] == child["id"]
+
+
+async def test_its_skills_reach_the_agent(desk: Desk, watcher: RawClient, publisher: Publisher, session: str) -> None:
+    await publisher.claim(session, publisher.plugin())
+    await seen(watcher, loaded)
+    chat = (await desk.bench.state(watcher, session))["defaultChat"]
+    await watcher.ask("subscribe", chat)
+    turn = await desk.turn(watcher, chat, "/tidy now")
+    assert [offer.name for offer in turn.context.skills] == ["mine:tidy"]
+    assert "# tidy" in turn.prompt
+
+
+async def test_a_client_that_never_answers_gets_an_error_and_nobody_waits(desk: Desk) -> None:
+    watcher = await desk.start(client_timeout=0.3)
+    publisher = Publisher(await desk.bench.client(client_id="me"), FILES)
+    publisher.silent = True
+    session, chat = await desk.session(watcher)
+    await publisher.client.ask("subscribe", session)
+    await publisher.claim(session, publisher.plugin())
+    turn = await desk.turn(watcher, chat, "hi")
+    assert turn.prompt == "hi"
+    entry = await seen(watcher, lambda entry: entry["id"] == "mine" and entry["load"]["kind"] == "error")
+    assert entry["load"]["message"] == "the client did not show the plugin within 0.3 s"
+    assert "children" not in entry
+    await publisher.aclose()
+
+
+ERROR: Json = {"error": {"code": -32009, "message": "no"}}
+
+
+def only(method: str, part: str, answer: Json) -> Callable[[Json], Json | None]:
+    """Answer requests for something with `part` in its URI this way, the others properly."""
+
+    def answered(request: Json) -> Json | None:
+        return answer if request["method"] == method and part in request["params"]["uri"] else None
+
+    return answered
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (only("resourceList", "", ERROR), "error"),
+        (only("resourceList", "", {"result": {"entries": "many"}}), "error"),
+        (only("resourceList", "", {"result": None}), "error"),
+        (only("resourceList", "", {"result": {"entries": [{"name": "../out", "type": "file"}, 7]}}), "error"),
+        (only("resourceRead", "", ERROR), "error"),
+        (only("resourceRead", "SKILL.md", ERROR), "degraded"),
+        (only("resourceRead", "SKILL.md", {"result": {"data": 7}}), "degraded"),
+        (only("resourceRead", "SKILL.md", {"result": {"data": "%%%", "encoding": "base64"}}), "degraded"),
+        (only("resourceList", "skills", ERROR), "degraded"),
+        (only("resourceList", "docs", {"result": {"entries": [{"name": "docs", "type": "directory"}]}}), "degraded"),
+    ],
+)
+async def test_a_client_that_answers_wrongly_harms_only_its_plugin(
+    watcher: RawClient, publisher: Publisher, session: str, answer: Callable[[Json], Json | None], kind: str
+) -> None:
+    publisher.answer = answer
+    await publisher.claim(session, publisher.plugin())
+    entry = await seen(watcher, lambda entry: entry["id"] == "mine" and entry["load"]["kind"] != "loading")
+    assert entry["load"]["kind"] == kind
+
+
+async def test_binary_answers_are_read_too(watcher: RawClient, publisher: Publisher, session: str) -> None:
+    def answer(request: Json) -> Json | None:
+        if request["method"] != "resourceRead":
+            return None
+        path = request["params"]["uri"].removeprefix(publisher.uri).strip("/")
+        return {"result": {"data": base64.b64encode(FILES[path].encode()).decode(), "encoding": "base64"}}
+
+    publisher.answer = answer
+    await publisher.claim(session, publisher.plugin())
+    assert len((await seen(watcher, loaded))["children"]) == 1
+
+
+async def test_a_plugin_published_with_the_new_session_is_there(
+    desk: Desk, watcher: RawClient, publisher: Publisher
+) -> None:
+    active = {"clientId": "me", "tools": [], "customizations": [publisher.plugin()]}
+    session, _ = await desk.session(publisher.client, activeClient=active)
+    assert (await desk.read(publisher.client, session, "mine"))["children"][0]["name"] == "mine:tidy"
+
+
+@requirement("customizations:sources:client-publishes-plugins-only")
+async def test_what_is_no_plugin_is_refused(watcher: RawClient, publisher: Publisher, session: str) -> None:
+    directory = {**publisher.plugin(), "type": "directory", "contents": "skill", "writable": False}
+    active = {"clientId": "me", "tools": [], "customizations": [directory]}
+    action = {"type": "session/activeClientChanged", "activeClient": active}
+    assert await publisher.client.rejected(session, action)
+    assert "mine" not in str(updates(watcher, session))
+
+
+async def test_after_a_restart_plugins_of_clients_that_left_are_gone(
+    desk: Desk, watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    await publisher.claim(session, publisher.plugin())
+    await seen(watcher, loaded)
+    await desk.stop()
+    client = await desk.start()
+    await desk.read(client, session, ".github/skills")
+    assert "mine" not in [entry["id"] for entry in (await desk.containers(client, session)).values()]

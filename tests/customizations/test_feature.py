@@ -1,0 +1,401 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ahpkit.host.agent import Turn
+from customizations.builders import skill, text, write
+from customizations.desk import Desk, seen, until, updates
+from support import requirement
+from support.raw_client import Json
+
+
+def plugin(root: Path, name: str = "tools") -> Path:
+    files = {".plugin/plugin.json": {"name": name}, "skills/ship/SKILL.md": skill("ship"), "agents/a.md": text()}
+    return write(root, files)
+
+
+# --- loading --------------------------------------------------------------------------------------------------
+
+
+@requirement("customizations:sources:resolved-on-session-create")
+@requirement("customizations:load:starts-loading")
+@requirement("customizations:update:list-replaced-when-set-changes")
+async def test_a_new_session_shows_its_containers_loading_and_then_with_children(desk: Desk, tmp_path: Path) -> None:
+    root = plugin(tmp_path / "tools")
+    desk.files({".github/skills/near/SKILL.md": skill("near"), "AGENTS.md": "Be kind."})
+    client = await desk.start(plugins=[root])
+    watching = await desk.bench.client()
+    await client.ask("createSession", "ahp-session:/x", workingDirectory=desk.workspace.as_uri())
+    await watching.ask("subscribe", "ahp-session:/x")
+    await watching.action("session/ready")
+    containers = await desk.containers(client, "ahp-session:/x")
+    assert [child["name"] for child in containers["tools"]["children"]] == ["tools:a", "tools:ship"]
+    assert [child["name"] for child in containers[".github/skills"]["children"]] == ["near"]
+    assert containers["Instructions"]["load"] == {"kind": "loaded"}
+    log = await desk.bench.host.log.read(0)
+    kinds = [entry.payload for entry in log if b"session/customization" in entry.payload]
+    assert kinds[0].count(b'"kind":"loading"') >= 3
+    assert b"customizationsChanged" in kinds[0]
+    assert b'"children"' not in kinds[0]
+    assert all(b"customizationUpdated" in payload for payload in kinds[1:])
+
+
+async def test_a_broken_container_says_so_and_the_session_starts(desk: Desk, tmp_path: Path) -> None:
+    broken = write(tmp_path / "broken", {".plugin/plugin.json": "{"})
+    desk.files({".cursor/rules/a.mdc": "---\nglobs: **/*.ts\n---\n"})
+    client = await desk.start(plugins=[broken, tmp_path / "missing"])
+    session, _ = await desk.session(client)
+    containers = await desk.containers(client, session)
+    assert containers["broken"]["load"]["kind"] == "error"
+    assert "children" not in containers["broken"]
+    assert containers["missing"]["load"] == {"kind": "error", "message": "there is no such folder"}
+    assert containers[".cursor/rules"]["load"]["kind"] == "degraded"
+
+
+@requirement("customizations:tree:host-owns-directories")
+async def test_the_users_own_customizations_are_shown_too(desk: Desk) -> None:
+    write(desk.home, {".claude/skills/mine/SKILL.md": skill("mine")})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    assert (await desk.containers(client, session))["~/.claude/skills"]["children"][0]["name"] == "mine"
+
+
+# --- watching -------------------------------------------------------------------------------------------------
+
+
+@requirement("customizations:save:child-surfaces")
+@requirement("customizations:save:host-watches-directory")
+@requirement("customizations:update:child-change-sends-container")
+async def test_a_new_file_appears_with_its_whole_container(desk: Desk) -> None:
+    desk.files({".claude/commands/one.md": "1"})
+    client = await desk.start()
+    await desk.session(client)
+    desk.files({".claude/commands/two.md": text(description="Two.")})
+    container = await seen(client, lambda entry: len(entry.get("children", ())) == 2)
+    assert [child["name"] for child in container["children"]] == ["one", "two"]
+
+
+@requirement("customizations:save:write-into-writable-directory")
+@requirement("customizations:save:no-save-action")
+async def test_saving_is_writing_into_a_writable_directory_that_need_not_exist(desk: Desk) -> None:
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    directory = (await desk.containers(client, session))[".github/prompts"]
+    assert (directory["writable"], directory["children"]) == (True, [])
+    uri = f"{directory['uri']}/plan.prompt.md"
+    await client.ask("resourceMkdir", uri=directory["uri"])
+    await client.ask("resourceWrite", uri=uri, data=text("Plan it.", description="Plans."), encoding="utf-8")
+    container = await seen(client, lambda entry: entry["id"] == directory["id"] and bool(entry.get("children")))
+    assert container["children"][0] == {
+        "type": "prompt",
+        "id": container["children"][0]["id"],
+        "uri": uri,
+        "name": "plan",
+        "description": "Plans.",
+    }
+
+
+async def test_a_directory_appears_when_it_is_created_and_goes_when_it_is_deleted(desk: Desk) -> None:
+    client = await desk.start()
+    await desk.session(client)
+    desk.files({".claude/commands/go.md": "Go."})
+    container = await seen(client, lambda entry: entry["name"] == ".claude/commands")
+    shutil.rmtree(desk.workspace / ".claude")
+    removed = await client.action("session/customizationRemoved")
+    assert removed["action"]["id"] == container["id"]
+
+
+async def test_only_the_changed_container_is_sent(desk: Desk) -> None:
+    desk.files({".claude/commands/a.md": "1", ".claude/skills/b/SKILL.md": skill("b")})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    before = len(updates(client, session))
+    desk.files({".claude/commands/a.md": text(description="New.")})
+    await seen(client, lambda entry: "New." in str(entry))
+    assert [action["customization"]["name"] for action in updates(client, session)[before:]] == [".claude/commands"]
+
+
+@requirement("customizations:load:degraded-recovers")
+@requirement("customizations:load:runtime-warning")
+@requirement("customizations:load:runtime-failure")
+async def test_the_load_state_follows_the_files(desk: Desk, tmp_path: Path) -> None:
+    root = plugin(tmp_path / "tools")
+    client = await desk.start(plugins=[root])
+    session, _ = await desk.session(client)
+    id = (await desk.containers(client, session))["tools"]["id"]
+
+    async def becomes(kind: str) -> None:
+        await seen(client, lambda entry: entry["id"] == id and entry["load"]["kind"] == kind)
+
+    write(root, {"agents/a.md": "---\ntools: *\n---\n"})
+    await becomes("degraded")
+    write(root, {".plugin/plugin.json": "{"})
+    await becomes("error")
+    write(root, {".plugin/plugin.json": '{"name": "tools"}', "agents/a.md": text(description="Fine.")})
+    await seen(client, lambda entry: "Fine." in str(entry) and entry["load"]["kind"] == "loaded")
+    kinds = [action["customization"]["load"]["kind"] for action in updates(client, session, id)]
+    after = kinds[kinds.index("error") + 1]
+    assert after in ("error", "loading"), "there is no way out of `error` but a new load"
+
+
+# --- toggling -------------------------------------------------------------------------------------------------
+
+
+def toggle(id: str, enabled: bool) -> Json:
+    return {"type": "session/customizationToggled", "id": id, "enabled": enabled}
+
+
+@requirement("customizations:toggle:any-client")
+@requirement("customizations:toggle:echoed")
+@requirement("customizations:actions:toggle-is-for-clients")
+@requirement("enablement:toggle:host-accepts-child-id")
+async def test_any_client_toggles_a_container_or_a_child_and_all_see_it(desk: Desk) -> None:
+    desk.files({".claude/commands/a.md": "1", ".claude/commands/b.md": "2"})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    other = await desk.bench.client(session)
+    container = (await desk.containers(client, session))[".claude/commands"]
+    await other.accepted(session, toggle(container["children"][0]["id"], False))
+    await client.action("session/customizationToggled")
+    await other.accepted(session, toggle(container["id"], False))
+    after = (await desk.containers(client, session))[".claude/commands"]
+    assert after["enabled"] is False
+    assert [child.get("enabled") for child in after["children"]] == [False, None]
+
+
+@requirement("customizations:actions:host-only")
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"type": "session/customizationsChanged", "customizations": []},
+        {"type": "session/customizationRemoved", "id": "x"},
+        {
+            "type": "session/customizationUpdated",
+            "customization": {"type": "plugin", "id": "x", "uri": "x:y", "name": "x", "enabled": True},
+        },
+    ],
+)
+async def test_the_list_itself_is_the_hosts_alone(desk: Desk, action: Json) -> None:
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    before = await desk.containers(client, session)
+    assert await client.rejected(session, action)
+    assert await desk.containers(client, session) == before
+
+
+async def test_an_unknown_id_is_refused_with_a_reason(desk: Desk) -> None:
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    assert "no customization with id 'nobody'" in await client.rejected(session, toggle("nobody", False))
+
+
+@requirement("enablement:precedence:child-flag-kept")
+async def test_a_toggle_survives_an_edit_of_the_file(desk: Desk) -> None:
+    desk.files({".claude/commands/a.md": "1", ".claude/commands/b.md": "2"})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    container = (await desk.containers(client, session))[".claude/commands"]
+    await client.accepted(session, toggle(container["children"][0]["id"], False))
+    await client.accepted(session, toggle(container["id"], False))
+    desk.files({".claude/commands/a.md": text(description="Edited.")})
+    edited = await seen(client, lambda entry: "Edited." in str(entry))
+    assert edited["enabled"] is False
+    assert [child.get("enabled") for child in edited["children"]] == [False, None]
+
+
+async def test_a_toggle_survives_a_restart_and_greets_the_next_session(desk: Desk) -> None:
+    desk.files({".claude/commands/a.md": "1"})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    child = (await desk.containers(client, session))[".claude/commands"]["children"][0]
+    await client.accepted(session, toggle(child["id"], False))
+    await desk.stop()
+    client = await desk.start()
+    again = await desk.read(client, session, ".claude/commands")
+    assert again["children"][0]["enabled"] is False
+    fresh, _ = await desk.session(client)
+    assert (await desk.containers(client, fresh))[".claude/commands"]["children"][0]["enabled"] is False
+
+
+async def test_without_remembering_the_next_session_starts_clean(desk: Desk) -> None:
+    desk.files({".claude/commands/a.md": "1"})
+    client = await desk.start(remember_toggles=False)
+    session, _ = await desk.session(client)
+    container = (await desk.containers(client, session))[".claude/commands"]
+    await client.accepted(session, toggle(container["id"], False))
+    fresh, _ = await desk.session(client)
+    assert (await desk.containers(client, fresh))[".claude/commands"]["enabled"] is True
+
+
+# --- turns ----------------------------------------------------------------------------------------------------
+
+
+async def test_an_agent_gets_what_is_in_force_and_nothing_else(desk: Desk, tmp_path: Path) -> None:
+    root = plugin(tmp_path / "tools")
+    desk.files(
+        {
+            "AGENTS.md": "Be kind.",
+            ".github/instructions/py.instructions.md": text("Use types.", applyTo="**/*.py"),
+            ".github/skills/slash/SKILL.md": skill("slash", disable_model_invocation="true"),
+            ".mcp.json": {"db": {"command": "db"}},
+        }
+    )
+    write(desk.home, {".copilot/mcp-config.json": {"mcpServers": {"own": {"command": "own"}}}})
+    client = await desk.start(plugins=[root])
+    session, chat = await desk.session(client)
+    turn = await desk.turn(client, chat, "Fix app.py")
+    assert [rule.strip() for rule in turn.context.rules] == ["Use types.", "Be kind."]
+    assert [offer.name for offer in turn.context.skills] == ["tools:ship"]
+    assert [offer.name for offer in turn.context.agents] == ["tools:a"]
+    assert [offer.name for offer in turn.context.mcp_servers] == ["own"]
+    containers = await desk.containers(client, session)
+    await client.accepted(session, toggle(containers["tools"]["id"], False))
+    await client.accepted(session, toggle(containers["Instructions"]["children"][0]["id"], False))
+    turn = await desk.turn(client, chat, "hi")
+    assert (turn.context.rules, turn.context.skills, turn.context.agents) == ([], [], [])
+
+
+async def test_servers_of_a_trusted_workspace_are_offered(desk: Desk) -> None:
+    desk.files({".mcp.json": {"db": {"command": "${HOME_TOOL}/db"}}})
+    client = await desk.start(trusted=[desk.workspace.parent], environment={"HOME_TOOL": "/opt"})
+    session, chat = await desk.session(client)
+    turn = await desk.turn(client, chat, "hi")
+    assert [(offer.name, offer.config["command"]) for offer in turn.context.mcp_servers] == [("db", "/opt/db")]
+    assert "/opt" not in str(await desk.containers(client, session))
+
+
+async def test_an_invoked_skill_is_expanded_for_the_agent_and_not_in_the_chat(desk: Desk) -> None:
+    desk.files(
+        {".claude/commands/ship.md": "Ship to $1.", ".github/prompts/plan.prompt.md": text("Plan ${input:what}.")}
+    )
+    client = await desk.start()
+    _, chat = await desk.session(client)
+    turn = await desk.turn(client, chat, "/ship prod now")
+    assert turn.prompt.endswith("Ship to prod.")
+    assert turn.message["text"] == "/ship prod now"
+    assert (await desk.turn(client, chat, "/plan a trip")).prompt.endswith("Plan a trip.\n")
+    assert (await desk.turn(client, chat, "/unknown x")).prompt == "/unknown x"
+
+
+@requirement("enablement:invocation:skill-user-gate")
+@requirement("enablement:precedence:disabled-container-wins")
+async def test_a_command_the_user_may_not_use_is_just_text(desk: Desk) -> None:
+    desk.files({".github/skills/inner/SKILL.md": text("Secret.", user_invocable="false")})
+    desk.files({".github/prompts/plan.prompt.md": text("Plan.")})
+    client = await desk.start()
+    session, chat = await desk.session(client)
+    assert (await desk.turn(client, chat, "/inner")).prompt == "/inner"
+    directory = (await desk.containers(client, session))[".github/prompts"]
+    await client.accepted(session, toggle(directory["id"], False))
+    assert (await desk.turn(client, chat, "/plan")).prompt == "/plan"
+
+
+@requirement("customizations:identity:persistent-reference-is-uri")
+@requirement("enablement:invocation:agent-user-gate")
+async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(desk: Desk) -> None:
+    desk.files({".github/agents/a.md": text("You are A."), ".github/agents/b.md": text("B", user_invocable="false")})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    first, second = (await desk.containers(client, session))[".github/agents"]["children"]
+    reason = await client.rejected(session, {"type": "session/agentChanged", "agent": {"uri": second["uri"]}})
+    assert "can only be used by the model" in reason
+    await client.accepted(session, {"type": "session/agentChanged", "agent": {"uri": first["uri"]}})
+    other, chat = await desk.session(client, agent={"uri": first["uri"]})
+    assert other != session
+    assert (await desk.turn(client, chat, "hi")).context.system_prompt == "You are A.\n"
+
+
+async def test_completions_offer_what_the_user_may_invoke(desk: Desk) -> None:
+    desk.files({".claude/commands/ship.md": text(description="Ships."), ".github/agents/rev.md": text()})
+    desk.files({".github/skills/hidden/SKILL.md": skill("hidden", user_invocable="false")})
+    client = await desk.start()
+    _, chat = await desk.session(client)
+
+    async def offered(typed: str) -> list[str]:
+        result = await client.ask("completions", chat, kind="userMessage", text=typed, offset=len(typed))
+        return [item["insertText"] for item in result["items"]]
+
+    assert await offered("/") == ["/ship "]
+    assert await offered("ask @r") == ["@rev "]
+    assert await offered("/hid") == []
+
+
+# --- hooks ----------------------------------------------------------------------------------------------------
+
+
+HOOKS = {
+    "hooks": {
+        "SessionStart": [{"hooks": [{"command": "echo started >> log; echo The sky is green."}]}],
+        "UserPromptSubmit": [{"hooks": [{"command": "grep -q forbidden && exit 2; echo asked >> log"}]}],
+        "PreToolUse": [{"matcher": "danger", "hooks": [{"command": "echo Not that. >&2; exit 2"}]}],
+        "PostToolUse": [{"hooks": [{"command": "cat > tool"}]}],
+        "Stop": [{"hooks": [{"command": "echo stopped >> log"}]}],
+    }
+}
+
+
+async def use_tools(turn: Turn) -> None:
+    harmless = turn.tool_call("harmless")
+    harmless.running(tool_input='{"a": 1}')
+    harmless.complete()
+    danger = await turn.tool_call("danger").confirm(tool_input="{}")
+    turn.text(f"approved: {danger.approved}")
+
+
+async def test_hooks_run_when_allowed_and_trusted(desk: Desk) -> None:
+    desk.files({".claude/settings.json": HOOKS})
+    client = await desk.start(allow_hooks=True, trusted=[desk.workspace])
+    _, chat = await desk.session(client)
+    turn = await desk.turn(client, chat, "hi")
+    assert turn.prompt == "hi\n\nContext from hooks:\n\nThe sky is green."
+    assert (await desk.turn(client, chat, "again")).prompt == "again"
+    await until(
+        lambda: (desk.workspace / "log").read_text().split() == ["started", "asked", "stopped", "asked", "stopped"]
+    )
+
+
+async def test_a_hook_may_deny_a_tool_and_hears_of_those_that_ran(desk: Desk) -> None:
+    desk.files({".claude/settings.json": HOOKS})
+    desk.bench.agent.script = use_tools
+    client = await desk.start(allow_hooks=True, trusted=[desk.workspace])
+    _, chat = await desk.session(client)
+    await desk.turn(client, chat, "hi")
+    state = await desk.bench.state(client, chat)
+    calls = [part["toolCall"] for part in state["turns"][0]["responseParts"] if part["kind"] == "toolCall"]
+    assert [(call["toolName"], call["status"]) for call in calls] == [
+        ("harmless", "completed"),
+        ("danger", "cancelled"),
+    ]
+    assert "Not that." in str(calls[1])
+    await until(
+        lambda: (desk.workspace / "tool").exists() and '"tool_input": {"a": 1}' in (desk.workspace / "tool").read_text()
+    )
+
+
+@pytest.mark.parametrize("settings", [{"allow_hooks": True}, {"trusted": True}])
+async def test_hooks_do_not_run_otherwise(desk: Desk, settings: dict[str, bool]) -> None:
+    desk.files({".claude/settings.json": HOOKS})
+    trusted = [desk.workspace] if settings.get("trusted") else []
+    client = await desk.start(allow_hooks=settings.get("allow_hooks", False), trusted=trusted)
+    session, chat = await desk.session(client)
+    assert (await desk.turn(client, chat, "forbidden")).prompt == "forbidden"
+    assert not (desk.workspace / "log").exists()
+    assert len((await desk.containers(client, session))[".claude"]["children"]) == 5
+
+
+async def test_a_hook_may_refuse_a_message(desk: Desk) -> None:
+    desk.files({".claude/settings.json": HOOKS})
+    client = await desk.start(allow_hooks=True, trusted=[desk.workspace])
+    _, chat = await desk.session(client)
+    await client.accepted(
+        chat,
+        {
+            "type": "chat/turnStarted",
+            "turnId": "t",
+            "message": {"text": "forbidden", "origin": {"kind": "user"}},
+        },
+    )
+    error = await client.action("chat/error")
+    assert "A hook refused this message" in error["action"]["error"]["message"]
+    assert desk.bench.agent.turns == []

@@ -1,0 +1,56 @@
+from ahpkit.customizations.ids import stable_id
+from ahpkit.customizations.shown import changes, is_ours, keeping_runtime, with_toggles
+from ahpkit.protocol.common.state import JsonObject
+from support import requirement
+
+ID = stable_id("plugin", "a")
+
+
+def plugin(kind: str = "loaded", *children: JsonObject) -> JsonObject:
+    return {"type": "plugin", "id": ID, "enabled": True, "load": {"kind": kind}, "children": list(children)}
+
+
+SERVER: JsonObject = {"type": "mcpServer", "id": "s", "name": "s", "enabled": True, "state": {"kind": "stopped"}}
+
+
+def test_what_is_as_wanted_needs_no_action() -> None:
+    assert list(changes([plugin()], [plugin()])) == []
+
+
+def test_a_difference_sends_the_whole_container() -> None:
+    assert list(changes([plugin("degraded")], [plugin()])) == [
+        {"type": "session/customizationUpdated", "customization": plugin("degraded")}
+    ]
+
+
+def test_what_is_not_wanted_any_more_goes_but_entries_of_others_stay() -> None:
+    foreign = {"type": "plugin", "id": "agent-commands"}
+    client = {"type": "plugin", "id": "x", "clientId": "c"}
+    assert list(changes([], [plugin(), foreign, client])) == [
+        {"type": "session/customizationRemoved", "id": ID},
+        {"type": "session/customizationRemoved", "id": "x"},
+    ]
+    assert not is_ours(foreign)
+
+
+@requirement("customizations:load:runtime-failure")
+def test_the_way_out_of_an_error_is_a_new_load() -> None:
+    kinds = [action["customization"]["load"]["kind"] for action in changes([plugin()], [plugin("error")])]
+    assert kinds == ["loading", "loaded"]
+
+
+@requirement("enablement:compat:additive")
+def test_toggles_reach_containers_and_children_and_nothing_else() -> None:
+    child: JsonObject = {"type": "skill", "id": "c", "name": "c"}
+    other: JsonObject = {"type": "skill", "id": "d", "name": "d"}
+    toggled = with_toggles(plugin("loaded", child, other), {ID: False, "c": True})
+    assert toggled["enabled"] is False
+    assert toggled["children"] == [{**child, "enabled": True}, other]
+
+
+def test_a_running_server_keeps_running_when_its_declaration_is_the_same() -> None:
+    running = {**SERVER, "state": {"kind": "ready"}, "channel": "mcp://s", "name": "old"}
+    before = plugin("loaded", running)
+    kept = keeping_runtime(plugin("loaded", SERVER), before, lambda id: True)["children"][0]
+    assert kept == {**SERVER, "state": {"kind": "ready"}, "channel": "mcp://s"}
+    assert keeping_runtime(plugin("loaded", SERVER), before, lambda id: False)["children"][0] == SERVER
