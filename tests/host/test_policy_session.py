@@ -252,6 +252,16 @@ def test_only_properties_marked_as_mutable_can_be_changed() -> None:
     assert configure({"locked": "x"}) == "configuration property 'locked' cannot be changed now"
 
 
+def test_properties_that_the_agent_reported_after_the_creation_count_too() -> None:
+    later: JsonObject = {"effort": {"type": "string", "title": "Effort", "enum": ["low"], "sessionMutable": True}}
+    state = {**configured(), "_meta": {"ahpkit/config": {"schema": {"type": "object", "properties": later}}}}
+
+    assert configure({"effort": "low"}, state=state) is None
+    assert configure({"effort": "max"}, state=state) is not None
+    assert configure({"mode": "do"}, state=state) is None
+    assert configure({"effort": "low"}) == "there is no configuration property 'effort'"
+
+
 def test_repeating_a_value_changes_nothing() -> None:
     assert configure({"root": "/r", "mode": "do"}) is None
 

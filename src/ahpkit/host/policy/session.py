@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ahpkit.host.live_chat import CONFIG_META
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
@@ -73,9 +74,18 @@ def _check_selectable(agent: Placed) -> str | None:
 
 def _config_changed(attempt: Attempt) -> str | None:
     action = attempt.action
-    return check_change(
-        attempt.state.get("config"), action["config"], replace=action.get("replace", False), mutable=_session_mutable
-    )
+    config = _present_config(attempt.state)
+    return check_change(config, action["config"], replace=action.get("replace", False), mutable=_session_mutable)
+
+
+def _present_config(session: JsonObject) -> JsonObject | None:
+    """The configuration with the properties its agent reported later: no action can add them to the schema."""
+    config: JsonObject | None = session.get("config")
+    meta: JsonObject = session.get("_meta") or {}
+    if config is None or CONFIG_META not in meta:
+        return config
+    properties: JsonObject = {**config["schema"]["properties"], **meta[CONFIG_META]["schema"]["properties"]}
+    return {**config, "schema": {**config["schema"], "properties": properties}}
 
 
 def _session_mutable(schema: JsonObject) -> bool:
