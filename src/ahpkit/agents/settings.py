@@ -8,30 +8,49 @@ NAME=http://127.0.0.1:8080/v1  an endpoint that speaks OpenAI's chat completions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ahpkit.host.agent import Agent
+
+if TYPE_CHECKING:
+    from ahpkit.host.terminals import Terminals
 
 _SCHEMES = ("http://", "https://")
 
 
-def agent_from_settings(name: str, fields: Mapping[str, Any]) -> Agent:
-    """`fields` are the keys of the table, or `{"option": "NAME=…"}` for the option."""
+def agent_from_settings(name: str, fields: Mapping[str, Any], *, terminals: Terminals | None = None) -> Agent:
+    """`fields` are the keys of the table, or `{"option": "NAME=…"}` for the option.
+
+    With the host's `terminals`, ACP agents are told that they may run commands in them.
+    """
     option = fields.get("option")
     url = option.partition("=")[2] if isinstance(option, str) else fields.get("url")
     if isinstance(fields.get("python"), str):
-        from ahpkit.agents.python import load_agent
-
-        return load_agent(fields["python"])
+        return _python_agent(fields["python"])
     if isinstance(url, str) and url.startswith(_SCHEMES):
-        from ahpkit.agents.openai import OpenAiAgent, config_from_table
+        return _openai_agent(name, {"url": url} if isinstance(option, str) else fields)
+    return _acp_agent(name, option, fields, terminals)
 
-        table = {"url": url} if isinstance(option, str) else fields
-        return OpenAiAgent(config_from_table(name, table))
-    from ahpkit.agents.acp import AcpAgent, parse_agent_option
-    from ahpkit.agents.acp import config_from_table as acp_config
 
-    return AcpAgent(parse_agent_option(option) if isinstance(option, str) else acp_config(name, fields))
+def _python_agent(reference: str) -> Agent:
+    from ahpkit.agents.python import load_agent
+
+    return load_agent(reference)
+
+
+def _openai_agent(name: str, table: Mapping[str, Any]) -> Agent:
+    from ahpkit.agents.openai import OpenAiAgent, config_from_table
+
+    return OpenAiAgent(config_from_table(name, table))
+
+
+def _acp_agent(name: str, option: Any, table: Mapping[str, Any], terminals: Terminals | None) -> Agent:
+    from ahpkit.agents.acp import AcpAgent, HostTerminals, config_from_table, parse_agent_option
+
+    config = parse_agent_option(option) if isinstance(option, str) else config_from_table(name, table)
+    if terminals is None:
+        return AcpAgent(config)
+    return AcpAgent(config, terminals=lambda chat: HostTerminals(terminals, chat.session_uri))
 
 
 __all__ = ["agent_from_settings"]

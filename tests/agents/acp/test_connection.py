@@ -117,7 +117,7 @@ async def test_an_agent_that_dies_at_the_start_shows_its_last_words(tmp_path: Pa
         async with connection(tmp_path, methods={"initialize": [{"stderr": "no config\n"}, {"exit": 3}]}):
             pass
     assert error.value.error_type == EXITED
-    assert error.value.meta == {"exitCode": 3}
+    assert error.value.meta == {"ahpkit/acp": {"exitCode": 3}}
 
 
 async def test_keys_do_not_appear_in_its_last_words(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ async def test_an_error_of_the_agent_keeps_its_code_and_data(tmp_path: Path) -> 
         with pytest.raises(AgentError, match="answered session/list with an error: quota") as error:
             await agent.request("session/list", {})
     assert error.value.error_type == "acp/400"
-    assert error.value.meta == {"code": 400, "data": {"left": 0}}
+    assert error.value.meta == {"ahpkit/acp": {"code": 400, "data": {"left": 0}}}
 
 
 @pytest.mark.parametrize("data", ["no credit", {"details": "no credit", "code": 1}])

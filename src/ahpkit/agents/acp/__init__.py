@@ -3,6 +3,7 @@
 from ahpkit.agents.acp.access import DirectoryFiles, FileAccess, TerminalAccess, TerminalOutput
 from ahpkit.agents.acp.agent import AcpAgent, directory_files
 from ahpkit.agents.acp.config import AcpAgentConfig, AcpConfigError, config_from_table, parse_agent_option
+from ahpkit.agents.acp.host_terminals import HostTerminals
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "AcpConfigError",
     "DirectoryFiles",
     "FileAccess",
+    "HostTerminals",
     "KnownAgent",
     "TerminalAccess",
     "TerminalOutput",

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from ahpkit import __version__
 from ahpkit.agents.acp.config import AcpAgentConfig
-from ahpkit.agents.acp.meta import upward
+from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
@@ -213,7 +213,7 @@ class AcpConnection:
 
     def _refused(self, method: str, error: RpcError) -> AgentError:
         kind = _ERROR_TYPES.get(error.code, f"acp/{error.code}")
-        meta: JsonObject = {"code": error.code} | ({"data": data} if (data := upward(obj(error.data))) else {})
+        meta = wrapped({"code": error.code, "data": upward(obj(error.data))})
         said = error.message + self._hidden(_details(error))
         if kind == AUTH_REQUIRED:
             names = ", ".join(str(method.get("name") or method["id"]) for method in self.auth_methods)
@@ -231,7 +231,7 @@ class AcpConnection:
         if code is None:
             return self._error("closed its output", EXITED)
         how = f"was ended by signal {-code}" if code < 0 else f"exited with code {code}"
-        return self._error(how, EXITED, {"exitCode": code})
+        return self._error(how, EXITED, wrapped({"exitCode": code}))
 
 
 def _details(error: RpcError) -> str:

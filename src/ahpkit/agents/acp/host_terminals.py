@@ -1,0 +1,54 @@
+"""The host's terminals as an ACP agent asks for them: a command in a real pty that clients can watch. Knows no ACP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ahpkit.agents.acp.access import TerminalOutput
+from ahpkit.host.terminals import AgentTerminal, ExitStatus, Terminals
+
+
+class HostTerminals:
+    """Implements `TerminalAccess` for one session. A terminal's id is its URI."""
+
+    def __init__(self, terminals: Terminals, session_uri: str) -> None:
+        self._terminals = terminals
+        self._session_uri = session_uri
+        self._opened: dict[str, AgentTerminal] = {}
+
+    async def create(
+        self, command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: Path, output_limit: int | None
+    ) -> str:
+        terminal = await self._terminals.open_terminal(
+            self._session_uri, command, args, env=env, cwd=cwd, output_limit=output_limit
+        )
+        self._opened[terminal.uri] = terminal
+        return terminal.uri
+
+    async def output(self, id: str) -> TerminalOutput:
+        return self._shown(id, self._opened[id].output().exit)
+
+    async def wait(self, id: str) -> TerminalOutput:
+        return self._shown(id, await self._opened[id].wait_exit())
+
+    async def kill(self, id: str) -> None:
+        await self._opened[id].kill()
+
+    async def release(self, id: str) -> None:
+        await self._opened[id].release()
+
+    def uri(self, id: str) -> str | None:
+        """Also after its release: the tool call that used it still shows it."""
+        return id if id in self._opened else None
+
+    def _shown(self, id: str, ended: ExitStatus | None) -> TerminalOutput:
+        shown = self._opened[id].output()
+        if ended is None:
+            return TerminalOutput(shown.text, truncated=shown.truncated)
+        return TerminalOutput(
+            shown.text, truncated=shown.truncated, exit_code=ended.code, signal=ended.signal, exited=True
+        )
+
+
+__all__ = ["HostTerminals"]

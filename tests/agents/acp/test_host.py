@@ -1,0 +1,189 @@
+"""A scripted ACP agent behind a real host: what clients see in the states, and what reaches the agent from them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.agents.acp import HostTerminals
+from ahpkit.client.client import Client
+from ahpkit.host.agent import Chat as AgentSideChat
+from ahpkit.host.resources import Resources
+from ahpkit.host.terminals import Terminals
+from ahpkit.testing.memory_host import MemoryHost, memory_host
+from support import requirement
+from support.scripted_acp import Scripted, until
+
+ASK: dict[str, Any] = {
+    "request": "session/request_permission",
+    "params": {
+        "toolCall": {
+            "toolCallId": "t",
+            "title": "Write a",
+            "kind": "edit",
+            "rawInput": {"path": "a"},
+            "content": [{"type": "diff", "path": "a", "oldText": "x", "newText": "y"}],
+        },
+        "options": [
+            {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"},
+        ],
+    },
+    "then": {"yes": [{"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}}]},
+}
+
+
+class Hosted:
+    """A client in a session with the agent."""
+
+    def __init__(self, host: MemoryHost, client: Client, session: Any, chat: Any) -> None:
+        self.host = host
+        self.client = client
+        self.session = session
+        self.chat = chat
+
+    def state(self, uri: str | None = None) -> Any:
+        return self.host.host.state(uri or self.chat.uri)
+
+    def statuses(self) -> list[str]:
+        """How the tool calls of the running turn stand."""
+        return [call["status"] for call in self.calls()] if self.state().get("activeTurn") else []
+
+    def calls(self) -> list[Any]:
+        """The tool calls of the last turn."""
+        state = self.state()
+        turn = state.get("activeTurn") or state["turns"][-1]
+        return [part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"]
+
+
+@asynccontextmanager
+async def hosted(scripted: Scripted, **script: Any) -> AsyncGenerator[Hosted]:
+    resources = Resources(content_directory=scripted.directory / "content")
+    workspace = scripted.chat().working_directory
+    terminals = Terminals(resources.access, directory=workspace)
+
+    def given(chat: AgentSideChat) -> HostTerminals:
+        return HostTerminals(terminals, chat.session_uri)
+
+    agent = scripted.agent(given={"terminals": given}, **script)
+    async with (
+        memory_host(agent, features=[resources, terminals], directory=workspace) as host,
+        host.client() as client,
+    ):
+        session = await client.create_session(working_directory=workspace.as_uri())
+        yield Hosted(host, client, session, await session.chat())
+
+
+async def test_a_turn_with_an_approved_tool_call_is_in_the_state_of_the_chat(scripted: Scripted) -> None:
+    steps = [{"think": "hm"}, {"text": "Writing. "}, ASK, {"text": "Done."}]
+    async with hosted(scripted, turns=[steps]) as at:
+        asking = asyncio.create_task(at.chat.ask("write"))
+        await until(lambda: at.statuses() == ["pending-confirmation"])
+        [pending] = at.calls()
+        at.chat.approve("t", option_id="yes")
+        await asking
+
+        assert pending["options"][0] == {"id": "yes", "label": "Yes", "kind": "approve", "group": 0}
+        assert pending["edits"]["items"][0]["diff"] == {"added": 1, "removed": 1}
+        content = pending["edits"]["items"][0]["after"]["content"]["uri"]
+        read = await at.client.request("resourceRead", {"uri": content, "encoding": "utf-8"})
+        assert read["data"] == "y"
+        [turn] = at.state()["turns"]
+        assert [part["kind"] for part in turn["responseParts"]] == ["reasoning", "markdown", "toolCall", "markdown"]
+        assert at.calls()[0]["status"] == "completed"
+
+
+async def test_a_denied_tool_call_is_over_and_the_agent_hears_it(scripted: Scripted) -> None:
+    async with hosted(scripted, turns=[[ASK, {"text": "As you wish."}]]) as at:
+        asking = asyncio.create_task(at.chat.ask("write"))
+        await until(lambda: at.statuses() == ["pending-confirmation"])
+        at.chat.deny("t", reason="not now")
+
+        assert await asking == "As you wish."
+        assert (at.calls()[0]["status"], at.calls()[0]["reason"]) == ("cancelled", "denied")
+        assert scripted.answers()[0]["outcome"]["optionId"] == "no"
+        assert scripted.answers()[0]["_meta"] == {"ahpkit/permission-answer": {"reason": "not now"}}
+
+
+async def test_a_crash_is_an_error_of_the_turn_and_the_next_turn_works(scripted: Scripted) -> None:
+    async with hosted(scripted, turns=[[{"text": "half"}, {"stderr": "boom\n"}, {"kill": 9}]]) as at:
+        with pytest.raises(Exception, match="boom"):
+            await at.chat.ask("one")
+
+        assert await at.chat.ask("two") == "You said: two"
+        first = at.state()["turns"][0]
+        assert (first["state"], first["error"]["errorType"]) == ("error", "acp/agent-exited")
+
+
+async def test_a_cancel_of_a_client_reaches_the_agent(scripted: Scripted) -> None:
+    async with hosted(scripted, turns=[[{"text": "a"}, {"wait_cancel": True}, {"stop": "cancelled"}]]) as at:
+        at.chat.send("go")
+        await until(lambda: "a" in str(at.state().get("activeTurn")))
+        at.chat.cancel()
+        await until(lambda: bool(scripted.received("session/cancel")))
+
+        assert await at.chat.ask("next") == "You said: next"
+        assert [turn["state"] for turn in at.state()["turns"]] == ["cancelled", "complete"]
+
+
+async def test_options_commands_plan_and_title_are_in_the_state_of_the_session(scripted: Scripted) -> None:
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]}
+    opened = [
+        {"update": {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "web"}]}},
+        {"update": {"sessionUpdate": "session_info_update", "title": "About cats"}},
+    ]
+    plan = {"update": {"sessionUpdate": "plan", "entries": [{"content": "Look", "status": "pending"}]}}
+    async with hosted(scripted, session={"modes": modes}, opened=opened, turns=[[plan, {"text": "ok"}]]) as at:
+        await at.chat.ask("x")
+        session = at.state(at.session.uri)
+
+        assert session["summary"]["title"] == "About cats"
+        assert session["config"]["values"]["mode"] == "ask"
+        assert session["_meta"]["ahpkit/plan"]["plans"] == [{"entries": [{"content": "Look", "status": "pending"}]}]
+        assert "web" in str(session["customizations"])
+
+        at.client.dispatch(at.session.uri, {"type": "session/configChanged", "config": {"mode": "code"}})
+        await until(lambda: bool(scripted.received("session/set_mode")))
+        assert scripted.received("session/set_mode")[0]["modeId"] == "code"
+
+
+async def test_an_agent_that_cannot_start_fails_the_creation_with_the_reason(scripted: Scripted) -> None:
+    with pytest.raises(Exception, match="no config"):
+        async with hosted(scripted, methods={"initialize": [{"stderr": "no config\n"}, {"exit": 1}]}):
+            pass
+
+
+async def test_commands_of_the_agent_run_in_terminals_that_clients_can_watch(scripted: Scripted) -> None:
+    shown = {"sessionUpdate": "tool_call", "toolCallId": "t", "status": "in_progress"}
+    steps = [
+        {"request": "terminal/create", "params": {"command": "echo", "args": ["hello from a pty"]}, "say": True},
+        {"update": shown},
+    ]
+    async with hosted(scripted, turns=[steps]) as at:
+        answer = await at.chat.ask("x")
+
+        assert "ahp-terminal:/" in answer
+        [terminal] = at.state("ahp-root://")["terminals"]
+        await until(lambda: "hello from a pty" in str(at.state(terminal["resource"])))
+
+
+@requirement("extensibility:methods:custom-request-name")
+@requirement("extensibility:capabilities:checked-before-call")
+async def test_an_extension_request_nobody_offers_is_answered_as_unknown(scripted: Scripted) -> None:
+    async with hosted(scripted, turns=[[{"request": "_example.com/analytics/summary", "say": True}]]) as at:
+        assert "-32601" in await at.chat.ask("x")
+
+
+async def test_sessions_of_one_agent_do_not_disturb_each_other(scripted: Scripted, tmp_path: Path) -> None:
+    async with hosted(scripted, turns=[[{"text": "a"}, {"sleep": None}]], config={"cancel_timeout": 0.2}) as at:
+        other = await (await at.client.create_session()).chat()
+        at.chat.send("hang")
+        other.send("hang too")
+        await until(lambda: len(scripted.received("session/prompt")) == 2)
+        at.chat.cancel()
+
+        assert await at.chat.ask("again") == "You said: again"
+        assert at.state(other.uri).get("activeTurn")
