@@ -282,6 +282,7 @@ async def test_the_hosts_own_page_bound_keeps_has_more_right(bench: Bench) -> No
     assert state is not None
     turn: Json = {"message": say("x")["message"], "responseParts": [], "state": "complete"}
     bench.host.open_channel(chat, {**state, "turns": [{**turn, "id": f"t{n}"} for n in range(500)]})
+    await bench.host.durable()
     result = await client.ask("fetchTurns", chat, limit=400)
     assert len(result["turns"]) < 400
     assert result["turns"][-1]["id"] == "t499"

@@ -1,7 +1,6 @@
-"""Keeps the session's catalogue in step with its chats, and root with the sessions. Knows no connection.
+"""Keeps a session's catalogue in step with its chats. Knows no connection.
 
-Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows; whenever a session may have changed
-its summary, the catalogue is told to compare.
+Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows.
 """
 
 from __future__ import annotations
@@ -33,14 +32,8 @@ class ChatSummaries:
     def on_applied(self, applied: Applied) -> None:
         if applied.before is applied.after or applied.action["type"] in _NEVER_IN_SUMMARY:
             return
-        channel = channel_of(applied.channel)
-        name = channel.name if channel else None
-        if name == "chat":
+        if (channel := channel_of(applied.channel)) is not None and channel.name == "chat":
             self._chat_changed(applied)
-        elif name == "session":
-            self._host.catalogue.touch(applied.channel)
-        elif name == "annotations":
-            self._host.catalogue.touch(applied.channel.rpartition("/")[0])
 
     def _chat_changed(self, applied: Applied) -> None:
         session_uri = self._host.sessions.session_of(applied.channel)

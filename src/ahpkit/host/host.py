@@ -13,6 +13,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from ahpkit.host.agent import Agent, SubChat
 from ahpkit.host.agent_commands import AgentCommands
 from ahpkit.host.chat_summaries import ChatSummaries
 from ahpkit.host.clients import Clients
+from ahpkit.host.clock import steady
 from ahpkit.host.config import HostConfig
 from ahpkit.host.connection import Connection
 from ahpkit.host.dispatch import Dispatcher, Ledger
@@ -66,17 +68,17 @@ class Host:
         tracer_provider: TracerProvider | None = None,
     ) -> None:
         self.config = config or HostConfig()
-        self.now = now
+        self.now = steady(now)
         self.new_id = new_id
         self.monotonic = time.monotonic
         self.agents: dict[str, Agent] = {agent.provider: agent for agent in agents}
         self.log = Log(storage, on_commit=self._committed, on_error=self._disk_trouble)
-        self.store = Store(self.log, now=now)
+        self.store = Store(self.log, now=self.now)
         self.values = DurableValues(self.log)
         self.fanout = Fanout()
         self.tracing = Tracing(tracer_provider)
         self.clients = Clients(self)
-        self.catalogue = SessionCatalogue(self.store.state, self.clients)
+        self.catalogue = SessionCatalogue(self.store.committed, self.clients)
         self.sessions = Sessions(self)
         self.extensions = Extensions(self.clients)
         self.active_clients = ActiveClients(grace=self.config.client_grace)
@@ -155,7 +157,8 @@ class Host:
         end_interrupted_turns(self)
         for uri in self.sessions.uris():
             self.sessions.resume(uri)
-        await self.durable()
+        with suppress(InternalError):  # Reported by `_disk_trouble`. What is there can be read all the same.
+            await self.durable()
 
     async def serve(self, transport: Transport) -> None:
         """Serve one client until its connection ends."""
@@ -348,6 +351,10 @@ class Host:
             flushed.cancel()
             trouble.cancel()
 
+    async def room(self, uri: str) -> None:
+        await self.log.flush()
+        await self.clients.drained(uri)
+
     async def log_room(self) -> None:
         """Slow a connection down while the disk is behind."""
         while self.store.backlog > self.config.max_log_backlog and self.log.failing is None:
@@ -356,9 +363,11 @@ class Host:
 
     def _committed(self, entries: list[Entry]) -> None:
         self._trouble.clear()
-        if entries:
-            self.store.commit(entries[-1].seq)
-            self.fanout.deliver(entries)
+        appeared = self.store.commit(self.log.durable, entries)
+        self.fanout.deliver(entries)
+        self.catalogue.follow(appeared, {entry.channel for entry in entries})
+        for uri in self.log.snapshots_due():
+            self.store.checkpoint(uri)
         if self.store.backlog <= self.config.max_log_backlog:
             self._room.set()
 

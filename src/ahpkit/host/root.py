@@ -8,9 +8,12 @@ from typing import Any, Protocol
 
 from ahpkit import __version__
 from ahpkit.host.agent import Agent
-from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
+
+_ANNOTATIONS = "/annotations"
+"""What a session's URI ends with as that of its annotations."""
 
 _DEBOUNCE = 0.05
 """Seconds. Status and activity change several times within one step of a turn; a list needs only the last value."""
@@ -48,7 +51,7 @@ def initial_root(agents: Iterable[Agent], sessions: int, meta: JsonObject) -> Js
 
 
 class SessionCatalogue:
-    """The summaries of all sessions as clients were last told, kept in step with the states."""
+    """The summaries of all sessions as clients were last told, kept in step with the committed states."""
 
     def __init__(self, state_of: Callable[[str], JsonObject | None], announcer: Announcer) -> None:
         self._state_of = state_of
@@ -67,17 +70,22 @@ class SessionCatalogue:
         """A session from before the restart: nobody needs to be told."""
         self._told[uri] = self.summary(uri)
 
-    def added(self, uri: str) -> None:
-        self._told[uri] = self.summary(uri)
-        self._announcer.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
+    def follow(self, appeared: Iterable[str], changed: Iterable[str]) -> None:
+        """Channels that became visible, and channels whose committed state changed: sessions are among them."""
+        for uri in appeared:
+            if (channel := channel_of(uri)) is not None and channel.name == "session":
+                self._told[uri] = self.summary(uri)
+                self._announcer.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
+        for uri in changed:
+            self._touch(uri.removesuffix(_ANNOTATIONS))
 
     def removed(self, uri: str) -> None:
         if self._told.pop(uri, None) is not None:
             self._changed.discard(uri)
             self._announcer.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
 
-    def touch(self, uri: str) -> None:
-        """A session may have changed: compare and tell soon."""
+    def _touch(self, uri: str) -> None:
+        """If it is a session, compare and tell soon."""
         if uri in self._told:
             self._changed.add(uri)
             if self._timer is None:
@@ -100,7 +108,7 @@ class SessionCatalogue:
     def summary(self, uri: str) -> JsonObject:
         """One session's aggregated summary, now."""
         state: Any = self._state_of(uri)
-        annotations = self._state_of(f"{uri}/annotations")
+        annotations = self._state_of(uri + _ANNOTATIONS)
         return aggregate(state) | ({"annotations": annotations_summary(uri, annotations)} if annotations else {})
 
     def summaries(self) -> list[JsonObject]:

@@ -91,7 +91,6 @@ class Sessions:
             state["summary"]["title"] = source[0]["summary"]["title"]
         self._open_session(uri, agent, state)
         self._add_default_chat(uri, params, source)
-        self._host.catalogue.added(uri)
         self._count_changed()
         self._host.spawn(self._finish_creating(uri), name=f"create {uri}")
 
@@ -205,7 +204,6 @@ class Sessions:
             self._open_chat(uri, new_chat(chat_uri, title=chat["title"], now=self._host.now(), turns=chat["turns"]))
         if not document["chats"]:
             self._add_default_chat(uri, {}, None)
-        self._host.catalogue.added(uri)
         self._count_changed()
         self._host.spawn(self._finish_creating(uri), name=f"import {uri}")
         return uri
@@ -286,16 +284,17 @@ class Sessions:
         if (self._host.state(session_uri) or {}).get("defaultChat") == uri:
             self._host.dispatch(session_uri, {"type": "session/defaultChatChanged"})
         self._host.dispatch(session_uri, {"type": "session/chatRemoved", "chat": uri})
-        await self._drop_chat(session, uri)
-
-    async def _drop_chat(self, session: _Session, uri: str) -> None:
         runner = session.chats.pop(uri)
-        del self._session_of[uri]
-        if runner.turn is not None:
-            runner.turn.end()
-        self._host.close_channel(uri)
-        runner.chat.forget()
+        self._close_chat(uri, runner)
         await runner.aclose()
+
+    def _close_chat(self, uri: str, runner: ChatRunner | None) -> None:
+        del self._session_of[uri]
+        if runner is not None:
+            if runner.turn is not None:
+                runner.turn.end()
+            runner.chat.forget()
+        self._host.close_channel(uri)
 
     async def subchat(self, parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:
         """A read-only chat of the same session for a sub-agent, with its turn begun."""
@@ -315,19 +314,16 @@ class Sessions:
         session = self._sessions.pop(uri, None)
         if session is None:
             raise SessionNotFound(f"there is no session {uri}")
-        chats = [chat for chat, owner in self._session_of.items() if owner == uri]
         for feature in self._host.features:
             feature.on_session_disposed(uri)
-        for chat in chats:
-            if chat in session.chats:
-                await self._drop_chat(session, chat)
-            else:
-                del self._session_of[chat]
-                self._host.close_channel(chat)
+        for chat in [chat for chat, owner in self._session_of.items() if owner == uri]:
+            self._close_chat(chat, session.chats.get(chat))
         self._host.close_channel(f"{uri}/annotations")
         self._host.close_channel(uri)
         self._host.catalogue.removed(uri)
         self._count_changed()
+        for runner in session.chats.values():
+            await runner.aclose()
 
     async def aclose(self) -> None:
         """The host stops: running turns end with an error that says so."""

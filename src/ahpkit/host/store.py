@@ -8,7 +8,7 @@ costs a reference.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,9 +16,6 @@ from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
 from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
-
-_SNAPSHOT_BYTES = 256 * 1024
-"""A channel is written anew once its tail in the log exceeds this and its last snapshot: restarts stay short."""
 
 _OPENED = "opened/"
 """Key of the durable value that says where in the sequence a channel began."""
@@ -35,6 +32,11 @@ class Origin:
 class LogDoor(Protocol):
     """What the store needs of the log."""
 
+    @property
+    def queued(self) -> int:
+        """Steps that were ever queued."""
+        ...
+
     def append(self, entry: Entry) -> None: ...
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None: ...
@@ -44,12 +46,15 @@ class LogDoor(Protocol):
     def set_value(self, key: str, data: bytes | None) -> None: ...
 
 
-@dataclass(slots=True)
-class _Tail:
-    """How much of a channel's history a restart would have to replay."""
+@dataclass(slots=True, eq=False)
+class _Channel:
+    """One life of a channel: after `close`, the same URI may be opened as another one."""
 
-    bytes: int = 0
-    threshold: int = _SNAPSHOT_BYTES
+    uri: str
+    state: JsonObject
+    opened_at: int
+    committed: JsonObject | None = None
+    """None until its opening is durable."""
 
 
 class Store:
@@ -58,11 +63,9 @@ class Store:
     def __init__(self, log: LogDoor, *, now: Callable[[], int]) -> None:
         self._log = log
         self._now = now
-        self._states: dict[str, JsonObject] = {}
-        self._committed: dict[str, JsonObject] = {}
-        self._uncommitted: deque[tuple[int, str, JsonObject | None]] = deque()
-        self._tails: dict[str, _Tail] = {}
-        self._opened: dict[str, int] = {}
+        self._channels: dict[str, _Channel] = {}
+        self._uncommitted: deque[tuple[int, _Channel, JsonObject]] = deque()
+        """Each change with the number of log steps that make it durable."""
         self.head = 0
         """serverSeq of the newest action."""
         self.committed_head = 0
@@ -70,96 +73,81 @@ class Store:
 
     def restore(self, recovery: Recovery) -> None:
         """Rebuild the states: each channel's snapshot, then the actions after it."""
-        for channel, snapshot in recovery.snapshots.items():
-            self._states[channel] = decode_json(snapshot.state)
-            self._tails[channel] = _Tail(threshold=max(_SNAPSHOT_BYTES, len(snapshot.state)))
-        for channel in self._states:
-            self._opened[channel] = int(recovery.values.get(_OPENED + channel, b"0"))
+        states = {uri: decode_json(snapshot.state) for uri, snapshot in recovery.snapshots.items()}
         for entry in recovery.tail:
-            state = self._states.get(entry.channel)
-            if state is not None:
-                action = decode_json(entry.payload)["action"]
-                self._states[entry.channel] = reduce(entry.channel, state, action, now=entry.at)
-                self._tails[entry.channel].bytes += len(entry.payload)
-        self._committed = dict(self._states)
+            action = decode_json(entry.payload)["action"]
+            states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
+        for uri, state in states.items():
+            self._channels[uri] = _Channel(uri, state, int(recovery.values.get(_OPENED + uri, b"0")), state)
         self.head = self.committed_head = recovery.head_seq
 
     def state(self, uri: str) -> JsonObject | None:
         """The newest state, committed or not."""
-        return self._states.get(uri)
+        channel = self._channels.get(uri)
+        return None if channel is None else channel.state
 
     def committed(self, uri: str) -> JsonObject | None:
         """The durable state: what subscribers have been or will be shown at `committed_head`."""
-        return self._committed.get(uri)
+        channel = self._channels.get(uri)
+        return None if channel is None else channel.committed
 
     def opened_at(self, uri: str) -> int:
         """serverSeq after which the channel's state can be rebuilt from actions alone."""
-        return self._opened.get(uri, 0)
+        channel = self._channels.get(uri)
+        return 0 if channel is None else channel.opened_at
 
     def channels(self) -> list[str]:
-        return list(self._states)
+        return list(self._channels)
 
     def open(self, uri: str, state: JsonObject) -> None:
         """Create a channel, or give an existing one a new beginning, at the present place in the sequence."""
-        self._states[uri] = state
-        self._opened[uri] = self.head
+        data = encode(state)
+        channel = _Channel(uri, state, self.head, self.committed(uri))
+        self._channels[uri] = channel
         self._log.set_value(_OPENED + uri, b"%d" % self.head)
-        self._write_snapshot(uri, state)
-        self._uncommitted.append((self.head, uri, state))
-        self._settle()
+        self._log.snapshot(ChannelSnapshot(uri, self.head, data))
+        self._uncommitted.append((self._log.queued, channel, state))
 
     def close(self, uri: str) -> None:
-        """Forget a channel."""
-        self._states.pop(uri, None)
-        self._tails.pop(uri, None)
-        self._opened.pop(uri, None)
-        self._log.set_value(_OPENED + uri, None)
-        self._log.remove(uri)
-        self._uncommitted.append((self.head, uri, None))
-        self._settle()
+        """Forget a channel: from now on nobody sees it."""
+        if self._channels.pop(uri, None) is not None:
+            self._log.set_value(_OPENED + uri, None)
+            self._log.remove(uri)
 
     def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[int, JsonObject, JsonObject]:
         """Reduce, number and log one action; returns its serverSeq and the states before and after it."""
-        before = self._states[uri]
-        at = self._now()
+        channel = self._channels[uri]
+        before, seq, at = channel.state, self.head + 1, self._now()
         after = reduce(uri, before, action, now=at)
-        self.head += 1
-        self._states[uri] = after
-        payload = encode(envelope(uri, action, self.head, origin))
+        payload = encode(envelope(uri, action, seq, origin))
         client_id, client_seq = (origin.client_id, origin.client_seq) if origin else (None, None)
-        self._log.append(Entry(self.head, uri, payload, client_id, client_seq, at))
-        self._uncommitted.append((self.head, uri, after))
-        self._grow_tail(uri, len(payload), after)
-        return self.head, before, after
+        self._log.append(Entry(seq, uri, payload, client_id, client_seq, at))
+        # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
+        self.head = seq
+        channel.state = after
+        self._uncommitted.append((self._log.queued, channel, after))
+        return seq, before, after
 
-    def commit(self, seq: int) -> None:
-        """Everything up to `seq` is durable now."""
-        self.committed_head = max(self.committed_head, seq)
-        self._settle()
+    def checkpoint(self, uri: str) -> None:
+        """Write the newest state, so that a restart need not replay what led to it."""
+        self._log.snapshot(ChannelSnapshot(uri, self.head, encode(self._channels[uri].state)))
+
+    def commit(self, durable: int, entries: Sequence[Entry]) -> list[str]:
+        """That many steps of the log are durable now, these entries the last of them; the channels that appeared."""
+        if entries:
+            self.committed_head = entries[-1].seq
+        appeared: list[str] = []
+        while self._uncommitted and self._uncommitted[0][0] <= durable:
+            _, channel, state = self._uncommitted.popleft()
+            if channel.committed is None and self._channels.get(channel.uri) is channel:
+                appeared.append(channel.uri)
+            channel.committed = state
+        return appeared
 
     @property
     def backlog(self) -> int:
         """How many changes wait to become durable."""
         return len(self._uncommitted)
-
-    def _settle(self) -> None:
-        while self._uncommitted and self._uncommitted[0][0] <= self.committed_head:
-            _, uri, state = self._uncommitted.popleft()
-            if state is None:
-                self._committed.pop(uri, None)
-            else:
-                self._committed[uri] = state
-
-    def _grow_tail(self, uri: str, size: int, state: JsonObject) -> None:
-        tail = self._tails[uri]
-        tail.bytes += size
-        if tail.bytes > tail.threshold:
-            self._write_snapshot(uri, state)
-
-    def _write_snapshot(self, uri: str, state: JsonObject) -> None:
-        data = encode(state)
-        self._tails[uri] = _Tail(threshold=max(_SNAPSHOT_BYTES, len(data)))
-        self._log.snapshot(ChannelSnapshot(uri, self.head, data))
 
 
 def envelope(uri: str, action: JsonObject, seq: int, origin: Origin | None, rejection: str | None = None) -> JsonObject:

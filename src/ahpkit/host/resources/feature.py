@@ -36,6 +36,11 @@ class Resources(Feature):
         self._worker.shutdown()
 
     @property
+    def access(self) -> Access:
+        """What clients may reach, for features that reach it for them."""
+        return self._access
+
+    @property
     def commands(self) -> Mapping[str, CommandHandler]:
         return {
             "resourceRead": self._read,
@@ -133,7 +138,9 @@ class Resources(Feature):
     async def _create_watch(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         path = self._access.reading(client.client_id, params["uri"])
         assert self._watches is not None
-        return {"channel": self._watches.create(path, params)}
+        channel = self._watches.create(path, params)
+        await self.services.durable()
+        return {"channel": channel}
 
     async def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """One at a time, off the event loop: a check and the write it belongs to are not interrupted by another."""
