@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 import signal
 import ssl
 import time
@@ -17,7 +15,8 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.settings import Settings, load_settings
+from ahpkit.cli.announce import announce
+from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.host import porting
 from ahpkit.host.agent import Agent
@@ -25,13 +24,13 @@ from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
 from ahpkit.log.datadir import data_directory
-from ahpkit.log.memory import MemoryStorage
-from ahpkit.log.sqlite import SqliteStorage
-from ahpkit.log.storage import Storage
-from ahpkit.protocol.errors import AhpError
+from ahpkit.log.durability import open_storage
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
 from ahpkit.transports.websocket import WebSocketServer, serve_websocket
+
+_EXIT_AT_ONCE = 130
+"""Exit code after the second Ctrl-C."""
 
 
 @click.command()
@@ -60,11 +59,11 @@ def serve(config_file: Path | None, as_json: bool, no_token: bool, verbose: bool
       ahpkit serve --port 0 --json --agent gemini
     """
     _log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    settings = with_options(load_settings(config_file), options)
     try:
-        settings = with_options(load_settings(config_file), options)
         asyncio.run(_run(settings, no_token=no_token, as_json=as_json))
-    except AhpError as error:
-        raise click.ClickException(str(error)) from error
+    except asyncio.CancelledError:
+        raise SystemExit(_EXIT_AT_ONCE) from None
 
 
 def _log_to_stderr(level: int) -> None:
@@ -93,14 +92,27 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
 
 
 async def _run(settings: Settings, *, no_token: bool, as_json: bool) -> None:
-    stop = asyncio.Event()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    stop = _stop_signals()
     async with running_host(settings, no_token=no_token) as (server, token, data_dir):
         started = time.time_ns() // 1_000_000
         with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
-            _announce(server, token, data_dir, as_json=as_json)
+            announce(server.url, token, data_dir, as_json=as_json)
             await stop.wait()
+
+
+def _stop_signals() -> asyncio.Event:
+    """Ctrl-C and SIGTERM ask the host to stop. A second one ends it at once: the log needs no goodbye."""
+    stop, loop, running = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
+    assert running is not None
+
+    def asked() -> None:
+        if stop.is_set():
+            running.cancel()
+        stop.set()
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, asked)
+    return stop
 
 
 @asynccontextmanager
@@ -139,50 +151,39 @@ async def running_host(
             yield server, token, data_dir
 
 
-def default_data_dir() -> Path:
-    import platformdirs
-
-    return platformdirs.user_data_path("ahpkit")
-
-
-def open_storage(data_dir: Path, durability: str) -> Storage:
-    if durability == "memory":
-        return MemoryStorage()
-    return SqliteStorage(data_dir / "log.db", durability="normal" if durability == "normal" else "full")
-
-
 def make_agents(settings: Settings) -> Sequence[Agent]:
     """The configured agents, then the demo agent: the first one is the default."""
     from ahpkit.agents.demo import DemoAgent
     from ahpkit.agents.settings import agent_from_settings
 
-    return [*(agent_from_settings(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
+    agents = [*(agent_from_settings(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
+    known = [agent.provider for agent in agents]
+    if settings.default_agent not in (None, *known):
+        raise SettingsError(
+            f"host.default_agent: there is no agent {settings.default_agent!r}; known: {', '.join(known)}"
+        )
+    return agents
 
 
 def make_features(settings: Settings, data_dir: Path) -> Sequence[Feature]:
     from ahpkit.host.resources import Resources
+    from ahpkit.host.terminals import Terminals
 
-    return [Resources(content_directory=data_dir / "content")]
+    resources = Resources(content_directory=data_dir / "content")
+    directory = settings.default_directory or Path.cwd()
+    return [resources, Terminals(resources.access, directory=directory, enabled=settings.terminals)]
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    try:
+        context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    except OSError as error:  # ssl.SSLError is one, and names no file.
+        files = " and ".join(str(file) for file in (settings.tls_certificate, settings.tls_key) if file is not None)
+        raise SettingsError(f"TLS: cannot use {files}: {error.strerror or error}") from error
     return context
 
 
-def _announce(server: WebSocketServer, token: str | None, data_dir: Path, *, as_json: bool) -> None:
-    if as_json:
-        found = {"url": server.url, "token": token, "pid": os.getpid(), "dataDir": str(data_dir)}
-        click.echo(json.dumps(found))
-        return
-    click.echo(f"ahpkit is listening on {server.url}")
-    click.echo(
-        f"Sessions are kept in {data_dir}" + ("" if token is None else "; the token is in the file 'token' there")
-    )
-    click.echo("Try it in another terminal:  ahpkit chat")
-
-
-__all__ = ["running_host", "serve"]
+__all__ = ["running_host", "serve", "with_options"]

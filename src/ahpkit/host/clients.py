@@ -30,6 +30,12 @@ _MAX_CLIENT_ID = 256
 _MAX_OWNERS = 10_000
 """Client ids whose owner is remembered; beyond it the oldest that is not connected is forgotten."""
 
+_FAR_BEHIND = 1024 * 1024
+"""Bytes unread, a quarter of what costs a connection."""
+
+_READER_PATIENCE = 0.25
+"""Seconds. A stalled reader slows nobody down for long: after a few of these it has lost its connection."""
+
 _CLOSE_PATIENCE = 5.0
 """Seconds that all connections together get to say goodbye when the host stops."""
 
@@ -85,6 +91,15 @@ class Clients:
 
     def subscribers(self, uri: str) -> Sequence[Connection]:
         return [client for client in self._by_id.values() if uri in client.outbox.channels]
+
+    async def drained(self, uri: str) -> None:
+        """Give subscribers of a channel that are far behind a moment to read."""
+        transports = (client.outbox.transport for client in self.subscribers(uri))
+        behind = [asyncio.ensure_future(slow.drain()) for slow in transports if slow.buffered > _FAR_BEHIND]
+        if behind:
+            _, stalled = await asyncio.wait(behind, timeout=_READER_PATIENCE)
+            for task in stalled:
+                task.cancel()
 
     def active_client(self, session_uri: str) -> str | None:
         active: JsonObject | None = (self._host.state(session_uri) or {}).get("activeClient")

@@ -1,0 +1,220 @@
+"""Terminals as clients and agents use them: who may open, type into and close which. Knows no transport and no pty.
+
+A terminal is a shell of the user who runs the host. The directory it starts in is checked like any resource, which
+keeps mistakes out; it is not a sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ahpkit.host.feature import Applied, CommandHandler, ConnectedClient, Feature
+from ahpkit.host.resources.access import Access
+from ahpkit.host.terminals import programs
+from ahpkit.host.terminals.agent import AgentTerminal
+from ahpkit.host.terminals.pool import Launch, Pool
+from ahpkit.host.terminals.scrollback import Tail
+from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
+from ahpkit.protocol.terminal.state import TerminalSessionClaim
+
+MAX_SIZE = 10_000
+"""Columns and rows. Programs reserve memory for the whole screen."""
+
+MAX_INPUT = 1024 * 1024
+"""Characters that may wait for a process that does not read: a large paste."""
+
+AGENT_OUTPUT = 1024 * 1024
+"""Bytes kept for an agent, which may ask for less."""
+
+
+class Terminals(Feature):
+    """Agents may always open terminals, clients only if `enabled`. One that names no place starts in `directory`."""
+
+    name = "terminals"
+
+    def __init__(
+        self, access: Access, *, directory: Path, enabled: bool = False, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        self._access = access
+        self._directory = directory
+        self._enabled = enabled
+        self._environ = environ
+        self._pool = Pool()
+
+    async def start(self) -> None:
+        self._pool.start(self.services)
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+    @property
+    def commands(self) -> Mapping[str, CommandHandler]:
+        return {"createTerminal": self._create, "disposeTerminal": self._dispose}
+
+    # -- for clients ---------------------------------------------------------------------------------------------
+
+    async def _create(self, client: ConnectedClient, params: JsonObject) -> None:
+        self._check_enabled()
+        uri, claim = params["channel"], params["claim"]
+        if (channel := channel_of(uri)) is None or channel.name != "terminal":
+            raise InvalidParams(f"channel: {uri!r} names no terminal; choose ahp-terminal:/ID")
+        if (reason := self._refuse_claim(claim)) is not None:
+            raise InvalidParams(f"claim: {reason}")
+        cols, rows = params.get("cols", 80), params.get("rows", 24)
+        if not _fits(cols, rows):
+            raise InvalidParams(f"cols, rows: must be between 1 and {MAX_SIZE}")
+        await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
+        await self.services.durable()
+
+    def _shell(self, client: ConnectedClient, params: JsonObject, *, cols: int, rows: int) -> Launch:
+        env = programs.environment(self._environ)
+        command = programs.login_shell(env)
+        name: str = params.get("name", "")
+        return Launch(
+            title=name or Path(command[0]).name,
+            title_is_given=bool(name),
+            claim=params["claim"],
+            command=command,
+            env=env,
+            cwd=self._start_directory(client, params),
+            cols=cols,
+            rows=rows,
+        )
+
+    def _start_directory(self, client: ConnectedClient, params: JsonObject) -> Path:
+        session: str | None = params["claim"].get("session")
+        uri: str | None = params.get("cwd")
+        if uri is None and session is not None:
+            uri = (self.services.state(session) or {}).get("summary", {}).get("workingDirectory")
+        return self._directory if uri is None else self._access.reading(client.client_id, uri)
+
+    async def _dispose(self, client: ConnectedClient, params: JsonObject) -> None:
+        self._check_enabled()
+        terminal = self._pool.get(params["channel"])
+        if terminal is None:
+            raise NotFound(f"there is no terminal {params['channel']}")
+        if (reason := self._refuse_disposal(terminal, client.client_id)) is not None:
+            raise PermissionDenied(reason)
+        await self._pool.dispose(terminal)
+        await self.services.durable()
+
+    def _check_enabled(self) -> None:
+        if not self._enabled:
+            raise PermissionDenied("this host lets no clients open terminals; start it with --terminals to allow it")
+
+    def _refuse_disposal(self, terminal: Terminal, client_id: str) -> str | None:
+        claim = terminal.state["claim"]
+        if terminal.exit_status is not None or claim.get("clientId") == client_id:
+            return None
+        if claim["kind"] == "session":
+            return "this terminal is held by a session; cancel its turn, or wait until the command has ended"
+        holder = self.services.client(claim["clientId"])
+        return None if holder is None else "this terminal is held by another client"
+
+    # -- for agents ----------------------------------------------------------------------------------------------
+
+    async def open_terminal(
+        self,
+        session_uri: str,
+        command: str,
+        args: Sequence[str] = (),
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        output_limit: int | None = None,
+        claim: TerminalSessionClaim | None = None,
+    ) -> AgentTerminal:
+        """Run a command for a session's agent. `output_limit` is in bytes; `claim` may name the turn and tool call."""
+        if session_uri not in self.services.session_uris():
+            raise SessionNotFound(f"there is no session {session_uri}")
+        if not cwd.is_absolute():
+            raise InvalidParams(f"cwd: {cwd} is not absolute")
+        directory = self._access.reading(session_uri, cwd.as_uri())
+        environment = programs.agent_environment(self._environ, env)
+        tail = Tail(AGENT_OUTPUT if output_limit is None else max(0, min(output_limit, AGENT_OUTPUT)))
+        launch = Launch(
+            title=programs.title_of(command, args),
+            title_is_given=True,
+            claim={**(claim or {"kind": "session", "session": session_uri})},
+            command=programs.agent_command(command, args, env=environment, cwd=directory),
+            env=environment,
+            cwd=directory,
+            tail=tail,
+        )
+        terminal = await self._pool.open(f"ahp-terminal:/{self.services.new_id()}", launch)
+        return AgentTerminal(terminal, tail, on_released=lambda: self._pool.release(terminal))
+
+    # -- what happens on the channels ----------------------------------------------------------------------------
+
+    def refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+        terminal = self._pool.get(channel)
+        if terminal is None:
+            return None
+        match action["type"]:
+            case "terminal/input":
+                return _refuse_input(terminal, action["data"])
+            case "terminal/resized" if not _fits(action["cols"], action["rows"]):
+                return f"a terminal has at most {MAX_SIZE} columns and rows"
+            case "terminal/claimed":
+                return self._refuse_claim(action["claim"])
+            case _:
+                return None
+
+    def _refuse_claim(self, claim: JsonObject) -> str | None:
+        """Whoever gets a terminal must be there."""
+        match claim["kind"]:
+            case "client" if self.services.client(claim["clientId"]) is None:
+                return f"client {claim['clientId']!r} is not connected"
+            case "session" if claim["session"] not in self.services.session_uris():
+                return f"there is no session {claim['session']}"
+            case "client" | "session":
+                return None
+            case kind:
+                return f"a terminal is held by a client or a session, not by a {kind!r}"
+
+    def on_applied(self, applied: Applied) -> None:
+        terminal = self._pool.get(applied.channel)
+        if terminal is None:
+            return
+        action = applied.action
+        match action["type"]:
+            case "terminal/input":
+                terminal.process.write(action["data"].encode())
+            case "terminal/resized":
+                terminal.process.resize(action["cols"], action["rows"])
+            case "terminal/cleared":
+                terminal.cleared()
+            case "terminal/titleChanged" if applied.client_id is None:
+                self._pool.list_soon()
+            case "terminal/titleChanged":
+                terminal.title_is_given = True
+                self._pool.list()
+            case "terminal/claimed" | "terminal/exited":
+                self._pool.list()
+            case _:
+                pass
+
+    def on_session_disposed(self, session_uri: str) -> None:
+        for terminal in self._pool:
+            if terminal.state["claim"].get("session") == session_uri:
+                self.services.spawn(self._pool.dispose(terminal), name=f"dispose {terminal.uri}")
+
+
+def _fits(cols: int, rows: int) -> bool:
+    return 1 <= cols <= MAX_SIZE and 1 <= rows <= MAX_SIZE
+
+
+def _refuse_input(terminal: Terminal, data: str) -> str | None:
+    if terminal.exit_status is not None:
+        return "this terminal's process has exited"
+    if terminal.process.unread_input + len(data) > MAX_INPUT:
+        return "the process does not read its input; too much of it is waiting"
+    return None
+
+
+__all__ = ["Terminals"]

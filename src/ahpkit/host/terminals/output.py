@@ -1,0 +1,140 @@
+"""What a terminal printed, as actions: its text, and what escape sequences say about title, directory and commands.
+
+Pure: text and the time in, actions out. Knows no pty and no channel. Understood are OSC 0 and 2 (title), OSC 7
+(directory), and the marks of shell integration, OSC 133 and OSC 633. Marks are taken out of the text, everything else
+stays in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from urllib.parse import unquote
+
+from ahpkit.protocol.common.state import JsonObject
+
+_MAX_HELD = 4096
+"""Characters of a sequence that may be kept back until its end arrives. Longer ones carry images, not marks."""
+
+_MAX_TITLE = 256
+"""Characters of a title."""
+
+_SPOKEN = re.compile(r"\x1b\](0|2|7|133|633);([^\x07\x1b]*)(?:\x07|\x1b\\)")
+
+_UNFINISHED = re.compile(r"\x1b(?:\][^\x07\x1b]*\x1b?|\[[0-?]*[ -/]*|[ -/]*)\Z")
+
+_ESCAPED = re.compile(r"\\(?:\\|x([0-9a-fA-F]{2}))")
+
+_SEQUENCE = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
+
+
+class OutputReader:
+    """Reads one terminal's output, however it is cut into pieces."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._ids = count(1)
+        self._detects = False
+        self._command: tuple[str, int] | None = None
+        """Id and start of the command that runs."""
+        self._command_line = ""
+        self._title: str | None = None
+        self._cwd: str | None = None
+
+    def feed(self, text: str, *, now: int) -> list[JsonObject]:
+        """Actions for `text`, in order; titles and directories after it, and only the last of each."""
+        text = self._held + text
+        unfinished = _UNFINISHED.search(text)
+        held = unfinished.group() if unfinished else ""
+        self._held = held if len(held) <= _MAX_HELD else ""
+        return self._actions(text.removesuffix(self._held), now)
+
+    def finish(self, *, now: int) -> list[JsonObject]:
+        """The terminal has ended: what was kept back, and the end of a command that was running."""
+        held, self._held = self._held, ""
+        return [*self._actions(held, now), *self._finished("", now)]
+
+    def _actions(self, text: str, now: int) -> list[JsonObject]:
+        actions: list[JsonObject] = []
+        shown, start = "", 0
+        for match in _SPOKEN.finditer(text):
+            kind, body = match.groups()
+            if kind in ("133", "633"):
+                shown += text[start : match.start()]
+                start = match.end()
+                if marked := list(self._mark(body, now)):
+                    actions += [*_data(shown), *marked]
+                    shown = ""
+            elif kind == "7":
+                self._cwd = _directory(body) or self._cwd
+            else:
+                self._title = _printable(body)[:_MAX_TITLE] or self._title
+        return [*actions, *_data(shown + text[start:]), *self._news()]
+
+    def _news(self) -> Iterator[JsonObject]:
+        title, self._title = self._title, None
+        cwd, self._cwd = self._cwd, None
+        if title is not None:
+            yield {"type": "terminal/titleChanged", "title": title}
+        if cwd is not None:
+            yield {"type": "terminal/cwdChanged", "cwd": cwd}
+
+    def _mark(self, body: str, now: int) -> Iterator[JsonObject]:
+        mark, _, rest = body.partition(";")
+        if not self._detects:
+            self._detects = True
+            yield {"type": "terminal/commandDetectionAvailable"}
+        if mark == "E":
+            self._command_line = _ESCAPED.sub(_unescape, rest.partition(";")[0])
+        elif mark == "C":
+            yield from self._finished("", now)
+            yield self._executed(now)
+        elif mark == "D":
+            yield from self._finished(rest.partition(";")[0], now)
+        elif mark == "P" and rest.startswith("Cwd="):
+            self._cwd = _path_uri(_ESCAPED.sub(_unescape, rest.removeprefix("Cwd="))) or self._cwd
+
+    def _executed(self, now: int) -> JsonObject:
+        id, line = f"command-{next(self._ids)}", self._command_line
+        self._command, self._command_line = (id, now), ""
+        return {"type": "terminal/commandExecuted", "commandId": id, "commandLine": line, "timestamp": now}
+
+    def _finished(self, code: str, now: int) -> Iterator[JsonObject]:
+        if self._command is None:
+            return
+        (id, started), self._command = self._command, None
+        exit_code = {"exitCode": int(code)} if re.fullmatch(r"-?[0-9]{1,10}", code) else {}
+        yield {"type": "terminal/commandFinished", "commandId": id, **exit_code, "durationMs": max(0, now - started)}
+
+
+def plain(text: str) -> str:
+    """Text without escape sequences, its lines ended by a newline alone: what a pipe would have carried."""
+    return _SEQUENCE.sub("", text).replace("\r\n", "\n")
+
+
+def _data(text: str) -> Iterator[JsonObject]:
+    if text:
+        yield {"type": "terminal/data", "data": text}
+
+
+def _directory(uri: str) -> str | None:
+    _, given, rest = uri.partition("file://")
+    return _path_uri(unquote(f"/{rest.partition('/')[2]}")) if given else None
+
+
+def _path_uri(path: str) -> str | None:
+    return Path(path).as_uri() if path.startswith("/") else None
+
+
+def _printable(text: str) -> str:
+    return "".join(filter(str.isprintable, text)).strip()
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code: str | None = match.group(1)
+    return chr(int(code, 16)) if code else "\\"
+
+
+__all__ = ["OutputReader", "plain"]

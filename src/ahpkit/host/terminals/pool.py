@@ -1,0 +1,144 @@
+"""The terminals there are: started, listed on the root channel, disposed of. Knows no clients, agents or policy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ahpkit.host.feature import Services
+from ahpkit.host.terminals.pty import PtyProcess
+from ahpkit.host.terminals.scrollback import Tail
+from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AlreadyExists, Conflict
+
+MAX_TERMINALS = 64
+"""Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""
+
+MAX_RELEASED = 16
+"""Terminals that nobody needs any more and people may still look at; the oldest goes first."""
+
+_TITLE_DELAY = 0.2
+"""Seconds: programs animate their titles; the list of terminals need not follow each step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to start, and how it is shown."""
+
+    title: str
+    title_is_given: bool
+    """By a person or an agent: what the process calls itself does not matter then."""
+    claim: JsonObject
+    command: Sequence[str]
+    env: Mapping[str, str]
+    cwd: Path
+    cols: int = 80
+    rows: int = 24
+    tail: Tail | None = None
+
+    def state(self) -> JsonObject:
+        """The channel's first state."""
+        size = {"cols": self.cols, "rows": self.rows}
+        return {"title": self.title, "cwd": self.cwd.as_uri(), **size, "content": [], "claim": self.claim}
+
+
+class Pool:
+    """All terminals of a host, by URI. Empty until `start`."""
+
+    _services: Services
+
+    def __init__(self) -> None:
+        self._terminals: dict[str, Terminal] = {}
+        self._released: list[Terminal] = []
+        self._listing: asyncio.TimerHandle | None = None
+
+    def start(self, services: Services) -> None:
+        """Terminals of an earlier host are gone: take them off the list."""
+        self._services = services
+        self.list()
+
+    def __iter__(self) -> Iterator[Terminal]:
+        return iter(tuple(self._terminals.values()))
+
+    def get(self, uri: str) -> Terminal | None:
+        return self._terminals.get(uri)
+
+    async def open(self, uri: str, launch: Launch) -> Terminal:
+        """Start a terminal; its channel can be subscribed to at once."""
+        if self._services.state(uri) is not None:
+            raise AlreadyExists(f"there is a terminal {uri} already")
+        if len(self._terminals) >= MAX_TERMINALS:
+            raise Conflict(f"this host has {MAX_TERMINALS} terminals, which is the most; dispose of one first")
+        self._services.open_channel(uri, launch.state())
+        try:
+            terminal = await self._start(uri, launch)
+        except OSError as error:
+            self._services.close_channel(uri)
+            raise Conflict(f"the terminal cannot be started in {launch.cwd}: {error.strerror}") from error
+        except BaseException:
+            self._services.close_channel(uri)
+            raise
+        self._terminals[uri] = terminal
+        self.list()
+        return terminal
+
+    async def _start(self, uri: str, launch: Launch) -> Terminal:
+        process = await PtyProcess.start(
+            launch.command, env=launch.env, cwd=launch.cwd, cols=launch.cols, rows=launch.rows
+        )
+        return Terminal(self._services, uri, process, title_is_given=launch.title_is_given, tail=launch.tail)
+
+    def release(self, terminal: Terminal) -> None:
+        """Nobody needs it any more: keep it until there are too many of its kind."""
+        if terminal.uri in self._terminals and terminal not in self._released:
+            self._released.append(terminal)
+            if len(self._released) > MAX_RELEASED:
+                self._forget(self._released[0])
+
+    async def dispose(self, terminal: Terminal) -> None:
+        """End it and close its channel. May be called again."""
+        await terminal.end()
+        self._forget(terminal)
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        await asyncio.gather(*map(self.dispose, self))
+        self._cancel_listing()
+
+    def _forget(self, terminal: Terminal) -> None:
+        if self._terminals.pop(terminal.uri, None) is None:
+            return
+        if terminal in self._released:
+            self._released.remove(terminal)
+        self._services.close_channel(terminal.uri)
+        self.list()
+
+    def list_soon(self) -> None:
+        """Like `list`, for changes that may follow each other quickly."""
+        if self._listing is None:
+            self._listing = asyncio.get_running_loop().call_later(_TITLE_DELAY, self.list)
+
+    def list(self) -> None:
+        """Bring the root channel's list in step."""
+        self._cancel_listing()
+        listed = [_info(terminal) for terminal in self]
+        root = self._services.state(ROOT_URI) or {}
+        if listed != root.get("terminals", []):
+            self._services.dispatch(ROOT_URI, {"type": "root/terminalsChanged", "terminals": listed})
+
+    def _cancel_listing(self) -> None:
+        if self._listing is not None:
+            self._listing.cancel()
+            self._listing = None
+
+
+def _info(terminal: Terminal) -> JsonObject:
+    state = terminal.state
+    return {"resource": terminal.uri} | {key: state[key] for key in ("title", "claim", "exitCode") if key in state}
+
+
+__all__ = ["MAX_RELEASED", "MAX_TERMINALS", "Launch", "Pool"]

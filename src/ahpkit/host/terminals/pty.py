@@ -1,0 +1,218 @@
+"""One command on a pseudo terminal: started in a session of its own, read at the reader's pace, ended whole.
+
+Knows no AHP. Output is bytes. Whoever does not read makes the command wait: the kernel keeps a few KiB, we keep none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ahpkit.host.terminals.ending import end_session
+
+CHUNK = 32 * 1024
+"""Bytes handed over at most at once."""
+
+_INTERVAL = 0.01
+"""Seconds: output that comes closer together is handed over together. The echo of a key is not kept back."""
+
+_QUIET = 0.1
+"""Seconds without output after which an ended command has said everything, though somebody who left holds its pty."""
+
+_ATTACH = ': <"$0" && exec "$@"'
+"""Run by a shell that leads a session without a terminal: opening one makes it the session's own. Doing that between
+fork and exec would run Python in a process whose other threads, and their locks, are gone."""
+
+_IUTF8 = 0o40000
+"""Erasing a character removes all its bytes. `termios` has no name for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """How a command ended: by itself with a code, or by a signal."""
+
+    code: int | None
+    signal: str | None = None
+
+
+class PtyProcess:
+    """A running command. Whoever starts it calls `aclose`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+        self._process = process
+        self._master: int | None = master
+        self._input = bytearray()
+        self._news = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._hung_up = False
+        self._due = 0.0
+        self._watching = asyncio.create_task(self._watch(), name=f"watch {process.pid}")
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, cols: int = 80, rows: int = 24
+    ) -> Self:
+        """Run `command`, whose first word is an absolute path, with exactly this environment."""
+        master, slave = os.openpty()
+        try:
+            os.set_blocking(master, False)
+            _erase_whole_characters(slave)
+            _set_size(master, cols, rows)
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                _ATTACH,
+                os.ttyname(slave),
+                *command,
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                env=dict(env),
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(master)
+            raise
+        finally:
+            os.close(slave)
+        return cls(process, master)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> ExitStatus | None:
+        """How it ended; None while anything of it runs."""
+        code = self._process.returncode
+        if code is None or not self._ended.is_set():
+            return None
+        return ExitStatus(code) if code >= 0 else ExitStatus(None, _signal_name(-code))
+
+    @property
+    def unread_input(self) -> int:
+        """Bytes typed that the command has not taken yet."""
+        return len(self._input)
+
+    async def read(self) -> bytes:
+        """What it printed since; b"" when there will be no more. What was printed before its end comes before that."""
+        loop = asyncio.get_running_loop()
+        data = bytearray()
+        while not data and await self._wait_readable(None):
+            self._take(data)
+        while len(data) < CHUNK and (left := self._due - loop.time()) > 0 and await self._wait_readable(left):
+            self._take(data)
+        self._due = loop.time() + _INTERVAL
+        return bytes(data)
+
+    def write(self, data: bytes) -> None:
+        """Type. What the command does not take yet waits."""
+        if self._master is not None:
+            self._input += data
+            self._send_input(self._master)
+
+    def resize(self, cols: int, rows: int) -> None:
+        """Change the size; what runs in the foreground is told."""
+        if self._master is not None:
+            _set_size(self._master, cols, rows)
+
+    async def wait(self) -> ExitStatus:
+        """Wait until the command, and all it left in its session, has ended."""
+        await self._ended.wait()
+        status = self.status
+        assert status is not None
+        return status
+
+    async def kill(self) -> None:
+        """End it and everything in its session, politely first; returns when they are gone."""
+        if not self._ended.is_set():
+            await end_session(self.pid)
+            await self._ended.wait()
+
+    async def aclose(self) -> None:
+        """End it and give back the pty."""
+        await self.kill()
+        await self._watching
+        if self._master is not None:
+            master, self._master = self._master, None
+            self._input.clear()
+            asyncio.get_running_loop().remove_writer(master)
+            os.close(master)
+
+    async def _watch(self) -> None:
+        await self._process.wait()
+        await end_session(self.pid)
+        self._ended.set()
+        self._news.set()
+
+    async def _wait_readable(self, seconds: float | None) -> bool:
+        """True when it is worth a look; False when nothing came in time, or nothing will come any more."""
+        master = self._master
+        if self._hung_up or master is None:
+            return False
+        loop = asyncio.get_running_loop()
+        self._news.clear()
+        loop.add_reader(master, self._news.set)
+        try:
+            async with asyncio.timeout(_QUIET if self._ended.is_set() else seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(master)
+        return True
+
+    def _take(self, data: bytearray) -> None:
+        assert self._master is not None
+        try:
+            while len(data) < CHUNK:
+                piece = os.read(self._master, CHUNK - len(data))
+                if not piece:
+                    self._hung_up = True
+                    return
+                data += piece
+        except BlockingIOError:
+            pass
+        except OSError:  # EIO, which is how Linux says that nobody holds the other side any more.
+            self._hung_up = True
+
+    def _send_input(self, master: int) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._input:
+                del self._input[: os.write(master, self._input)]
+        except BlockingIOError:
+            loop.add_writer(master, self._send_input, master)
+            return
+        except OSError:
+            self._input.clear()
+        loop.remove_writer(master)
+
+
+def _set_size(master: int, cols: int, rows: int) -> None:
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
+def _erase_whole_characters(slave: int) -> None:
+    attributes = termios.tcgetattr(slave)
+    attributes[0] |= _IUTF8
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+
+
+def _signal_name(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
+
+
+__all__ = ["CHUNK", "ExitStatus", "PtyProcess"]

@@ -1,0 +1,108 @@
+"""One terminal: a process and the channel that shows it. Knows no clients, no requests and no policy."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import logging
+from collections.abc import Iterable
+
+from ahpkit.host.feature import Services
+from ahpkit.host.terminals.output import OutputReader
+from ahpkit.host.terminals.pty import ExitStatus, PtyProcess
+from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
+from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
+
+_LAST_WORDS = 1.0
+"""Seconds to show what a process printed before it was ended; longer only when the disk is full."""
+
+
+class Terminal:
+    """Shows a process until it ends. Its channel is open before and after."""
+
+    def __init__(
+        self, services: Services, uri: str, process: PtyProcess, *, title_is_given: bool, tail: Tail | None
+    ) -> None:
+        self.uri = uri
+        self.process = process
+        self.exit_status: ExitStatus | None = None
+        """How it ended, once everything it printed was shown."""
+        self.title_is_given = title_is_given
+        """A title that a person or an agent gave stays, whatever the process calls itself."""
+        self._services = services
+        self._tail = tail
+        self._output = OutputReader()
+        self._kept = 0
+        self._over = asyncio.Event()
+        self._showing = asyncio.create_task(self._show(), name=f"show {uri}")
+
+    async def wait_over(self) -> ExitStatus:
+        """Wait until the process has ended and everything it printed was shown."""
+        await self._over.wait()
+        assert self.exit_status is not None
+        return self.exit_status
+
+    async def end(self) -> None:
+        """End the process and all that is left of it. May be called again."""
+        await self.process.kill()
+        await asyncio.wait([self._showing], timeout=_LAST_WORDS)
+        self._showing.cancel()
+        await asyncio.wait([self._showing])
+
+    def cleared(self) -> None:
+        """The content was cleared, by a client or by ourselves."""
+        self._kept = 0
+
+    @property
+    def state(self) -> JsonObject:
+        state = self._services.state(self.uri)
+        assert state is not None
+        return state
+
+    async def _show(self) -> None:
+        try:
+            await self._show_output()
+        except Exception:
+            _log.exception("the terminal %s cannot be shown any more", self.uri)
+        finally:
+            await self.process.aclose()
+            self._ended(await self.process.wait())
+
+    async def _show_output(self) -> None:
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while data := await self.process.read():
+            self._apply(self._output.feed(decode(data), now=self._services.now()))
+            await self._services.room(self.uri)
+        rest = self._output.feed(decode(b"", final=True), now=self._services.now())
+        self._apply([*rest, *self._output.finish(now=self._services.now())])
+
+    def _apply(self, actions: Iterable[JsonObject]) -> None:
+        for action in filter(self._is_news, actions):
+            self._dispatch(action)
+            if self._tail is not None and action["type"] == "terminal/data":
+                self._tail.add(action["data"])
+        if self._kept > MAX_KEPT:
+            for action in forget_oldest(self.state["content"]):
+                self._dispatch(action)
+
+    def _is_news(self, action: JsonObject) -> bool:
+        if action["type"] == "terminal/titleChanged":
+            return not self.title_is_given and action["title"] != self.state["title"]
+        return action["type"] != "terminal/cwdChanged" or action["cwd"] != self.state.get("cwd")
+
+    def _dispatch(self, action: JsonObject) -> None:
+        self._kept += weight(action)
+        self._services.dispatch(self.uri, action)
+
+    def _ended(self, status: ExitStatus) -> None:
+        self.exit_status = status
+        if status.signal is not None:  # The state has no place for it, and without a code it would look alive.
+            self._dispatch({"type": "terminal/data", "data": f"\r\n[ended by {status.signal}]\r\n"})
+        code = {} if status.code is None else {"exitCode": status.code}
+        self._services.dispatch(self.uri, {"type": "terminal/exited", **code})
+        self._over.set()
+
+
+__all__ = ["Terminal"]

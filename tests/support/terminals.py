@@ -1,0 +1,114 @@
+"""Terminals in tests: a host that has them, and waiting for what they show."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.resources import Resources
+from ahpkit.host.terminals import Terminals
+from support.bench import Bench
+from support.raw_client import BOUND, Json, RawClient
+
+
+def environ(home: Path, *, shell: str = "/bin/sh") -> dict[str, str]:
+    """The environment of a host, with something in it that nobody else may see."""
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": shell, "SECRET_API_KEY": "hunter2"}
+
+
+def features(directory: Path, *, enabled: bool = True, shell: str = "/bin/sh") -> tuple[Resources, Terminals]:
+    resources = Resources()
+    home = environ(directory, shell=shell)
+    return resources, Terminals(resources.access, directory=directory, enabled=enabled, environ=home)
+
+
+class TerminalBench(Bench):
+    """A host with terminals."""
+
+    terminals: Terminals
+
+    def renew(self, *, enabled: bool = True, shell: str = "/bin/sh") -> None:
+        """Fresh features for the next start."""
+        resources, self.terminals = features(self.config.default_directory, enabled=enabled, shell=shell)
+        self.features = [resources, self.terminals]
+
+
+@asynccontextmanager
+async def terminal_bench(directory: Path, **options: Any) -> AsyncGenerator[TerminalBench]:
+    bench = TerminalBench(directory)
+    bench.renew(**options)
+    await bench.start()
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+class Shell:
+    """A terminal that a client opened and watches."""
+
+    def __init__(self, client: RawClient, uri: str) -> None:
+        self.client = client
+        self.uri = uri
+
+    @classmethod
+    async def open(cls, client: RawClient, id: str = "t", /, **params: Any) -> Shell:
+        shell = cls(client, f"ahp-terminal:/{id}")
+        claim = {"kind": "client", "clientId": client.client_id}
+        assert await client.ask("createTerminal", shell.uri, **{"claim": claim, **params}) is None
+        await shell.subscribe()
+        return shell
+
+    async def subscribe(self) -> Json:
+        return (await self.client.ask("subscribe", self.uri))["snapshot"]["state"]
+
+    async def type(self, text: str) -> None:
+        await self.client.accepted(self.uri, {"type": "terminal/input", "data": text})
+
+    def shown(self) -> str:
+        """Everything that came since the client subscribed."""
+        actions = (envelope["action"] for envelope in self.client.actions(self.uri))
+        return "".join(action["data"] for action in actions if action["type"] == "terminal/data")
+
+    async def shows(self, text: str) -> None:
+        """Wait until `text` has been printed."""
+        await self.client.wait(lambda message: text in self.shown())
+
+    async def exited(self) -> Json:
+        found = await self.client.action(
+            lambda envelope: envelope["channel"] == self.uri and envelope["action"]["type"] == "terminal/exited"
+        )
+        return found["action"]
+
+
+async def root_terminals(client: RawClient, count: int) -> list[Json]:
+    """The root channel's list once it has `count` terminals."""
+
+    def matches(envelope: Json) -> bool:
+        action = envelope["action"]
+        return action["type"] == "root/terminalsChanged" and len(action["terminals"]) == count
+
+    return (await client.action(matches))["action"]["terminals"]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    async with asyncio.timeout(BOUND):
+        while is_alive(pid):  # noqa: ASYNC110  (the system has no event for a process that is not ours)
+            await asyncio.sleep(0.01)
+
+
+__all__ = ["Shell", "TerminalBench", "environ", "features", "gone", "is_alive", "root_terminals", "terminal_bench"]
