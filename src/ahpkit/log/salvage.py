@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
 from ahpkit.log.schema import migrate, transaction
-from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, place_of
+from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of
 
 _PARTS = ("", "-wal", "-shm")
 """What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
@@ -113,11 +113,13 @@ class _Salvage:
 
     def run(self) -> None:
         for row, uri, seq, state, expected in self._rows("channels", _CHANNELS):
-            if self._intact(f"the snapshot of {uri}", state, f"{seq} {uri}", expected):
+            with self._noting_damage():
+                check(f"the snapshot of {uri}", state, f"{seq} {uri}", expected)
                 self._channels[row] = self._content.snapshots[uri] = ChannelSnapshot(uri, seq, state)
                 self._reached(seq)
         for _row, key, data, expected in self._rows("keyed", _KEYED):
-            if self._intact(f"the value {key}", data, key, expected):
+            with self._noting_damage():
+                check(f"the value {key}", data, key, expected)
                 self._content.values[key] = data
         for _row, client_id, client_seq in self._rows("clients", _CLIENTS):
             self._content.clients[client_id] = client_seq
@@ -125,7 +127,9 @@ class _Salvage:
 
     def _read_entries(self) -> None:
         """Of each channel, the entries up to the first number that is missing after its snapshot."""
-        floor = next((value for _row, key, value in self._rows("meta", _META) if key == "floor"), None)
+        meta = {key: value for _row, key, value in self._rows("meta", _META)}
+        floor = meta.get("floor")
+        floor = floor if is_seq(floor) else None
         last, missing, lost = floor, 0, 0
         for entry, snapshot in self._intact_entries():
             if last is not None and entry.seq > last + 1:
@@ -143,7 +147,8 @@ class _Salvage:
         for seq, id_, payload, client_id, client_seq, at, expected in self._rows("entries", _ENTRIES):
             snapshot = self._channels.get(id_)
             entry = Entry(seq, snapshot.channel if snapshot else "", payload, client_id, client_seq, at)
-            if self._intact(f"entry {seq}", payload, place_of(entry, id_), expected):
+            with suppress(Damaged):
+                check(f"entry {seq}", payload, place_of(entry, id_), expected)
                 yield entry, snapshot
 
     def _remember(self, client_id: str | None, client_seq: int | None) -> None:
@@ -153,13 +158,12 @@ class _Salvage:
     def _reached(self, seq: int) -> None:
         self._content.head_seq = max(self._content.head_seq, seq)
 
-    def _intact(self, what: str, data: bytes, place: str, expected: int) -> bool:
+    @contextmanager
+    def _noting_damage(self) -> Generator[None]:
         try:
-            check(what, data, place, expected)
+            yield
         except Damaged as exc:
             self._content.problems.append(str(exc))
-            return False
-        return True
 
     def _rows(self, table: str, types: _Types) -> Iterator[tuple[Any, ...]]:
         """Rows by rowid. At an unreadable page it leaps ahead, farther each time, until rows come again or none can."""
@@ -168,8 +172,8 @@ class _Salvage:
         while leap < 1 << 53:
             try:
                 for row in self._db.execute(sql, (last,)):
-                    if row[0] <= last:
-                        raise Damaged("pages in a circle")
+                    if not isinstance(row[0], int) or row[0] <= last:
+                        raise Damaged("the rows are not in order")
                     last, leap = row[0], 1
                     if all(isinstance(value, kind) for value, kind in zip(row, types.values(), strict=True)):
                         yield row
