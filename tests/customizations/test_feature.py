@@ -61,6 +61,25 @@ async def test_the_users_own_customizations_are_shown_too(desk: Desk) -> None:
     assert (await desk.containers(client, session))["~/.claude/skills"]["children"][0]["name"] == "mine"
 
 
+@requirement("customizations:sources:declared-on-agent-info")
+async def test_configured_plugins_stand_on_every_agent_before_any_session(desk: Desk, tmp_path: Path) -> None:
+    root = plugin(tmp_path / "tools")
+    client = await desk.start(plugins=[root])
+    agents = (await desk.bench.state(client, "ahp-root://"))["agents"]
+    declared = [{"type": "plugin", "uri": root.as_uri(), "name": "tools", "enabled": True}]
+    assert [{key: entry[key] for key in declared[0]} for entry in agents[0]["customizations"]] == declared
+    desk.bench.agent.models = [*desk.bench.agent.models[:1]]
+    desk.bench.agent.changed()
+    changed = await client.action(
+        lambda envelope: (
+            envelope["action"]["type"] == "root/agentsChanged" and "customizations" in envelope["action"]["agents"][0]
+        )
+    )
+    assert len(changed["action"]["agents"][0]["models"]) == 1
+    session, _ = await desk.session(client)
+    assert (await desk.containers(client, session))["tools"]["id"] == agents[0]["customizations"][0]["id"]
+
+
 # --- watching -------------------------------------------------------------------------------------------------
 
 

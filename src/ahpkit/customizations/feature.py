@@ -27,6 +27,7 @@ from ahpkit.customizations.watch import Watched, Watcher
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Feature
 from ahpkit.host.live_chat import path_of
+from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
@@ -73,11 +74,6 @@ class Customizations(Feature):
         self._trees: dict[str, SessionTree] = {}
         self._started = False
 
-    def agent_customizations(self) -> list[JsonObject]:
-        """The containers that come with every agent (`AgentInfo.customizations`), known before any session."""
-        found = locate(None, home=None, plugins=self._settings.plugins)
-        return [{key: value for key, value in location.loading.items() if key != "load"} for location in found]
-
     def details(self, session_uri: str) -> Mapping[str, Detail]:
         """What the host knows about a session's customizations and clients do not, by id."""
         tree = self._trees.get(session_uri)
@@ -90,6 +86,7 @@ class Customizations(Feature):
         self._clients = ClientPlugins(self.services, self._publish, timeout=self._settings.client_timeout)
         self._hooks = HookEvents(self.services, allowed=self._settings.allow_hooks)
         self._started = True
+        self._declare()
         self.services.spawn(self._follow_changes(), name="watch customizations")
 
     async def aclose(self) -> None:
@@ -124,12 +121,23 @@ class Customizations(Feature):
         match applied.action["type"]:
             case "session/customizationToggled":
                 self._toggled(applied)
+            case "root/agentsChanged":
+                self._declare()
             case "session/activeClientChanged":
                 self._clients.active_client_changed(self._tree(applied.channel), applied.after)
             case "chat/turnComplete" | "chat/toolCallComplete" if self._hooks.allowed:
                 self._run_hooks_after(applied)
             case _:
                 pass
+
+    def _declare(self) -> None:
+        """Every agent of this host comes with the configured plugins; root state says so before any session exists."""
+        found = locate(None, home=None, plugins=self._settings.plugins)
+        plugins = [{key: value for key, value in location.loading.items() if key != "load"} for location in found]
+        agents: list[JsonObject] = (self.services.state(ROOT_URI) or {}).get("agents", [])
+        declared = [{**agent, "customizations": plugins} for agent in agents]
+        if plugins and declared != agents:
+            self.services.dispatch(ROOT_URI, {"type": "root/agentsChanged", "agents": declared})
 
     def _toggled(self, applied: Applied) -> None:
         if applied.after is applied.before:

@@ -1,0 +1,127 @@
+"""The full session flow of the customizations guide, over a real socket with two clients of the SDK."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from ahpkit.client import InMemoryPlugin, Subscription, connect
+from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.discovery import Library, Location
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.config import HostConfig
+from ahpkit.host.host import Host
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.websocket import serve_websocket
+from customizations.builders import skill, write
+from support import requirement
+from support.bench import ScriptedAgent
+
+
+class Held:
+    """Lets the host read nothing until `go`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go = threading.Event()
+        read = Library.read
+
+        def held(library: Library, location: Location) -> Parsed | None:
+            self.go.wait(10)
+            return read(library, location)
+
+        monkeypatch.setattr(Library, "read", held)
+
+
+class Log:
+    """What one subscriber saw, in short words."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._news = asyncio.Condition()
+
+    async def add(self, action: JsonObject) -> None:
+        async with self._news:
+            self.lines += describe(action)
+            self._news.notify_all()
+
+    async def until(self, found: Callable[[list[str]], bool]) -> None:
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(lambda: found(self.lines))
+
+
+async def follow(subscription: Subscription, log: Log) -> None:
+    async for envelope in subscription:
+        await log.add(cast("JsonObject", envelope["action"]))
+
+
+def describe(action: JsonObject) -> list[str]:
+    kind = action["type"].removeprefix("session/")
+    if kind == "activeClientChanged":
+        active: JsonObject = action["activeClient"] or {}
+        return [f"active: {active.get('clientId')}"]
+    if kind == "customizationUpdated":
+        entry = action["customization"]
+        children = f" {[child['name'] for child in entry['children']]}" if "children" in entry else ""
+        return [f"{entry['name']}: {entry['load']['kind']}{children}"] if entry["type"] == "plugin" else []
+    if kind == "customizationToggled":
+        return [f"toggled: {action['enabled']}"]
+    return ["removed"] if kind == "customizationRemoved" else []
+
+
+@requirement("customizations:flow:snapshot-then-update")
+@requirement("customizations:flow:disconnect-order")
+@requirement("customizations:publish:with-active-role")
+@requirement("customizations:toggle:container-by-id")
+async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin_a = write(tmp_path / "a", {".plugin/plugin.json": {"name": "A"}, "skills/one/SKILL.md": skill("one")})
+    work = tmp_path / "work"
+    (work / ".git").mkdir(parents=True)
+    feature = Customizations(CustomizationSettings(default_directory=work, plugins=[plugin_a]))
+    reading = Held(monkeypatch)
+    host = Host(
+        MemoryStorage(), agents=[ScriptedAgent()], features=[feature], config=HostConfig(default_directory=work)
+    )
+    async with host, serve_websocket(host.serve, auth=Authenticator(None), port=0) as server:
+        async with connect(server.url, client_id="looker") as looker:
+            # 1. A client subscribes while plugin A is parsed.
+            uri = "ahp-session:/flow"
+            await looker.request("createSession", {"workingDirectory": work.as_uri()}, channel=uri)
+            async with looker.subscribe(uri) as early:
+                await early.wait_for(lambda state: "customizations" in state)
+            async with looker.subscribe(uri) as subscription:
+                log = Log()
+                follower = asyncio.create_task(follow(subscription, log))
+                shown = {entry["name"]: entry for entry in subscription.confirmed["customizations"]}
+                assert shown["a"]["load"] == {"kind": "loading"}
+                assert "children" not in shown["a"]
+                reading.go.set()
+                await log.until(lambda lines: "A: loaded ['A:one']" in lines)
+
+                # 2. Another client becomes active with its own plugin.
+                async with connect(server.url, client_id="owner") as owner:
+                    session = await owner.session(uri)
+                    await session.publish_plugin(InMemoryPlugin("C", {"skills/two/SKILL.md": skill("two")}))
+                    await log.until(lambda lines: "C: loaded ['C:two']" in lines)
+
+                    # 3. It disables plugin A.
+                    [plugin] = [one.entry for one in session.customizations("plugin") if one.entry["name"] == "A"]
+                    await session.toggle_customization(plugin["id"], False)
+                    await log.until(lambda lines: "toggled: False" in lines)
+
+                # 4. It disconnects.
+                await log.until(lambda lines: lines[-1] == "removed")
+                follower.cancel()
+    assert log.lines == [
+        "A: loaded ['A:one']",
+        "active: owner",
+        "C: loading",
+        "C: loaded ['C:two']",
+        "toggled: False",
+        "active: None",
+        "removed",
+    ]
