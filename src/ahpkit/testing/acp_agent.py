@@ -105,7 +105,7 @@ class ScriptedAgent:
         await self._play(after, params, [])
 
     def _send(self, message: Json) -> None:
-        self._write(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        self._write(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode())
 
     def _write(self, line: bytes) -> None:
         sys.stdout.buffer.write(line + b"\n")
