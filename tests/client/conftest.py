@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 
 import pytest
 
@@ -19,6 +19,14 @@ async def bounded() -> AsyncGenerator[None]:
     timer = loop.call_later(10, lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
     yield
     timer.cancel()
+
+
+@pytest.fixture(autouse=True)
+def sound_inside(caplog: pytest.LogCaptureFixture) -> Generator[None]:
+    """A callback that fails is logged. That is for users' callbacks: none of the client's own may."""
+    yield
+    failed = [record.getMessage() for record in caplog.get_records("call") if record.name == "ahpkit.client.tasks"]
+    assert [message for message in failed if "<bound method" in message and "ahpkit.client." in message] == []
 
 
 @pytest.fixture

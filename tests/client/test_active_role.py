@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ahpkit.client import Client, InMemoryPlugin, Rejected, Session
+from ahpkit.client import Client, ClientClosed, InMemoryPlugin, Rejected, Session
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
-from support.clients import CHAT, SESSION, eventually, lose_connection, settled
+from support.clients import CHAT, QUICKLY, SESSION, eventually, lose_connection, settled
 
 
 @pytest.fixture
@@ -72,6 +72,19 @@ async def test_a_role_that_was_given_up_stays_given_up(host: FakeHost, client: C
     assert "activeClient" not in host.states[SESSION]
     assert session.release() is None
     await eventually(lambda: {"channel": CHAT} in host.sent("unsubscribe"))
+
+
+async def test_closing_the_client_while_it_is_active_settles_everything(host: FakeHost):
+    async with Client(host.dial, backoff=QUICKLY) as client:
+        session = await client.session(SESSION)
+        await session.claim().accepted()
+        host.accepting = False
+        host.drop()
+        await eventually(lambda: client.status == "reconnecting")
+        dispatch = session.rename("x")
+
+    with pytest.raises(ClientClosed):
+        await dispatch
 
 
 async def test_a_refused_claim_says_why(host: FakeHost, session: Session, caplog: pytest.LogCaptureFixture):

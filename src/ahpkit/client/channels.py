@@ -138,8 +138,9 @@ class Channels:
         return None if channel is None else channel.confirmed
 
     def _close(self, error: AhpError) -> None:
-        """Nothing will come any more: tell everyone who waits."""
-        for channel in tuple(self._channels.values()):
+        """Nothing will come any more: tell everyone who waits. Some of them let go of other channels then."""
+        while self._channels:
+            channel = next(iter(self._channels.values()))
             self._drop(channel)
             self._end(channel, error)
         for _, dispatch in self._dispatches.values():
