@@ -1,19 +1,27 @@
-"""What every command that talks to a host shares: the options, the connection, errors as one line. Knows no command."""
+"""What commands that talk to a host share: options, the connection, which session is meant. Knows no command."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ParamSpec
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from ahpkit.client import Client, connect
-from ahpkit.protocol.errors import AhpError
+from ahpkit.cli.output import Output
+from ahpkit.cli.text import printable, shorten
+from ahpkit.client import Client, Session, connect
 
 P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+
+_SHORTEST = 4
+"""Characters of an id that may stand for all of it."""
 
 
 def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
@@ -25,40 +33,104 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             code = asyncio.run(function(*args, **kwargs))
-        except (AhpError, ConnectionError) as error:
-            raise click.ClickException(str(error)) from error
-        except TimeoutError as error:
-            raise click.ClickException("the host did not answer in time") from error
-        except KeyboardInterrupt:
-            code = 130
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            code = EXIT_INTERRUPTED
         raise SystemExit(code or 0)
 
     return run
 
 
+def session_options(function: F) -> F:
+    """The options that choose a session, or say what a new one is like: name, provider, model, directory."""
+    place = click.Path(path_type=Path, exists=True, file_okay=False)
+    for option in (
+        click.option("--dir", "directory", type=place, help="Working directory of a new session.  [default: this one]"),
+        click.option("--model", help="Which model to use for a new session."),
+        click.option("--agent", "provider", help="Which agent of the host to use for a new session."),
+        click.option("--session", "name", help="Go on with a session: its URI, id, or part of its title."),
+    ):
+        function = option(function)
+    return function
+
+
 @asynccontextmanager
-async def connected(url: str | None, token: str | None, **options: Any) -> AsyncGenerator[Client]:
+async def connected(url: str | None, token: str | None) -> AsyncGenerator[Client]:
     """A client of that host, or of the running one."""
-    async with connect(url, token=token, **options) as client:
+    async with connect(url, token=token) as client:
         yield client
 
 
+def tell_connection(client: Client, output: Output) -> None:
+    """Have the person told when the connection is lost, and when it is back."""
+    lost = False
+
+    def tell(status: str) -> None:
+        nonlocal lost
+        if status == "reconnecting" and not lost:
+            output.say("! connection lost; trying to get it back", "yellow", error=True)
+        elif status == "connected" and lost:
+            output.say("! connected again", "green", error=True)
+        lost = status == "reconnecting"
+
+    client.on_status(tell)
+
+
+async def open_session(
+    client: Client, name: str | None, *, provider: str | None, model: str | None, directory: Path | None
+) -> Session:
+    """The session that was named, or a new one."""
+    if name is None:
+        working_directory = (directory or Path.cwd()).resolve().as_uri()
+        return await client.create_session(provider=provider, model=model, working_directory=working_directory)
+    if provider or model or directory:
+        raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
+    return await client.session(await find_session(client, name))
+
+
 async def find_session(client: Client, name: str) -> str:
-    """The URI of the session a person means: a URI, the end of one, or part of a title."""
-    sessions = await client.sessions()
-    exact = [one["resource"] for one in sessions if one["resource"] == name]
-    close = [one["resource"] for one in sessions if _means(name, one["resource"], one["title"])]
-    found = exact or close
+    """The URI of the session a person means: a URI, an id or its beginning, a title or part of it."""
+    found = meant(await client.sessions(), name)
     if not found:
-        raise click.ClickException(f"there is no session {name!r}; see: ahpkit sessions list")
+        raise click.ClickException(f"there is no session {name!r}; see: ahpkit sessions list --all")
     if len(found) > 1:
-        raise click.ClickException(f"{name!r} could be any of: {', '.join(found)}")
-    return found[0]
+        lines = [f"  {short_id(one['resource'])}  {printable(shorten(one['title'], 60))}" for one in found]
+        raise click.ClickException("\n".join([f"{name!r} could be any of these; use the id:", *lines]))
+    return found[0]["resource"]
 
 
-def _means(name: str, uri: str, title: str) -> bool:
-    identity = uri.rpartition("/")[2]
-    return identity == name or (len(name) >= 4 and identity.startswith(name)) or name.casefold() in title.casefold()
+def meant(summaries: Sequence[Any], name: str) -> Sequence[Any]:
+    """The sessions a name may stand for. The closest kind of match counts: part of a title only when all else fails."""
+    folded = name.casefold()
+    matches: Sequence[Callable[[str, str], bool]] = (
+        lambda uri, title: uri == name or _id(uri) == name,
+        lambda uri, title: len(name) >= _SHORTEST and _id(uri).startswith(name),
+        lambda uri, title: title.casefold() == folded,
+        lambda uri, title: folded in title.casefold(),
+    )
+    for match in matches:
+        if found := [one for one in summaries if match(one["resource"], one["title"])]:
+            return found
+    return ()
 
 
-__all__ = ["connected", "find_session", "host_command"]
+def short_id(uri: str) -> str:
+    """As much of a session's id as people type."""
+    return _id(uri)[:8]
+
+
+def _id(uri: str) -> str:
+    return uri.rpartition("/")[2]
+
+
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_INTERRUPTED",
+    "connected",
+    "find_session",
+    "host_command",
+    "meant",
+    "open_session",
+    "session_options",
+    "short_id",
+    "tell_connection",
+]

@@ -2,88 +2,143 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ahpkit.cli.console import Console
-from ahpkit.cli.show_turn import plain
-from ahpkit.client import Approve, Deny
+from ahpkit.cli.read_answer import Question, hint, read_answer
+from ahpkit.cli.text import plain
+from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 
-_HINTS = {
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "y or n",
-    "single-select": "a number from the list",
-    "multi-select": "numbers from the list, separated by spaces",
-}
+_LINES, _CHARACTERS = 20, 2000
+"""Of a tool's input, shown without being asked for more: what a person reads before pressing a key."""
+
+_NOBODY = "nobody is there to approve it"
+
+_KEYS = "123456789abcdefghijkmnopqrtuvwxyz"
+"""For options, in order. Not l and s: later, and show all."""
+
+Check = Callable[[str, Any], Awaitable[str | None]]
+"""Hands one answer, by question id, to whoever knows the limits; what is wrong with it."""
 
 
 async def ask_approval(console: Console, event: ConfirmationNeeded) -> Approve | Deny | None:
     """y approves, n denies; with options, their numbers. None: leave it to other clients."""
-    options: list[Any] = list(event.call.get("options", ()))
-    if not options:
-        pressed = await console.key("  approve? [y]es [n]o [l]ater ", "ynl")
-        return {"y": Approve(), "n": Deny()}.get(pressed or "l")
-    for number, option in enumerate(options, 1):
-        console.write(f"  {number}. {option['label']}\n")
-    keys = "".join(str(number) for number in range(1, min(len(options), 9) + 1))
-    pressed = await console.key("  choose a number, or [l]ater ", f"{keys}l")
-    if pressed is None or pressed == "l":
-        return None
-    chosen = options[int(pressed) - 1]
-    return Approve(chosen["id"]) if chosen["kind"] == "approve" else Deny(chosen["id"])
-
-
-async def ask_questions(console: Console, event: InputNeeded) -> dict[str, Any] | None:
-    """Answers by question id; an empty line skips an optional question. None: leave it to other clients."""
-    answers: dict[str, Any] = {}
-    for question in event.request.get("questions", ()):
-        answer = await _ask(console, question)
-        if answer is None and question.get("required"):
-            return None
-        answers[question["id"]] = answer
-    return answers
-
-
-async def _ask(console: Console, question: Any) -> Any:
-    console.write(f"  {plain(question['message'])}\n")
-    options: list[Any] = list(question.get("options", ()))
-    for number, option in enumerate(options, 1):
-        console.write(f"    {number}. {option['label']}\n")
-    hint = _HINTS.get(question["kind"], "text")
+    title, details = _describe(event)
+    console.say(f"? {title}", "bold yellow")
+    rest = _show_beginning(console, details)
+    options: Sequence[Any] = event.call.get("options", ()) if event.of == "call" else ()
+    for key, option in zip(_KEYS, options, strict=False):
+        console.say(f"  {key}. {option['label']}")
+    decisions = _decisions(options)
     while True:
-        line = await console.line(f"  {hint}> ")
-        if not line:
-            return None
-        try:
-            return read_answer(question["kind"], line, [option["id"] for option in options])
-        except (ValueError, IndexError):
-            console.write(f"  please give {hint}\n")
+        prompt = _approval_prompt(options) + (" [s]how all" if rest else "") + ": "
+        pressed = await console.key(prompt, {*decisions, "l", *("s" if rest else "")})
+        if pressed != "s":
+            break
+        _show(console, rest)
+        rest = ""
+    return decisions[pressed] if pressed in decisions else _undecided(console, pressed)
 
 
-def read_answer(kind: str, line: str, options: list[str]) -> Any:
-    """What a typed line means for a question; raises `ValueError` or `IndexError` when it does not fit."""
-    match kind:
-        case "integer":
-            return int(line)
-        case "number":
-            return float(line)
-        case "boolean":
-            return {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}[line.casefold()]
-        case "single-select":
-            return _option(line, options)
-        case "multi-select":
-            return [_option(word, options) for word in line.split()]
-        case _:
-            return line
+def _approval_prompt(options: Sequence[Any]) -> str:
+    return "  choose one, or [l]ater" if options else "  approve? [y]es [n]o [l]ater"
 
 
-def _option(word: str, options: list[str]) -> str:
-    if word in options:
-        return word
-    if int(word) < 1:
-        raise ValueError(word)
-    return options[int(word) - 1]
+def _decisions(options: Sequence[Any]) -> dict[str, Approve | Deny]:
+    """What each key means."""
+    if not options:
+        return {"y": Approve(), "n": Deny()}
+    kinds = {"approve": Approve, "deny": Deny}
+    return {key: kinds[option["kind"]](option["id"]) for key, option in zip(_KEYS, options, strict=False)}
 
 
-__all__ = ["ask_approval", "ask_questions", "read_answer"]
+def _undecided(console: Console, pressed: str | None) -> Deny | None:
+    if pressed is None and not console.interactive:
+        return Deny(reason=_NOBODY)
+    console.say("  left to other clients; Ctrl-C cancels the turn", "dim")
+    return None
+
+
+def _describe(event: ConfirmationNeeded) -> tuple[str, str]:
+    call: Any = event.call
+    if event.of == "result":
+        texts = [content["text"] for content in call.get("content", ()) if content["type"] == "text"]
+        return f"Use the result of {call['displayName']}?", "\n".join(texts)
+    title = plain(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
+    edits = [_describe_edit(edit) for edit in call.get("edits", {}).get("items", ())]
+    return title, "\n".join([call.get("toolInput", ""), *edits]).strip("\n")
+
+
+def _describe_edit(edit: Any) -> str:
+    verb = "create" if "before" not in edit else "delete" if "after" not in edit else "change"
+    uri = (edit.get("after") or edit["before"])["uri"]
+    lines = edit.get("diff", {})
+    counts = [f"{sign}{lines[key]}" for key, sign in (("added", "+"), ("removed", "-")) if key in lines]
+    return " ".join([verb, uri, *counts])
+
+
+def _show_beginning(console: Console, text: str) -> str:
+    """Show as much as a person reads at a glance; what was left out."""
+    beginning = "\n".join(text[:_CHARACTERS].split("\n")[:_LINES])
+    rest = text[len(beginning) :]
+    _show(console, beginning)
+    if rest:
+        console.say(f"    … {len(rest)} more characters", "yellow")
+    return rest.removeprefix("\n")
+
+
+def _show(console: Console, text: str) -> None:
+    for line in text.split("\n") if text else ():
+        console.say(f"    {line}", "dim")
+
+
+async def ask_questions(console: Console, event: InputNeeded, check: Check) -> Answer | Decline:
+    """Ask one question after the other. Ctrl-D, or the end of the input, declines them all."""
+    request: Any = event.request
+    console.say(f"? {request.get('message') or 'The agent asks:'}", "bold yellow")
+    if "url" in request:
+        console.say(f"    {request['url']}")
+    questions = request.get("questions", ())
+    if not questions:
+        done = await console.key("  done? [y]es [n]o: ", "yn")
+        return Answer() if done == "y" else Decline()
+    console.say("  Enter takes the default or skips, Ctrl-D declines.", "dim")
+    answers: dict[str, Any] = {}
+    for question in questions:
+        answer = await _ask(console, question, check)
+        if isinstance(answer, Decline):
+            return answer
+        answers[question["id"]] = answer
+    return Answer(answers)
+
+
+async def _ask(console: Console, question: Question, check: Check) -> Any:
+    console.say(f"  {plain(question['message'])}" + (" (required)" if question.get("required") else ""))
+    for number, option in enumerate(question.get("options", ()), 1):
+        console.say(f"    {number}. {_describe_option(option)}")
+    while (line := await console.line(f"  {hint(question)}: ")) is not None:
+        if not line.strip():
+            if not question.get("required") or "defaultValue" in question:
+                return question.get("defaultValue")
+            problem = "please answer this one, or decline with Ctrl-D"
+        else:
+            try:
+                answer = read_answer(question, line)
+            except ValueError as error:
+                problem = str(error)
+            else:
+                problem = await check(question["id"], answer)
+                if problem is None:
+                    return answer
+        console.say(f"  {problem}", "yellow")
+    return Decline()
+
+
+def _describe_option(option: Any) -> str:
+    recommended = " (recommended)" if option.get("recommended") else ""
+    return option["label"] + recommended + (f": {option['description']}" if "description" in option else "")
+
+
+__all__ = ["Check", "ask_approval", "ask_questions"]

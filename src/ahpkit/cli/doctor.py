@@ -1,4 +1,4 @@
-"""`ahpkit doctor`: looks at the installation, the directories and the running host, and says what to do."""
+"""`ahpkit doctor`: looks at the installation, the directories and the running hosts, and says what to do."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from pathlib import Path
 import click
 
 from ahpkit import __version__
-from ahpkit.cli.show_turn import as_json
-from ahpkit.client import connect, find_endpoints
-from ahpkit.client.endpoints import endpoints_directory
+from ahpkit.cli.output import Output
+from ahpkit.cli.settings import default_data_dir
+from ahpkit.cli.text import as_json
+from ahpkit.client import connect, find_endpoint, find_endpoints
+from ahpkit.client.endpoints import URL_VARIABLE, endpoints_directory
 from ahpkit.protocol.errors import AhpError
 
 _LITTLE_ROOM = 500 * 1024 * 1024
+"""Bytes of a disk that is nearly full."""
+
+_PATIENCE = 5
+"""Seconds for one host to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +47,38 @@ def doctor(json_output: bool) -> None:
       ahpkit doctor
     """
     findings = [*_installation(), *_directories(), *asyncio.run(_hosts())]
+    output = Output()
     if json_output:
-        click.echo(as_json([asdict(finding) for finding in findings]))
-    else:
-        for finding in findings:
-            click.echo(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.detail}")
-            if finding.advice:
-                click.echo(f"    {finding.advice}")
+        output.say(as_json([asdict(finding) for finding in findings]))
+    for finding in () if json_output else findings:
+        output.say(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.detail}", "" if finding.ok else "red")
+        if finding.advice:
+            output.say(f"    {finding.advice}")
     raise SystemExit(0 if all(finding.ok for finding in findings) else 1)
 
 
 def _installation() -> list[Finding]:
-    version = ".".join(map(str, sys.version_info[:3]))
     return [
         Finding("ahpkit", True, __version__),
-        Finding("Python", sys.version_info >= (3, 11), version),
+        Finding("Python", True, ".".join(map(str, sys.version_info[:3]))),
         Finding("SQLite", True, sqlite3.sqlite_version),
     ]
 
 
 def _directories() -> list[Finding]:
-    from ahpkit.cli.serve import default_data_dir
+    return [
+        look_at("data directory", default_data_dir(), "change its permissions, or use: ahpkit serve --data-dir"),
+        look_at("runtime directory", endpoints_directory(), "change its permissions, or set XDG_RUNTIME_DIR"),
+    ]
 
-    return [_directory("data directory", default_data_dir()), _directory("runtime directory", endpoints_directory())]
 
-
-def _directory(name: str, path: Path) -> Finding:
+def look_at(name: str, path: Path, advice: str) -> Finding:
+    """Whether a directory can be written to, or made, and has room."""
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
-    if not os.access(existing, os.W_OK):
-        return Finding(name, False, f"{path} is not writable", "change its permissions, or use --data-dir")
+    if not existing.is_dir():
+        return Finding(name, False, f"{existing} is a file", "move it away")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(name, False, f"{path} is not writable", advice)
     room = shutil.disk_usage(existing).free
     if room < _LITTLE_ROOM:
         return Finding(name, False, f"{path} has {room // 2**20} MiB left", "make room on the disk")
@@ -78,6 +87,8 @@ def _directory(name: str, path: Path) -> Finding:
 
 async def _hosts() -> list[Finding]:
     running = find_endpoints()
+    if os.environ.get(URL_VARIABLE) and (named := find_endpoint()) is not None:
+        running = [named, *running]
     if not running:
         return [Finding("host", True, "none is running", "start one with: ahpkit serve")]
     return [await _host(endpoint.url, endpoint.token) for endpoint in running]
@@ -85,12 +96,15 @@ async def _hosts() -> list[Finding]:
 
 async def _host(url: str, token: str | None) -> Finding:
     try:
-        async with asyncio.timeout(5), connect(url, token=token) as client:
+        async with asyncio.timeout(_PATIENCE), connect(url, token=token) as client:
             agents = ", ".join(agent["provider"] for agent in client.root["agents"])
             milliseconds = await client.ping() * 1000
             return Finding("host", True, f"{url}, {milliseconds:.1f} ms away, agents: {agents}")
-    except (AhpError, TimeoutError, OSError) as error:
-        return Finding("host", False, f"{url}: {error or 'no answer'}", "stop it and start it again: ahpkit serve")
+    except TimeoutError:
+        problem = f"{url}: no answer within {_PATIENCE} s"
+    except (AhpError, OSError) as error:
+        problem = str(error)
+    return Finding("host", False, problem, "stop it and start it again: ahpkit serve")
 
 
-__all__ = ["Finding", "doctor"]
+__all__ = ["Finding", "doctor", "look_at"]

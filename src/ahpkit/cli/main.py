@@ -6,8 +6,10 @@ the table is what `ahpkit --help` shows, so that help and version answer without
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import Final, NamedTuple
+from io import TextIOWrapper
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -29,7 +31,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
     "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
     "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
-    "prompt": Subcommand("ahpkit.cli.chat:prompt", "Send one message and print the answer."),
+    "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
     "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
@@ -47,6 +49,19 @@ class _LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].target.partition(":")
         return getattr(import_module(module), name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The one place where errors become words."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            from ahpkit.cli.explain import explain  # Late, like everything that is not help.
+
+            if (explained := explain(error)) is None:
+                raise
+            raise explained from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -67,4 +82,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; ends the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # A character the terminal lacks is no reason to fail.
     cli(prog_name="ahpkit")

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import connected, find_session, host_command
-from ahpkit.cli.show_turn import as_json, plain
-from ahpkit.client import Client
-from ahpkit.host.porting import FORMAT
+from ahpkit.cli.connecting import connected, find_session, host_command, short_id
+from ahpkit.cli.output import Output
+from ahpkit.cli.porting import export_session, import_session
+from ahpkit.cli.progress import progress
+from ahpkit.cli.text import as_json, plain, shorten
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.session.state import SessionStatus
 
-_ACTIVITIES = ((24, "needs input"), (8, "running"), (2, "error"), (1, "idle"))
-_ARCHIVED = 64
+_ACTIVITIES = (
+    (SessionStatus.InputNeeded, "needs input"),
+    (SessionStatus.InProgress, "running"),
+    (SessionStatus.Error, "error"),
+    (SessionStatus.Idle, "idle"),
+)
 
 
 @click.group()
 def sessions() -> None:
     """List, show, rename, archive, dispose, export and import sessions.
+
+    SESSION is the URI of a session, its id or the beginning of it, or part of its title.
 
     \b
     Example:
@@ -40,71 +50,78 @@ async def list_sessions(url: str | None, token: str | None, everything: bool, js
       ahpkit sessions list --all
     """
     async with connected(url, token) as client:
-        found = [one for one in await client.sessions() if everything or not one["status"] & _ARCHIVED]
+        found = [one for one in await client.sessions() if everything or not _is_archived(one)]
     found.sort(key=lambda one: one["modifiedAt"], reverse=True)
+    output = Output()
     if json_output:
-        click.echo(as_json(found))
+        output.say(as_json(found))
     elif not found:
-        click.echo("There are no sessions. Start one with: ahpkit chat")
-    else:
-        for one in found:
-            click.echo(_summary_line(one))
+        output.say("There are no sessions. Start one with:  ahpkit chat")
+    for one in () if json_output else found:
+        output.say(_summary_line(one))
+
+
+def _is_archived(summary: Any) -> bool:
+    return bool(summary["status"] & SessionStatus.IsArchived)
 
 
 def _summary_line(summary: Any) -> str:
     status = next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
+    status += ", archived" if _is_archived(summary) else ""
     when = datetime.fromtimestamp(summary["modifiedAt"] / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-    archived = ", archived" if summary["status"] & _ARCHIVED else ""
-    identity = summary["resource"].rpartition("/")[2][:8]
-    return f"{identity:8}  {when}  {summary['provider']:10}  {status}{archived:10}  {summary['title']}"
+    title = shorten(summary["title"], 60)
+    return f"{short_id(summary['resource']):8}  {when}  {summary['provider']:10}  {status:14}  {title}"
 
 
 @sessions.command()
 @click.argument("session")
-@click.option("--json", "json_output", is_flag=True, help="The export as JSON.")
+@click.option("--json", "json_output", is_flag=True, help="The whole session as JSON, as export writes it.")
 @host_command
 async def show(url: str | None, token: str | None, session: str, json_output: bool) -> None:
-    """Print a session's conversation. SESSION is a URI, an id, or part of a title.
+    """Print a session's conversation.
 
     \b
     Example:
-      ahpkit sessions show 3f2a
+      ahpkit sessions show hello
     """
     async with connected(url, token) as client:
-        document = await export_session(client, await find_session(client, session))
+        with progress("Reading") as tell:
+            document = await export_session(client, await find_session(client, session), tell)
+    output = Output()
     if json_output:
-        click.echo(as_json(document))
+        output.say(as_json(document))
         return
-    click.echo(f"{document['title']}  ({document['provider']})")
-    for chat in document["chats"]:
+    output.say(f"{document['title']}  ({document['provider']})", "bold")
+    for number, chat in enumerate(document["chats"]):
+        if number:
+            output.say(f"\n## {chat['title']}", "bold")
         for turn in chat["turns"]:
-            click.echo(f"\n> {turn['message']['text']}")
-            click.echo(_answer(turn))
+            output.say(f"\n> {turn['message']['text']}", "bold")
+            output.say(_answer(turn))
 
 
 def _answer(turn: Any) -> str:
-    shown: list[str] = []
-    for part in turn["responseParts"]:
-        if part["kind"] == "markdown":
-            shown.append(part["content"])
-        elif part["kind"] == "toolCall":
-            call = part["toolCall"]
-            shown.append(f"[{plain(call.get('pastTenseMessage')) or call['displayName']}: {call['status']}]")
+    shown = [text for part in turn["responseParts"] if (text := _part(part)) is not None]
+    if turn["state"] == "cancelled":
+        shown.append("✗ cancelled")
     if "error" in turn:
         shown.append(f"✗ {turn['error']['message']}")
     return "\n".join(shown)
 
 
-async def export_session(client: Client, uri: str) -> dict[str, Any]:
-    """A session as a document: what `import` takes."""
-    session = await client.session(uri)
-    summary = session.state["summary"]
-    chats: list[Any] = []
-    for entry in session.chats:
-        chat = await session.chat(entry["resource"])
-        turns = [turn async for turn in chat.history()]
-        chats.append({"title": entry["title"], "turns": turns[::-1]})
-    return {"format": FORMAT, "title": summary["title"], "provider": summary["provider"], "chats": chats}
+def _part(part: Any) -> str | None:
+    match part["kind"]:
+        case "markdown":
+            return part["content"].rstrip("\n")
+        case "systemNotification":
+            return f"! {plain(part['content'])}"
+        case "toolCall":
+            call = part["toolCall"]
+            if call["status"] == "completed":
+                return f"{'✓' if call['success'] else '✗'} {plain(call['pastTenseMessage']) or call['displayName']}"
+            return f"✗ {call['displayName']}: not run"
+        case _:
+            return None
 
 
 @sessions.command()
@@ -142,7 +159,7 @@ async def archive(url: str | None, token: str | None, session: str, undo: bool) 
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @host_command
 async def dispose(url: str | None, token: str | None, session: str, yes: bool) -> None:
-    """Delete a session with all its chats.
+    """Delete a session with all its chats, for good.
 
     \b
     Example:
@@ -150,44 +167,69 @@ async def dispose(url: str | None, token: str | None, session: str, yes: bool) -
     """
     async with connected(url, token) as client:
         uri = await find_session(client, session)
+        opened = await client.session(uri)
         if not yes:
-            click.confirm(f"Delete {uri} for good?", abort=True)
-        await (await client.session(uri)).dispose()
+            _confirm(f"Delete {short_id(uri)} ({shorten(opened.state['summary']['title'], 60)}) for good?")
+        await opened.dispose()
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is there to ask; --yes deletes without asking")
+    click.confirm(question, abort=True)
 
 
 @sessions.command("export")
 @click.argument("session")
-@click.option("--output", type=click.File("w", encoding="utf-8"), default="-", help="Write to a file.")
+@click.option("--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="Write to a file.")
 @host_command
 async def export_command(url: str | None, token: str | None, session: str, output: Any) -> None:
-    """Write a session as JSON.
+    """Write a session as JSON: its title, its chats, their finished turns.
 
     \b
     Example:
       ahpkit sessions export 3f2a --output session.json
     """
     async with connected(url, token) as client:
-        document = as_json(await export_session(client, await find_session(client, session)))
-    click.echo(document, file=output)
+        with progress("Exporting") as tell:
+            document = await export_session(client, await find_session(client, session), tell)
+    click.echo(as_json(document), file=output)
 
 
 @sessions.command("import")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.option("--json", "json_output", is_flag=True, help="Print the new session's URI and agent as JSON.")
 @host_command
-async def import_command(url: str | None, token: str | None, file: Any) -> None:
-    """Make a new session of an exported one; prints its URI.
+async def import_command(url: str | None, token: str | None, file: Any, json_output: bool) -> None:
+    """Make a new session of an exported one; prints its URI. "-" reads standard input.
 
     \b
     Example:
       ahpkit sessions import session.json
     """
-    try:
-        document = json.load(file)
-    except ValueError as error:
-        raise click.ClickException(f"{file.name}: not JSON: {error}") from error
+    document = _read_document(file)
     async with connected(url, token) as client:
-        made = await client.extension_request("_ahpkit/sessions/import", {"document": document})
-        click.echo(made["session"])
+        with progress("Importing") as tell:
+            try:
+                made = await import_session(client, document, tell)
+            except InvalidParams as error:
+                raise click.ClickException(f"{file.name}: not imported: {error}") from error
+    if json_output:
+        click.echo(json.dumps(made))
+        return
+    click.echo(made["session"])
+    if made["provider"] != document["provider"]:
+        click.echo(f"the host has no agent {document['provider']!r}; it goes on with {made['provider']!r}", err=True)
 
 
-__all__ = ["export_session", "sessions"]
+def _read_document(file: Any) -> Any:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.load(file, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise click.ClickException(f"{file.name}: not JSON: {error}") from error
+
+
+__all__ = ["sessions"]

@@ -15,15 +15,17 @@ plugins = ["~/plugins/reviews"]
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
+from ahpkit.log.durability import Durability
 from ahpkit.protocol.errors import AhpError
 
 
 class SettingsError(AhpError):
-    """The configuration file cannot be used; the text says which key and why."""
+    """The configuration cannot be used; the text says which key and why."""
 
 
 @dataclass(slots=True)
@@ -33,7 +35,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 7110
     data_dir: Path | None = None
-    durability: str = "full"
+    durability: Durability = "full"
     default_agent: str | None = None
     default_directory: Path | None = None
     client_grace: float = 30.0
@@ -50,78 +52,125 @@ class Settings:
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
-_TABLES: dict[str, dict[str, type]] = {
+def default_data_dir() -> Path:
+    """Where sessions are kept when nobody says where."""
+    import platformdirs  # Here: whoever says where does not need it.
+
+    return platformdirs.user_data_path("ahpkit")
+
+
+# What a value may be. Each returns the setting or raises `ValueError` with what was expected.
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a string that is not empty")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _port(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= 65535:
+        raise ValueError("a whole number from 0 to 65535")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value < float("inf"):
+        raise ValueError("a number of seconds, 0 or more")
+    return float(value)
+
+
+def _durability(value: Any) -> Durability:
+    if value not in get_args(Durability):
+        raise ValueError(f"one of {', '.join(get_args(Durability))}")
+    return value
+
+
+def _path(value: Any) -> Path:
+    return Path(_text(value)).expanduser()
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in cast("list[Any]", value)):
+        raise ValueError("a list of strings")
+    return cast("list[str]", value)
+
+
+def _paths(value: Any) -> list[Path]:
+    return [_path(item) for item in _texts(value)]
+
+
+_TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "host": {
-        "host": str,
-        "port": int,
-        "data_dir": Path,
-        "durability": str,
-        "default_agent": str,
-        "default_directory": Path,
-        "client_grace": float,
-        "allowed_hosts": list,
-        "allowed_origins": list,
-        "tls_certificate": Path,
-        "tls_key": Path,
-        "terminals": bool,
+        "host": _text,
+        "port": _port,
+        "data_dir": _path,
+        "durability": _durability,
+        "default_agent": _text,
+        "default_directory": _path,
+        "client_grace": _seconds,
+        "allowed_hosts": _texts,
+        "allowed_origins": _texts,
+        "tls_certificate": _path,
+        "tls_key": _path,
+        "terminals": _flag,
     },
-    "customizations": {"plugins": list, "remember_toggles": bool, "allow_hooks": bool, "trusted": list},
-    "canvas": {"extensions": list},
+    "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},
+    "canvas": {"extensions": _texts},
 }
-"""Which keys each table may have, and what type their values are."""
-
-_ACCEPTED: dict[type, tuple[type, ...]] = {Path: (str,), float: (float, int)}
-
-_PATH_LISTS = frozenset({"plugins", "trusted"})
+"""Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
 
 
 def load_settings(path: Path | None) -> Settings:
-    """Read a file; without one, the defaults."""
+    """Read a file; without one, the defaults. Raises `SettingsError`."""
     settings = Settings()
-    if path is None:
-        return settings
-    try:
-        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}") from error
-    for table, fields in content.items():
-        if not isinstance(fields, dict):
+    for table, content in ({} if path is None else _read(path)).items():
+        if not isinstance(content, dict):
             raise SettingsError(f"{path}: {table} must be a table: [{table}]")
         if table == "agents":
-            settings.agents = _agents(path, content[table])
+            settings.agents = _agents(path, cast("dict[str, Any]", content))
+        elif table in _TABLES:
+            _take_table(path, table, cast("dict[str, Any]", content), settings)
         else:
-            _read_table(path, table, content[table], settings)
+            raise SettingsError(f"{path}: unknown table [{table}]; known: {', '.join([*_TABLES, 'agents'])}")
+    if settings.tls_key is not None and settings.tls_certificate is None:
+        raise SettingsError(f"{path}: host.tls_key needs host.tls_certificate beside it")
     return settings
 
 
-def _read_table(path: Path, table: str, fields: dict[str, Any], settings: Settings) -> None:
-    known = _TABLES.get(table)
-    if known is None:
-        raise SettingsError(f"{path}: unknown table [{table}]; known: {', '.join([*_TABLES, 'agents'])}")
-    for key, value in fields.items():
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: not UTF-8 text") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from error
+
+
+def _take_table(path: Path | None, table: str, content: dict[str, Any], settings: Settings) -> None:
+    known = _TABLES[table]
+    for key, value in content.items():
         if key not in known:
             raise SettingsError(f"{path}: unknown key {table}.{key}; known: {', '.join(known)}")
-        setattr(settings, key, _convert(path, f"{table}.{key}", key, value, known[key]))
+        try:
+            setattr(settings, key, known[key](value))
+        except ValueError as error:
+            raise SettingsError(f"{path}: {table}.{key} must be {error}, not {value!r}") from error
 
 
-def _convert(path: Path, name: str, key: str, value: Any, kind: type) -> Any:
-    accepted = _ACCEPTED.get(kind, (kind,))
-    if type(value) not in accepted:
-        raise SettingsError(f"{path}: {name} must be a {accepted[0].__name__}, not {value!r}")
-    if kind is Path:
-        return Path(value).expanduser()
-    if kind is list and not all(isinstance(item, str) for item in value):
-        raise SettingsError(f"{path}: {name} must be a list of strings")
-    return [Path(item).expanduser() for item in value] if key in _PATH_LISTS else value
-
-
-def _agents(path: Path, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    for name, fields in tables.items():
-        if not isinstance(fields, dict):
-            raise SettingsError(f"{path}: agents.{name} must be a table")
+def _agents(path: Path | None, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    for name, content in tables.items():
+        if not isinstance(content, dict):
+            raise SettingsError(f"{path}: agents.{name} must be a table: [agents.{name}]")
     return tables
 
 
-__all__ = ["Settings", "SettingsError", "load_settings"]
+__all__ = ["Settings", "SettingsError", "default_data_dir", "load_settings"]

@@ -1,20 +1,18 @@
-"""A turn on the terminal: streamed text, reasoning, tool calls, questions. Knows no connection and asks nobody."""
+"""A turn for a reader: streamed text, reasoning, tool calls, how it ended. Knows no connection and asks nobody."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from typing import Any
 
+from ahpkit.cli.output import Output
+from ahpkit.cli.text import plain, shorten
 from ahpkit.client import events
 from ahpkit.client.events import TurnEvent
 from ahpkit.protocol.codec import encode
-from ahpkit.protocol.common.state import StringOrMarkdown
 
-
-def plain(text: StringOrMarkdown | None) -> str:
-    return text["markdown"] if isinstance(text, dict) else text or ""
+_LONGEST_REASON = 200
+"""Characters of a tool's error: the agent gets all of it."""
 
 
 def event_line(event: TurnEvent) -> str:
@@ -24,79 +22,70 @@ def event_line(event: TurnEvent) -> str:
 
 
 class TurnPrinter:
-    """Writes the events of a turn as they come. With colours on a terminal, as plain text elsewhere."""
+    """Writes the events of a turn as they come. What needs a person's decision is for others to show."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        from rich.console import Console
-
-        self._out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-        self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    def __init__(self, output: Output, *, quiet: bool = False) -> None:
+        """`quiet`: the answer only; what went wrong goes to standard error."""
+        self._output = output
         self._quiet = quiet
-        self._open = ""
+        self._part = ""
 
     def show(self, event: TurnEvent) -> None:
         match event:
             case events.TextDelta(part_id=part, text=text):
-                self._stream(part, text, style=None)
-            case events.ReasoningDelta(part_id=part, text=text):
-                if not self._quiet:
-                    self._stream(part, text, style="dim italic")
+                self._stream(part, text)
             case events.TurnFailed(error=error):
-                self._line(f"✗ {error['message']}", "red", error=True)
+                self._output.say(f"✗ {error['message']}", "red", error=self._quiet)
             case events.TurnCancelled():
-                self._line("✗ cancelled", "yellow", error=True)
+                self._output.say("✗ cancelled", "yellow", error=self._quiet)
             case events.TurnCompleted():
-                self._end_part()
+                self._output.end_line()
             case _:
                 if not self._quiet:
                     self._show_aside(event)
 
     def _show_aside(self, event: TurnEvent) -> None:
         match event:
-            case events.ConfirmationNeeded(call=call):
-                asked = call.get("confirmationTitle") or call.get("invocationMessage") or call["displayName"]
-                self._line(f"? {plain(asked)}", "bold yellow")
-                self._indented(call.get("toolInput"))
+            case events.ReasoningDelta(part_id=part, text=text):
+                self._stream(part, text, "dim italic")
             case events.ToolCallRunning(call=call):
-                self._line(f"… {plain(call.get('invocationMessage')) or call['displayName']}", "cyan")
+                self._output.say(f"… {_title(call)}", "cyan")
             case events.ToolCallCompleted(call=call):
-                mark, style = ("✓", "green") if call.get("success") else ("✗", "red")
-                self._line(f"{mark} {plain(call.get('pastTenseMessage')) or call['displayName']}", style)
+                self._show_completed(call)
             case events.ToolCallCancelled(call=call):
-                self._line(f"✗ {call['displayName']}: not run", "yellow")
-            case events.InputNeeded(request=request):
-                self._line(f"? {request.get('message') or 'The agent asks:'}", "bold yellow")
+                reason = plain(call.get("reasonMessage"))
+                self._output.say(f"✗ {call['displayName']}: not run" + (f" ({reason})" if reason else ""), "yellow")
             case events.Notice(content=content):
-                self._line(f"! {plain(content)}", "yellow")
+                self._output.say(f"! {plain(content)}", "yellow")
             case events.Usage(usage=usage):
-                tokens = [f"{key} {value}" for key, value in usage.items() if isinstance(value, int)]
-                self._line("· " + ", ".join(tokens), "dim")
+                self._output.say(f"· {describe_usage(usage)}", "dim")
             case _:
                 pass
 
-    def _stream(self, part: str, text: str, *, style: str | None) -> None:
-        if self._open != part:
-            self._end_part()
-            self._open = part
-        self._out.print(text, end="", style=style)
-        sys.stdout.flush()
+    def _show_completed(self, call: Any) -> None:
+        did = plain(call.get("pastTenseMessage")) or call["displayName"]
+        if call.get("success"):
+            self._output.say(f"✓ {did}", "green")
+        else:
+            reason = shorten(call.get("error", {}).get("message", ""), _LONGEST_REASON)
+            self._output.say(f"✗ {did}" + (f": {reason}" if reason else ""), "red")
 
-    def _end_part(self) -> None:
-        if self._open:
-            self._out.print()
-            self._open = ""
-
-    def _line(self, text: str, style: str, *, error: bool = False) -> None:
-        self._end_part()
-        (self._errors if error else self._out).print(text, style=style)
-
-    def _indented(self, text: str | None) -> None:
-        for line in (text or "").splitlines()[:20]:
-            self._out.print(f"    {line}", style="dim")
+    def _stream(self, part: str, text: str, style: str = "") -> None:
+        if self._part != part:
+            self._output.end_line()
+            self._part = part
+        self._output.stream(text, style)
 
 
-def as_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _title(call: Any) -> str:
+    return plain(call.get("invocationMessage")) or call["displayName"]
 
 
-__all__ = ["TurnPrinter", "as_json", "event_line", "plain"]
+def describe_usage(usage: Any) -> str:
+    """Token counts in words."""
+    words = {"inputTokens": "in", "outputTokens": "out", "cacheReadTokens": "from the cache"}
+    counts = ", ".join(f"{usage[key]} {word}" for key, word in words.items() if key in usage)
+    return f"tokens: {counts}" if counts else "tokens: unknown"
+
+
+__all__ = ["TurnPrinter", "describe_usage", "event_line"]

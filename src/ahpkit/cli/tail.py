@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import signal
+import os
+import stat
+import sys
 from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import connected, find_session, host_command
+from ahpkit.cli.connecting import connected, find_session, host_command, tell_connection
+from ahpkit.cli.output import Output
+from ahpkit.cli.race import race
+from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.codec import encode
+from ahpkit.protocol.errors import AhpError
 
 _LONGEST = 160
 """Characters of an action shown to people."""
@@ -21,26 +28,87 @@ _LONGEST = 160
 @click.option("--json", "json_lines", is_flag=True, help="Print the snapshot and every envelope as a line of JSON.")
 @host_command
 async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -> None:
-    """Print what happens on a channel until Ctrl-C. URI is any channel, or the id or title of a session.
+    """Print what happens on a channel until Ctrl-C.
+
+    URI is any channel. The id or title of a session stands for the session and all its chats.
 
     \b
     Example:
       ahpkit tail ahp-root://
+      ahpkit tail hello
       ahpkit tail 3f2a --json | jq .action.type
     """
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     async with connected(url, token) as client:
-        channel = uri if channel_of(uri) else await find_session(client, uri)
-        async with client.subscribe(channel) as subscription:
-            click.echo(_snapshot(channel, subscription.confirmed, json_lines=json_lines))
-            async for envelope in subscription:
-                click.echo(encode(envelope).decode() if json_lines else describe(envelope))
+        output = Output()
+        tell_connection(client, output)
+        following = _Following(client, output, json_lines=json_lines)
+        channels = [uri] if channel_of(uri) is not None else await _channels_of(client, await find_session(client, uri))
+        await race(following=following.run(*channels), unread=_unread())
 
 
-def _snapshot(channel: str, state: Any, *, json_lines: bool) -> str:
-    if json_lines:
-        return encode({"resource": channel, "state": state}).decode()
-    return f"{channel}: {', '.join(state)}"
+async def _channels_of(client: Client, session: str) -> list[str]:
+    async with await client.session(session) as opened:
+        return [session, *(chat["resource"] for chat in opened.chats)]
+
+
+class _Following:
+    """Some channels, and the chats that are added to them meanwhile."""
+
+    def __init__(self, client: Client, output: Output, *, json_lines: bool) -> None:
+        self._client = client
+        self._output = output
+        self._json_lines = json_lines
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._with_chats = False
+
+    async def run(self, channel: str, *chats: str) -> None:
+        """Until the channel is gone, or forever. With chats, those that are added to it are followed too."""
+        self._with_chats = bool(chats)
+        try:
+            for chat in chats:
+                self._tasks.add(asyncio.create_task(self._follow_chat(chat)))
+            await self._follow(channel)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _follow_chat(self, chat: str) -> None:
+        try:
+            await self._follow(chat)
+        except AhpError as error:
+            self._output.say(f"! {error}", "yellow", error=True)
+
+    async def _follow(self, channel: str) -> None:
+        async with self._client.subscribe(channel) as subscription:
+            self._show_state(subscription)
+            while True:
+                try:
+                    envelope = await anext(subscription)
+                except LaggedError as lagged:
+                    self._output.say(f"! {lagged}", "yellow", error=True)
+                    self._show_state(subscription)
+                    continue
+                self._output.say(encode(envelope).decode() if self._json_lines else describe(envelope))
+                action: Any = envelope["action"]
+                if self._with_chats and action["type"] == "session/chatAdded":
+                    self._tasks.add(asyncio.create_task(self._follow_chat(action["summary"]["resource"])))
+
+    def _show_state(self, subscription: Subscription) -> None:
+        if self._json_lines:
+            self._output.say(encode({"resource": subscription.uri, "state": subscription.confirmed}).decode())
+        else:
+            self._output.say(f"following {subscription.uri}", "dim", error=True)
+
+
+async def _unread() -> None:
+    """Ends when the reader of our pipe is gone: not at the next action, which may be hours away."""
+    gone = asyncio.Event()
+    descriptor = sys.stdout.fileno()
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        # The writing end of a pipe never has anything to read: it becomes ready when there is no reader any more.
+        asyncio.get_running_loop().add_reader(descriptor, gone.set)
+    await gone.wait()
 
 
 def describe(envelope: Any) -> str:
@@ -50,7 +118,8 @@ def describe(envelope: Any) -> str:
     if len(carried) > _LONGEST:
         carried = f"{carried[:_LONGEST]}…"
     sender = f"  by {envelope['origin']['clientId']}" if "origin" in envelope else ""
-    return f"{envelope['serverSeq']:>8}  {envelope['action']['type']}  {carried}{sender}"
+    refused = f"  refused: {envelope['rejectionReason']}" if "rejectionReason" in envelope else ""
+    return f"{envelope['serverSeq']:>8}  {envelope['action']['type']}  {carried}{sender}{refused}"
 
 
 __all__ = ["describe", "tail"]

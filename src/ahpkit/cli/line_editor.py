@@ -1,0 +1,173 @@
+"""Editing a line: text, cursor, history, and where it all stands on the screen. Pure; knows no terminal.
+
+The keys are those of every shell: arrows, Home, End, Ctrl-A E B F U K W, Backspace, Delete, and Ctrl-D at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ahpkit.cli.keys import Key, Paste
+from ahpkit.cli.text import printable
+
+_END_OF_INPUT = "\x04"
+
+_LAST_WORD = re.compile(r"\S*\s*\Z")
+_FIRST_WORD = re.compile(r"\A\s*\S*")
+
+
+class LineEditor:
+    """One line being typed. `press` says when it is done; `text` is kept until `clear`."""
+
+    def __init__(self) -> None:
+        self.before = ""
+        """Text up to the cursor."""
+        self.after = ""
+        self.history: list[str] = []
+        self._place = 0
+        """Which line of the history is shown; its length stands for the new line."""
+        self._new = ""
+
+    @property
+    def text(self) -> str:
+        return self.before + self.after
+
+    def clear(self) -> None:
+        self._show("")
+        self._place = len(self.history)
+
+    def remember(self, line: str) -> None:
+        """Add a line to the history."""
+        if line.strip() and self.history[-1:] != [line]:
+            self.history.append(line)
+        self._place = len(self.history)
+
+    def press(self, key: Key) -> str | None:
+        """Take a key. Returns "enter" or "end" when the person is done, else None."""
+        if isinstance(key, Paste):
+            self.before += key.text.rstrip("\n")
+        elif key in "\r\n":
+            return "enter"
+        elif key == _END_OF_INPUT and not self.text:
+            return "end"
+        elif key in _ACTIONS:
+            _ACTIONS[key](self)
+        elif len(key) == 1 and key >= " " and key != "\x7f":
+            self.before += key
+        elif key == "\t":
+            self.before += " "
+        return None
+
+    # What the keys do.
+
+    def _show(self, text: str) -> None:
+        self.before, self.after = text, ""
+
+    def _left(self) -> None:
+        self.before, self.after = self.before[:-1], self.before[-1:] + self.after
+
+    def _right(self) -> None:
+        self.before, self.after = self.before + self.after[:1], self.after[1:]
+
+    def _home(self) -> None:
+        self.before, self.after = "", self.text
+
+    def _end(self) -> None:
+        self.before, self.after = self.text, ""
+
+    def _word_left(self) -> None:
+        word = _last_word(self.before)
+        self.before, self.after = self.before[: len(self.before) - len(word)], word + self.after
+
+    def _word_right(self) -> None:
+        found = _FIRST_WORD.match(self.after)
+        word = found.group() if found else ""
+        self.before, self.after = self.before + word, self.after[len(word) :]
+
+    def _backspace(self) -> None:
+        self.before = self.before[:-1]
+
+    def _delete(self) -> None:
+        self.after = self.after[1:]
+
+    def _delete_before(self) -> None:
+        self.before = ""
+
+    def _delete_after(self) -> None:
+        self.after = ""
+
+    def _delete_word(self) -> None:
+        self.before = self.before[: len(self.before) - len(_last_word(self.before))]
+
+    def _older(self) -> None:
+        if self._place == len(self.history):
+            self._new = self.text
+        self._go(self._place - 1)
+
+    def _newer(self) -> None:
+        self._go(self._place + 1)
+
+    def _go(self, place: int) -> None:
+        if 0 <= place <= len(self.history):
+            self._place = place
+            self._show(self._new if place == len(self.history) else self.history[place])
+
+
+def _last_word(text: str) -> str:
+    found = _LAST_WORD.search(text)
+    return found.group() if found else ""
+
+
+_ACTIONS: dict[str, Callable[[LineEditor], None]] = {
+    name: getattr(LineEditor, method)
+    for method, names in {
+        "_left": ("left", "\x02"),
+        "_right": ("right", "\x06"),
+        "_home": ("home", "\x01"),
+        "_end": ("end", "\x05"),
+        "_word_left": ("word-left",),
+        "_word_right": ("word-right",),
+        "_backspace": ("\x7f", "\x08"),
+        "_delete": ("delete", "\x04"),
+        "_delete_before": ("\x15",),
+        "_delete_after": ("\x0b",),
+        "_delete_word": ("\x17",),
+        "_older": ("up", "\x10"),
+        "_newer": ("down", "\x0e"),
+    }.items()
+    for name in names
+}
+
+
+class Layout(NamedTuple):
+    """How a prompt and a line stand on a screen; rows and columns count from the prompt's beginning."""
+
+    text: str
+    cursor: tuple[int, int]
+    end: tuple[int, int]
+
+
+def lay_out(prompt: str, editor: LineEditor, columns: int) -> Layout:
+    """Place a line on a screen of so many columns. Pasted line ends are shown as a sign."""
+    before, after = (printable(text.replace("\n", "⏎")) for text in (prompt + editor.before, editor.after))
+    cursor = _advance((0, 0), before, columns)
+    return Layout(before + after, cursor, _advance(cursor, after, columns))
+
+
+def _advance(position: tuple[int, int], text: str, columns: int) -> tuple[int, int]:
+    from rich.cells import cell_len  # Here: only a person who types needs it.
+
+    row, column = position
+    for char in text:
+        width = cell_len(char)
+        if column + width > columns:
+            row, column = row + 1, 0
+        column += width
+        if column == columns:
+            row, column = row + 1, 0
+    return row, column
+
+
+__all__ = ["Layout", "LineEditor", "lay_out"]

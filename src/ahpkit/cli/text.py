@@ -1,0 +1,43 @@
+"""Text of hosts and agents on its way to a person. Pure; knows no terminal and no stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ahpkit.protocol.common.state import StringOrMarkdown
+
+_BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that reorder what stands around them: a command would read differently from what it is."""
+
+_VISIBLE: dict[int, str] = {
+    **{code: chr(0x2400 + code) for code in range(0x20)},
+    **{ord(kept): kept for kept in "\t\n"},
+    ord("\r"): "",
+    0x7F: "\u2421",
+    **{code: f"\\x{code:02x}" for code in range(0x80, 0xA0)},
+    **{ord(char): f"\\u{ord(char):04x}" for char in _BIDI},
+}
+
+
+def printable(text: str) -> str:
+    """The text with everything that could drive a terminal, or deceive its reader, made visible."""
+    return text.translate(_VISIBLE)
+
+
+def plain(text: StringOrMarkdown | None) -> str:
+    """A string of the protocol that may be Markdown."""
+    return text["markdown"] if isinstance(text, dict) else text or ""
+
+
+def shorten(text: str, length: int) -> str:
+    """At most `length` characters of the text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: max(length - 1, 0)]}…"
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+__all__ = ["as_json", "plain", "printable", "shorten"]

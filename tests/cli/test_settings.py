@@ -1,0 +1,177 @@
+"""The configuration file: every key, and errors that name the one that is wrong."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
+
+EVERYTHING = """
+[host]
+host = "0.0.0.0"
+port = 0
+data_dir = "~/data"
+durability = "normal"
+default_agent = "mine"
+default_directory = "/srv"
+client_grace = 5
+allowed_hosts = ["host.example"]
+allowed_origins = ["https://app.example"]
+tls_certificate = "/tls/cert.pem"
+tls_key = "/tls/key.pem"
+terminals = true
+
+[customizations]
+plugins = ["~/plugins/reviews"]
+remember_toggles = false
+allow_hooks = true
+trusted = ["/work"]
+
+[canvas]
+extensions = ["python -m board"]
+
+[agents.mine]
+command = "my-agent"
+args = ["--acp"]
+"""
+
+
+def load(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "host.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_settings(path)
+
+
+def refused(tmp_path: Path, text: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, text)
+    prefix = f"{tmp_path / 'host.toml'}: "
+    assert str(caught.value).startswith(prefix)
+    return str(caught.value).removeprefix(prefix)
+
+
+def test_without_a_file_there_are_the_defaults() -> None:
+    assert load_settings(None) == Settings()
+
+
+def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
+    assert load(tmp_path, "") == Settings()
+
+
+def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert load(tmp_path, EVERYTHING) == Settings(
+        host="0.0.0.0",
+        port=0,
+        data_dir=Path("/home/ada/data"),
+        durability="normal",
+        default_agent="mine",
+        default_directory=Path("/srv"),
+        client_grace=5.0,
+        allowed_hosts=["host.example"],
+        allowed_origins=["https://app.example"],
+        tls_certificate=Path("/tls/cert.pem"),
+        tls_key=Path("/tls/key.pem"),
+        terminals=True,
+        plugins=[Path("/home/ada/plugins/reviews")],
+        remember_toggles=False,
+        allow_hooks=True,
+        trusted=[Path("/work")],
+        extensions=["python -m board"],
+        agents={"mine": {"command": "my-agent", "args": ["--acp"]}},
+    )
+
+
+def test_the_example_above_sets_all_there_is(tmp_path: Path) -> None:
+    loaded, defaults = load(tmp_path, EVERYTHING), Settings()
+    same = [f.name for f in dataclasses.fields(Settings) if getattr(loaded, f.name) == getattr(defaults, f.name)]
+    assert same == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('port = "7110"', "port must be a whole number from 0 to 65535, not '7110'"),
+        ("port = true", "port must be a whole number from 0 to 65535, not True"),
+        ("port = 65536", "port must be a whole number from 0 to 65535, not 65536"),
+        ("port = 1.5", "port must be a whole number from 0 to 65535, not 1.5"),
+        ("host = 1", "host must be a string that is not empty, not 1"),
+        ('host = ""', "host must be a string that is not empty, not ''"),
+        ("data_dir = []", "data_dir must be a string that is not empty, not []"),
+        ('durability = "total"', "durability must be one of full, normal, memory, not 'total'"),
+        ("durability = 1", "durability must be one of full, normal, memory, not 1"),
+        ("client_grace = -1", "client_grace must be a number of seconds, 0 or more, not -1"),
+        ("client_grace = true", "client_grace must be a number of seconds, 0 or more, not True"),
+        ("client_grace = nan", "client_grace must be a number of seconds, 0 or more, not nan"),
+        ("client_grace = inf", "client_grace must be a number of seconds, 0 or more, not inf"),
+        ('allowed_hosts = "one"', "allowed_hosts must be a list of strings, not 'one'"),
+        ("allowed_origins = [1]", "allowed_origins must be a list of strings, not [1]"),
+        ('terminals = "yes"', "terminals must be true or false, not 'yes'"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_with_its_key(tmp_path: Path, line: str, expected: str) -> None:
+    assert refused(tmp_path, f"[host]\n{line}") == f"host.{expected}"
+
+
+def test_a_wrong_value_in_another_table_is_named_with_its_table(tmp_path: Path) -> None:
+    assert refused(tmp_path, "[customizations]\nplugins = [1]").startswith("customizations.plugins must be a list")
+    assert refused(tmp_path, "[canvas]\nextensions = 'x'").startswith("canvas.extensions must be a list")
+
+
+def test_an_unknown_key_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
+    error = refused(tmp_path, "[host]\nprot = 7110")
+    assert error.startswith("unknown key host.prot; known: host, port, data_dir")
+
+
+def test_an_unknown_table_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
+    assert refused(tmp_path, "[hots]") == "unknown table [hots]; known: host, customizations, canvas, agents"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("port = 7110", "port must be a table: [port]"),
+        ("host = 1", "host must be a table: [host]"),
+        ("agents = 1", "agents must be a table: [agents]"),
+        ('[agents]\nmine = "my-agent"', "agents.mine must be a table: [agents.mine]"),
+    ],
+)
+def test_what_must_be_a_table_is(tmp_path: Path, text: str, expected: str) -> None:
+    assert refused(tmp_path, text) == expected
+
+
+def test_a_key_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path, "[host]\ntls_key = '/k'") == "host.tls_key needs host.tls_certificate beside it"
+
+
+def test_bad_toml_says_where(tmp_path: Path) -> None:
+    assert refused(tmp_path, "[host\nport = 1").startswith("not valid TOML: Expected ']'")
+    assert "line 1" in refused(tmp_path, "[host\nport = 1")
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 100_000, "x = " + "{a=" * 100_000])
+def test_deeply_nested_toml_is_refused(tmp_path: Path, text: str) -> None:
+    assert refused(tmp_path, text).startswith("not valid TOML")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "host.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="not UTF-8 text"):
+        load_settings(path)
+
+
+@pytest.mark.parametrize(("make", "expected"), [(None, "No such file"), (Path.mkdir, "Is a directory")])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, make: Any, expected: str) -> None:
+    path = tmp_path / "host.toml"
+    if make is not None:
+        make(path)
+    with pytest.raises(SettingsError, match=expected):
+        load_settings(path)
+
+
+def test_sessions_are_kept_in_the_users_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_data_dir() == tmp_path / "ahpkit"
