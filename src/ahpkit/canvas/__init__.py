@@ -1,8 +1,51 @@
-"""Canvases: UI surfaces that agents open and drive. The bridge between agents, providers and clients."""
+"""Canvases: UI surfaces that agents open and drive. The bridge between agents, providers and clients.
 
-from ahpkit.canvas.feature import Canvases
-from ahpkit.canvas.provider import Provider
-from ahpkit.canvas.python import PythonProvider
-from ahpkit.protocol.canvas import Canvas, CanvasError, canvas, canvas_action
+A name is loaded when it is first used: an extension of ten lines does not wait for the host.
+"""
 
-__all__ = ["Canvas", "CanvasError", "Canvases", "Provider", "PythonProvider", "canvas", "canvas_action"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ahpkit.canvas.author import run_extension
+    from ahpkit.canvas.extension_sources import ExtensionProcess, ExtensionSocket
+    from ahpkit.canvas.feature import Canvases
+    from ahpkit.canvas.provider import Provider
+    from ahpkit.canvas.python import PythonProvider
+    from ahpkit.canvas.url_policy import UrlPolicy, check_url
+    from ahpkit.protocol.canvas import Canvas, CanvasError, canvas, canvas_action
+
+_HOMES = {
+    "ahpkit.canvas.author": ["run_extension"],
+    "ahpkit.canvas.extension_sources": ["ExtensionProcess", "ExtensionSocket"],
+    "ahpkit.canvas.feature": ["Canvases"],
+    "ahpkit.canvas.provider": ["Provider"],
+    "ahpkit.canvas.python": ["PythonProvider"],
+    "ahpkit.canvas.url_policy": ["UrlPolicy", "check_url"],
+    "ahpkit.protocol.canvas": ["Canvas", "CanvasError", "canvas", "canvas_action"],
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+__all__ = [
+    "Canvas",
+    "CanvasError",
+    "Canvases",
+    "ExtensionProcess",
+    "ExtensionSocket",
+    "Provider",
+    "PythonProvider",
+    "UrlPolicy",
+    "canvas",
+    "canvas_action",
+    "check_url",
+    "run_extension",
+]

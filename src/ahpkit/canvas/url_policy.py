@@ -30,8 +30,8 @@ storage), `allow-top-navigation`, `allow-popups`, `allow-modals`, `allow-downloa
 FRAME_ATTRIBUTES: Mapping[str, str] = MappingProxyType(
     {"sandbox": SANDBOX, "credentialless": "", "referrerpolicy": "no-referrer", "allow": ""}
 )
-"""Attributes of the iframe that shows a canvas. `credentialless`: cookies know no ports, so a page on this machine would
-get those of every other."""
+"""Attributes of the iframe that shows a canvas. `credentialless`, because cookies know no ports: a page on this machine
+would get those of every other."""
 
 NAVIGATION: Mapping[str, Any] = MappingProxyType(
     {

@@ -92,7 +92,8 @@ class MemoryTransport:
 
     def abort(self) -> None:
         for pipe in (self._outbox, self._inbox):
-            pipe.end("connection aborted", ABNORMAL_CLOSURE, drop=True)
+            # What a clean close left to be read stays, as a socket would keep it.
+            pipe.end("connection aborted", ABNORMAL_CLOSURE, drop=pipe.closed is None)
 
 
 def memory_pair(*, credential: str | None = None) -> tuple[MemoryTransport, MemoryTransport]:

@@ -1,0 +1,317 @@
+"""An extension at the other end of a connection: hello, calls, errors, news. Over memory; processes elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from ahpkit.canvas import Canvases, canvas
+from ahpkit.canvas.author import Extension
+from ahpkit.canvas.extension import serve_extension
+from ahpkit.canvas.extension_protocol import ExtensionRefused
+from ahpkit.transports.memory import MemoryTransport, memory_pair
+from support import requirement
+from support.bench import Bench
+from support.canvases import CHART, Board, board_provider, canvas_actions, failure, runtime, session_id, until
+from support.raw_client import Json
+
+
+class Line:
+    """The extension's end of a connection, message by message."""
+
+    def __init__(self, transport: MemoryTransport) -> None:
+        self.transport = transport
+
+    async def receive(self) -> Json:
+        async with asyncio.timeout(5):
+            return json.loads(await self.transport.receive())
+
+    def send(self, **message: Any) -> None:
+        self.transport.write(self.transport.frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+
+    async def hello(self, *canvases: Json, **extra: Any) -> Json:
+        request = await self.receive()
+        result = {"extensionId": "example.raw", "canvases": list(canvases), **extra}
+        self.send(id=request["id"], result=result)
+        return request
+
+
+@pytest.fixture
+def canvases() -> Canvases:
+    return Canvases(timeout=20.0)
+
+
+@pytest.fixture
+async def line(bench: Bench, canvases: Canvases) -> AsyncGenerator[Line]:
+    ours, theirs = memory_pair()
+    serving = asyncio.create_task(serve_extension(theirs, canvases))
+    yield Line(ours)
+    await ours.aclose()
+    await asyncio.wait([serving], timeout=5)
+    if serving.done() and not serving.cancelled():
+        serving.exception()
+
+
+async def test_the_host_says_hello_first(line: Line, canvases: Canvases) -> None:
+    request = await line.hello(CHART, extensionName="Raw")
+    assert request["method"] == "initialize"
+    assert request["params"]["host"] == {"capabilities": {"canvases": True}}
+    assert request["params"]["hostInfo"]["name"] == "ahpkit"
+    await until(lambda: canvases._providers)  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_calls_carry_what_the_proposal_says_and_answers_come_back(bench: Bench, line: Line) -> None:
+    await line.hello(CHART, extensionName="Raw")
+    client = await bench.client()
+    directory = bench.config.default_directory.as_uri()
+    session, chat = await bench.session(client, workingDirectory=directory)
+    agent = await runtime(bench, client, chat)
+    opening = asyncio.create_task(agent.open("chart", "c1", input={"rows": 2}))
+    request = await line.receive()
+    assert request["method"] == "canvas.open"
+    context = {
+        "sessionId": session_id(session),
+        "extensionId": "example.raw",
+        "canvasId": "chart",
+        "instanceId": "c1",
+        "host": {"capabilities": {"canvases": False}},
+        "session": {"workingDirectory": directory},
+    }
+    assert request["params"] == {**context, "input": {"rows": 2}}
+    line.send(id=request["id"], result={"url": "https://c.example", "extra": "ignored"})
+    assert (await opening)["url"] == "https://c.example"
+    invoking = asyncio.create_task(agent.invoke("c1", "draw", [1]))
+    request = await line.receive()
+    assert (request["method"], request["params"]) == (
+        "canvas.action.invoke",
+        {**context, "actionName": "draw", "input": [1]},
+    )
+    line.send(id=request["id"], result={"drawn": 1})
+    assert await invoking == {"drawn": 1}
+    closing = asyncio.create_task(agent.close("c1"))
+    request = await line.receive()
+    assert (request["method"], request["params"]) == ("canvas.close", context)
+    line.send(id=request["id"], result=None)
+    await closing
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"error": {"code": -32050, "message": "locked", "data": {"code": "locked"}}}, "locked"),
+        ({"error": {"code": -32601, "message": "what?"}}, "canvas_action_no_handler"),
+        ({"error": {"code": -32000, "message": "no"}}, "canvas_provider_error"),
+        ({"error": {"code": -32000, "message": "no", "data": {"code": 7}}}, "canvas_provider_error"),
+        ({"error": {"code": -32000, "message": "no", "data": "x"}}, "canvas_provider_error"),
+        ({"result": ["no object"]}, "canvas_provider_error"),
+        ({"result": {"url": ["https://x.example"]}}, "canvas_provider_error"),
+        ({"result": {"title": "x" * 600}}, "canvas_provider_error"),
+        ({"result": None}, "canvas_provider_error"),
+    ],
+)
+async def test_errors_have_codes_and_what_is_no_answer_is_an_error(
+    bench: Bench, line: Line, answer: Json, code: str
+) -> None:
+    await line.hello(CHART)
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    opening = asyncio.create_task(agent.open("chart", "c1"))
+    line.send(id=(await line.receive())["id"], **answer)
+    assert (await failure(opening)).code == code
+    await bench.host.durable()
+    assert (await bench.state(client, session))["canvasRequests"] == []
+
+
+@pytest.mark.parametrize("both", [True, False])
+async def test_a_second_answer_changes_nothing_and_half_of_one_is_none(bench: Bench, line: Line, both: bool) -> None:
+    await line.hello(CHART)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    opening = asyncio.create_task(agent.open("chart", "c1"))
+    request = await line.receive()
+    if both:
+        line.send(id=request["id"], result={"title": "no"}, error={"code": 1, "message": "no"})
+        rejection = await line.receive()
+        assert rejection["error"]["code"] == -32600
+        assert not opening.done()
+    line.send(id=request["id"], result={"title": "first"})
+    line.send(id=request["id"], result={"title": "second"})
+    assert (await opening)["title"] == "first"
+    assert agent.list_open()[0]["title"] == "first"
+
+
+@requirement("canvas:provider:drop-cancels-requests", "canvas:provider:drop-makes-stale")
+@requirement("canvas:registry:on-join-and-leave")
+async def test_a_connection_that_ends_takes_its_declarations_and_requests_along(bench: Bench, line: Line) -> None:
+    await line.hello(CHART)
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    opening = asyncio.create_task(agent.open("chart", "c1"))
+    line.send(id=(await line.receive())["id"], result={})
+    await opening
+    waiting = asyncio.create_task(agent.invoke("c1", "draw"))
+    await line.receive()
+    line.transport.abort()
+    assert (await failure(waiting)).code == "canvas_provider_unavailable"
+    await client.action("session/canvasInstanceUpdated")
+    reasons = [action["reason"] for action in canvas_actions(client, session) if "reason" in action]
+    assert reasons == ["providerDisconnected"]
+    await bench.host.durable()
+    state = await bench.state(client, session)
+    assert (state["canvasRegistry"], state["canvasRequests"]) == ([], [])
+    assert [one["availability"] for one in state["openCanvases"]] == ["stale"]
+
+
+async def test_news_of_an_extension(bench: Bench, line: Line) -> None:
+    await line.hello(CHART)
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    opening = asyncio.create_task(agent.open("chart", "c1"))
+    line.send(id=(await line.receive())["id"], result={"title": "A"})
+    await opening
+    ids = {"sessionId": session_id(session), "instanceId": "c1"}
+    line.send(method="canvas.updated", params={**ids, "title": "B", "status": None, "renderer": {"clientId": "x"}})
+    line.send(method="canvas.updated", params={**ids, "instanceId": 7, "title": "C"})
+    line.send(method="canvas.updated", params={"title": "C"})
+    line.send(method="canvas.registry_changed", params={"canvases": "nonsense"})
+    line.send(method="canvas.registry_changed", params={})
+    line.send(method="something.else", params={})
+    line.send(id=1, method="session.canvas.open", params={})
+    assert (await line.receive())["error"]["code"] == -32601
+    line.send(method="canvas.registry_changed", params={"canvases": [CHART, {**CHART, "canvasId": "second"}]})
+    await client.action(lambda envelope: len(envelope["action"].get("canvases", ())) == 2)
+    changes = [one["changes"] for one in canvas_actions(client, session) if "changes" in one]
+    assert changes == [{"title": "B"}]
+
+
+async def test_an_extension_that_never_stops_talking_is_dropped(
+    line: Line, canvases: Canvases, caplog: pytest.LogCaptureFixture
+) -> None:
+    await line.hello(CHART)
+    for _ in range(1_200):
+        line.send(method="canvas.updated", params={"sessionId": "s", "instanceId": "i", "title": "x"})
+    await until(lambda: "pushes more than" in caplog.text)
+    await until(lambda: not canvases._providers)  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        ({"result": 7}, "not an object"),
+        ({"result": {"canvases": []}}, "extensionId: missing"),
+        ({"result": {"extensionId": "", "canvases": []}}, "extensionId: expected"),
+        ({"result": {"extensionId": "x" * 201}}, "extensionId: expected"),
+        ({"result": {"extensionId": "client:me"}}, "that of a client"),
+        ({"result": {"extensionId": "x", "extensionName": 7}}, "extensionName: expected"),
+        ({"result": {"extensionId": "x", "canvases": [{"x": 1}]}}, "canvasId: missing"),
+        ({"result": {"extensionId": "taken"}}, "'taken' already"),
+        ({"error": {"code": -32601, "message": "what?"}}, "does not answer initialize: what?"),
+    ],
+)
+async def test_an_extension_that_introduces_itself_badly_is_refused_and_told(
+    bench: Bench, canvases: Canvases, answer: Json, word: str
+) -> None:
+    canvases.add_provider(board_provider(Board(), "taken"))
+    ours, theirs = memory_pair()
+    serving = asyncio.create_task(serve_extension(theirs, canvases))
+    line = Line(ours)
+    line.send(id=(await line.receive())["id"], **answer)
+    refusal = await line.receive()
+    assert refusal["method"] == "canvas.refused"
+    assert word in refusal["params"]["message"]
+    with pytest.raises(ExtensionRefused, match=word):
+        await serving
+    await ours.aclose()
+
+
+async def test_an_extension_that_says_nothing_is_not_waited_for(
+    canvases: Canvases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ahpkit.canvas.extension.HELLO_TIMEOUT", 0.01)
+    ours, theirs = memory_pair()
+    with pytest.raises(ExtensionRefused, match="within"):
+        await serve_extension(theirs, canvases)
+    await ours.aclose()
+    ours, theirs = memory_pair()
+    await ours.aclose()
+    with pytest.raises(ExtensionRefused, match="left before"):
+        await serve_extension(theirs, canvases)
+
+
+async def test_a_default_id_is_for_those_that_name_none(bench: Bench, canvases: Canvases) -> None:
+    ours, theirs = memory_pair()
+    serving = asyncio.create_task(serve_extension(theirs, canvases, default_id="given"))
+    line = Line(ours)
+    await line.hello(extensionId=None)
+    await until(lambda: "given" in canvases._providers)  # pyright: ignore[reportPrivateUsage]
+    await ours.aclose()
+    await serving
+    assert not canvases._providers  # pyright: ignore[reportPrivateUsage]
+
+
+# -- the author's side --------------------------------------------------------------------------------------------
+
+
+async def test_both_sides_understand_each_other(bench: Bench, canvases: Canvases) -> None:
+    board = Board()
+    made = canvas("board", display_name="Board", description="A board")(board)
+    ours, theirs = memory_pair()
+    extension = Extension("example.boards", [made], name="Boards")
+    sides = [asyncio.create_task(serve_extension(theirs, canvases)), asyncio.create_task(extension.serve(ours))]
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    await until(lambda: agent.list())
+    assert agent.list()[0]["extensionName"] == "Boards"
+    assert (await agent.open("board", "b1", input={"title": "A"}))["title"] == "A"
+    assert await agent.invoke("b1", "add", {"card": 1}) == {"cards": [1]}
+    assert (await failure(agent.invoke("b1", "fail"))).code == "locked"
+    crashed = await failure(agent.invoke("b1", "crash"))
+    assert crashed.code == "canvas_provider_error"
+    assert "secret" not in crashed.message
+    made.push(session_id(session), "b1", status="pushed")
+    await client.action(lambda envelope: envelope["action"].get("changes") == {"status": "pushed"})
+    made.action("later")(board.echo)
+    await until(lambda: "later" in str(agent.list()))
+    assert await agent.invoke("b1", "later", "x") == "x"
+    await agent.close("b1")
+    assert board.verbs() == ["open b1", "add b1", "close b1"]
+    await ours.aclose()
+    await asyncio.gather(*sides)
+    made.push(session_id(session), "b1", status="nobody listens")
+
+
+async def test_a_refused_extension_learns_why(bench: Bench, canvases: Canvases) -> None:
+    canvases.add_provider(board_provider(Board(), "taken"))
+    ours, theirs = memory_pair()
+    serving = asyncio.create_task(serve_extension(theirs, canvases))
+    with pytest.raises(ExtensionRefused, match="'taken' already"):
+        await Extension("taken", []).serve(ours)
+    with pytest.raises(ExtensionRefused):
+        await serving
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("canvas.open", {"canvasId": "unknown"}, -32050),
+        ("canvas.open", {}, -32050),
+        ("session.canvas.list", {}, -32601),
+    ],
+)
+async def test_an_extension_answers_what_it_cannot_serve(method: str, params: Json, code: int) -> None:
+    ours, theirs = memory_pair()
+    serving = asyncio.create_task(Extension("example", []).serve(theirs))
+    line = Line(ours)
+    line.send(id=1, method=method, params=params)
+    assert (await line.receive())["error"]["code"] == code
+    await ours.aclose()
+    await serving
