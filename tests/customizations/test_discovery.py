@@ -277,6 +277,32 @@ def test_a_container_follows_what_happens_to_its_files(tmp_path: Path) -> None:
     assert kind({".plugin/plugin.json": "["}) == "error"
 
 
+def test_a_reader_that_breaks_costs_its_container_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("ahpkit.customizations.discovery.parse_plugin", broken)
+    plugin = write(tmp_path / "p", {".plugin/plugin.json": {"name": "p"}})
+    write(tmp_path, {".claude/commands/a.md": "x"})
+    discovery = read_workspace(tmp_path, plugins=(plugin,))
+    assert container(discovery, "p")["load"] == {
+        "kind": "error",
+        "message": "could not be read; the host's log says why",
+    }
+    assert names(container(discovery, ".claude/commands")) == ["a"]
+
+
+def test_a_link_between_instruction_files_is_listed_once_under_the_real_name(tmp_path: Path) -> None:
+    write(tmp_path, {"CLAUDE.md": "x"})
+    (tmp_path / "AGENTS.md").symlink_to("CLAUDE.md")
+    assert names(container(read_workspace(tmp_path), "Instructions")) == ["CLAUDE"]
+
+
+def test_a_rule_in_a_folder_of_its_own_is_called_by_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, {".cursor/rules/style/RULE.md": text(alwaysApply="true")})
+    assert names(container(read_workspace(tmp_path), ".cursor/rules")) == ["style"]
+
+
 @pytest.mark.slow
 def test_a_directory_of_100_000_files_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
     folder = tmp_path / ".claude/commands"

@@ -135,6 +135,12 @@ def test_a_plugin_with_nothing_in_it_has_an_empty_list(tmp_path: Path) -> None:
     assert parsed.container.get("children") == []
 
 
+def test_a_marketplace_is_not_a_plugin_and_says_so(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {".claude-plugin/marketplace.json": {"plugins": []}, "plugins/x/skills/y/SKILL.md": "y"})
+    assert codes(parsed, "warning") == ["marketplace"]
+    assert "plugins/x/skills/y/SKILL.md" in messages(parsed)
+
+
 # --- manifest paths -------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,8 @@ def rule(builder: Builder, path: str, *, always: bool = False, own_name: bool = 
     document = _open(builder, path)
     if document is not None:
         fallback = stem(base(path))
+        if fallback == "RULE":  # Cursor's newer layout: a folder for each rule.
+            fallback = base(parent(path)) or fallback
         named = name_component(builder, path, document, fallback=fallback, own_name=own_name, namespaced=False)
         _add(builder, path, document, named, "rule", _scope(builder, path, document, always))
 

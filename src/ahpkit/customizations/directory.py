@@ -42,8 +42,8 @@ def parse_directory(tree: FileTree, place: Place, *, id: str, name: str, root: s
     """The children of a place. One that does not exist yet has none."""
     builder = Builder(tree, id, "workspace")
     if place.files:
-        for path in tree.files:
-            _FILES[place.layout](builder, path)
+        for file in sorted(tree.files.values(), key=lambda file: file.linked):
+            _FILES[place.layout](builder, file.path)
     elif "" in tree.folders:
         _FOLDERS[place.layout](builder)
     base = {

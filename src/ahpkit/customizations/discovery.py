@@ -5,6 +5,7 @@ Everything here touches the disk and blocks; run it in a thread.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +14,17 @@ from typing import Any, cast
 
 from ahpkit.customizations.assemble import Discovery, assemble
 from ahpkit.customizations.details import Container, Parsed
+from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.directory import parse_directory
 from ahpkit.customizations.disk import DiskSource
 from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.places import USER, WORKSPACE, Place
 from ahpkit.customizations.plugin import parse_plugin
 from ahpkit.customizations.source import load, run_now
+from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits
+
+_log = logging.getLogger(__name__)
 
 _ANCESTORS = 20
 """Parents looked at on the way to the repository's root."""
@@ -81,10 +86,11 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
 def _located(base: Path, place: Place, boundary: Path, *, here: bool = True, prefix: str = "") -> Location:
     root = base / place.folder if place.folder else base
     name = place.title or f"{prefix}{place.folder}"
+    name = name if here else f"{clean_name(base.name)}/{name}"
     return Location(
         id=stable_id("directory", root.absolute().as_uri(), place.contents, place.layout, *place.files),
         root=root,
-        name=name if here else f"{base.name}/{name}",
+        name=name,
         place=place,
         boundary=boundary,
         here=here,
@@ -93,7 +99,8 @@ def _located(base: Path, place: Place, boundary: Path, *, here: bool = True, pre
 
 def _plugin(folder: Path) -> Location:
     folder = folder.absolute()
-    return Location(id=stable_id("plugin", folder.as_uri()), root=folder, name=folder.name, trusted=True)
+    name = clean_name(folder.name) or "plugin"
+    return Location(id=stable_id("plugin", folder.as_uri()), root=folder, name=name, trusted=True)
 
 
 def _up_to_repository(folder: Path) -> list[Path]:
@@ -116,7 +123,15 @@ class Library:
         self._documents: dict[str, Documents] = {}
 
     def read(self, location: Location) -> Parsed | None:
-        """Read a container now; None: there is nothing to list. Blocks."""
+        """Read a container now; None: there is nothing to list. Blocks; never raises: one container costs itself."""
+        try:
+            parsed = self._parsed(location)
+        except Exception:
+            _log.exception("reading %s failed", location.root)
+            return _failed(location, "could not be read; the host's log says why")
+        return parsed if _listed(location, parsed) else None
+
+    def _parsed(self, location: Location) -> Parsed:
         place = location.place
         source = DiskSource(
             location.root, boundary=location.boundary, only=place.files if place and place.files else None
@@ -130,10 +145,15 @@ class Library:
 
         known = self._documents.get(location.id)
         parsed, self._documents[location.id] = run_now(load(source, parse, limits=self._limits, known=known))
-        return parsed if _listed(location, parsed) else None
+        return parsed
 
     def forget(self, location_id: str) -> None:
         self._documents.pop(location_id, None)
+
+
+def _failed(location: Location, message: str) -> Parsed:
+    diagnostics = (Diagnostic("error", "failed", message),)
+    return Parsed(cast("Container", {**location.loading, "load": load_state(diagnostics)}), {}, diagnostics)
 
 
 def _listed(location: Location, parsed: Parsed) -> bool:

@@ -76,6 +76,9 @@ def _other(builder: Builder) -> Manifest | None:
         if folder.startswith(".") and path in builder.tree.files:
             parsed = _read(builder, path, fatal=True)
             return None if parsed is None else Manifest(OPEN_PLUGIN, path, parsed)
+    markets = [path for path in builder.tree.files if path.endswith("marketplace.json") and path.count("/") <= 2]
+    if markets:
+        builder.report.warn("marketplace", "a list of plugins, not a plugin; name its plugins' folders", markets[0])
     builder.report.note("no-manifest", "there is no manifest; the folder's name is the plugin's")
     return Manifest(CLAUDE if "/.claude/" in builder.tree.uri else COPILOT)
 

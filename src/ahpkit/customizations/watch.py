@@ -174,6 +174,9 @@ def _armed(places: list[Watched], heard: Callable[[Collection[str]], None]) -> _
             return _Arm(places, folders[:_FOLDER_LIMIT], heard) if folders else None
         except FileNotFoundError:
             continue
+        except OSError as error:
+            _log.warning("cannot watch customizations: %s. Changes are seen by the next session.", error)
+            return None
 
 
 def _open(folders: list[str]) -> RustNotify:
