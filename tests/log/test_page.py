@@ -1,0 +1,18 @@
+"""The example of the documentation page runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "topics" / "durable-log.md"
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+    subprocess.run([sys.executable, "-c", example], cwd=tmp_path, check=True, timeout=30)
+
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["lock", "log.db"]
