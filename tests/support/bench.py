@@ -120,6 +120,8 @@ class Bench:
         return uri, chat
 
     async def state(self, client: RawClient, uri: str) -> Json:
+        """A channel's state with everything in it that was dispatched so far."""
+        await self.host.durable()
         return (await client.ask("subscribe", uri))["snapshot"]["state"]
 
 

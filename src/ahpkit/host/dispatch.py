@@ -7,6 +7,7 @@ that a listener dispatches is applied at once and told about after the one that 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -16,6 +17,8 @@ from ahpkit.host.store import Origin, Store
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check_action
+
+_log = logging.getLogger(__name__)
 
 Deferral = Callable[[str, JsonObject, Origin], bool]
 """Takes an action that must wait and says that it did."""
@@ -70,9 +73,13 @@ class Dispatcher:
 
     def dispatch(self, uri: str, action: JsonObject, origin: Origin) -> str | None:
         """Take a client's action; returns the reason when it is refused."""
-        reason = self.check(uri, action, origin.client_id)
-        if reason is None and not self.defer(uri, action, origin):
-            self.apply(uri, action, origin)
+        try:
+            reason = self.check(uri, action, origin.client_id)
+            if reason is None and not self.defer(uri, action, origin):
+                self.apply(uri, action, origin)
+        except Exception:
+            _log.exception("a client's action could not be applied to %s", uri)
+            return "the host failed to apply this action; its log has the details"
         return reason
 
     def check(self, uri: str, action: JsonObject, client_id: str) -> str | None:
@@ -109,9 +116,16 @@ class Dispatcher:
             while self._telling:
                 current = self._telling.popleft()
                 for listener in self._listeners:
-                    listener(current)
+                    self._tell_one(listener, current)
         finally:
             self._telling = None
+
+    @staticmethod
+    def _tell_one(listener: Callable[[Applied], None], applied: Applied) -> None:
+        try:
+            listener(applied)
+        except Exception:  # The action stands, and the others have to hear of it.
+            _log.exception("a listener failed at %s of %s", applied.action["type"], applied.channel)
 
 
 __all__ = ["Dispatcher", "Ledger"]

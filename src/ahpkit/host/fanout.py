@@ -1,7 +1,8 @@
 """Who receives which channel, and writing one committed batch to all of them. Knows no methods, states or policy.
 
 A batch is framed once per kind of framing and joined into one buffer per subscriber, so that the cost of a delivery is
-one write. A reader that stops loses its connection, never our memory.
+one write. A reader that stops loses its connection, never our memory. What a client asked for may be larger than what
+it may leave unread otherwise: the answer is allowed for while it is on its way.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ _SUFFIX = b"}"
 class Outbox:
     """The way out to one client: ordered, never waiting, bounded in bytes."""
 
-    __slots__ = ("_budget", "_held", "_on_lagging", "channels", "lagging", "parts", "transport")
+    __slots__ = ("_allowance", "_budget", "_held", "_on_lagging", "channels", "lagging", "parts", "transport")
 
     def __init__(self, transport: Transport, *, budget: int, on_lagging: Callable[[], None]) -> None:
         self.transport = transport
         self._budget = budget
+        self._allowance = 0
+        """Bytes of the largest answer that may still be on its way."""
         self._on_lagging = on_lagging
         self.channels: set[str] = set()
         self.parts: list[bytes] = []
@@ -34,16 +37,22 @@ class Outbox:
         """Keep everything back until `reply`: an answer in the making must come first."""
         self._held = []
 
-    def reply(self, message: bytes) -> None:
-        """Write an answer, then what was kept back for it."""
-        held, self._held = self._held, None
-        self.send(message)
-        for frames in held or ():
-            self.write(frames)
+    def release(self, message: bytes) -> None:
+        """Write the answer that everything was kept back for, then all that."""
+        held, self._held = self._held or [], None
+        self._write_asked(b"".join([self.transport.frame(message), *held]))
+
+    def answer(self, message: bytes) -> None:
+        """Write what the client asked for."""
+        self._write_asked(self.transport.frame(message))
 
     def send(self, message: bytes) -> None:
         """Frame and write one message."""
         self.write(self.transport.frame(message))
+
+    def _write_asked(self, frames: bytes) -> None:
+        self._allowance = max(self._allowance, len(frames))
+        self.write(frames)
 
     def write(self, frames: bytes) -> None:
         if self.lagging:
@@ -52,7 +61,10 @@ class Outbox:
             self._held.append(frames)
             return
         self.transport.write(frames)
-        if self.transport.buffered > self._budget:
+        buffered = self.transport.buffered
+        if buffered <= self._budget:
+            self._allowance = 0
+        elif buffered > self._budget + self._allowance:
             self.lagging = True
             self.transport.abort()
             self._on_lagging()

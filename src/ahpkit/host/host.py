@@ -318,14 +318,20 @@ class Host:
         for uri in tuple(client.outbox.channels):
             self.unsubscribe(uri, client)
         if self.clients.left(client):
-            for feature in self.features:
-                feature.on_client_gone(client.client_id)
+            self.tell_features(lambda feature: feature.on_client_gone(client.client_id))
 
     def unsubscribe(self, uri: str, client: Connection) -> None:
         self.fanout.unsubscribe(uri, client.outbox)
         if not self.fanout.has_subscribers(uri):
-            for feature in self.features:
-                feature.on_unsubscribed(uri)
+            self.tell_features(lambda feature: feature.on_unsubscribed(uri))
+
+    def tell_features(self, hook: Callable[[Feature], None]) -> None:
+        """Tell every feature what happened; one that fails keeps nobody from hearing it."""
+        for feature in self.features:
+            try:
+                hook(feature)
+            except Exception:
+                _log.exception("the feature %s failed", feature.name)
 
     def serves_stateless(self, uri: str) -> bool:
         """Whether a channel without state (telemetry, MCP) may be subscribed to."""

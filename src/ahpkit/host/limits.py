@@ -45,10 +45,10 @@ class FloodLimit:
 
 
 def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | None:
-    """Why a connection with `count` subscriptions may not have another."""
-    if count < limit:
+    """Why a connection may not have `count` subscriptions."""
+    if count <= limit:
         return None
-    return f"this connection has {count} subscriptions, which is the most it may have; unsubscribe from some first"
+    return f"one connection may have {limit} subscriptions, not {count}; unsubscribe from some first"
 
 
 __all__ = [

@@ -314,8 +314,7 @@ class Sessions:
         session = self._sessions.pop(uri, None)
         if session is None:
             raise SessionNotFound(f"there is no session {uri}")
-        for feature in self._host.features:
-            feature.on_session_disposed(uri)
+        self._host.tell_features(lambda feature: feature.on_session_disposed(uri))
         for chat in [chat for chat, owner in self._session_of.items() if owner == uri]:
             self._close_chat(chat, session.chats.get(chat))
         self._host.close_channel(f"{uri}/annotations")

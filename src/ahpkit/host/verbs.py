@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
 
 from ahpkit.host.agent import Agent
 from ahpkit.host.completions import utf16_length
@@ -17,6 +19,7 @@ from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.session_config import resolve_config
 from ahpkit.host.store import Origin, envelope
+from ahpkit.log.errors import LogError
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.codec import decode_json
 from ahpkit.protocol.common.state import JsonObject
@@ -39,6 +42,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 Verb = Callable[["Connection", JsonObject], Awaitable[Any]]
+
+_MAX_REPLAY = 32 * 1024 * 1024
+"""Bytes of actions in one replay. Beyond it snapshots are the shorter answer, and not every client takes a message that
+large: it would reconnect for ever."""
+
+_REPLAY_PAGE = 1000
+"""Entries read from the log at a time, so that a replay that gets too large is noticed early."""
 
 _MAX_TURNS = 200
 """Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
@@ -100,48 +110,60 @@ class Verbs:
         except UnsupportedVersion as error:
             client.close(error.message)
             raise
+        wanted = dict.fromkeys(params.get("initialSubscriptions", ()))
+        _check_subscriptions(len(wanted))
         self._host.admit(client, params["clientId"], params.get("capabilities", {}))
         self._host.dispatcher.ledger.begin(client.client_id, self._host.store.head)
-        snapshots = [
-            self._subscribe(client, uri) for uri in params.get("initialSubscriptions", ()) if self._exists(uri)
-        ]
         return {
             "protocolVersion": version,
             "serverSeq": self._host.store.committed_head,
-            "snapshots": [snapshot for snapshot in snapshots if snapshot is not None],
+            "snapshots": [self._subscribe(client, uri) for uri in wanted if self._exists(uri)],
             "defaultDirectory": self._host.default_directory.as_uri(),
             "completionTriggerCharacters": ["/", "@", "#"],
             "_meta": self._host.advertised(),
         }
 
     async def reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
-        last_seen: int = params["lastSeenServerSeq"]
+        wanted = dict.fromkeys(params["subscriptions"])
+        _check_subscriptions(len(wanted))
         # 0.4.0 says capabilities in `initialize` only; our client repeats them, for a host that was restarted.
         capabilities = params.get("_meta", {}).get("ahpkit/capabilities", {})
         self._host.admit(client, params["clientId"], capabilities)
-        wanted: list[str] = params["subscriptions"]
-        present = [uri for uri in dict.fromkeys(wanted) if self._exists(uri)]
-        missing = [uri for uri in dict.fromkeys(wanted) if not self._exists(uri)]
-        if not self._host.can_replay(last_seen, present):
-            return {"type": "snapshot", "snapshots": [self._subscribe(client, uri) for uri in present]}
-        until = self._host.store.committed_head
-        client.outbox.hold()
-        for uri in present:
-            self._host.fanout.subscribe(uri, client.outbox)
-        entries = await self._host.log.read(last_seen, channels=present)
-        actions = [decode_json(entry.payload) for entry in entries if entry.seq <= until]
+        present = [uri for uri in wanted if self._exists(uri)]
+        missing = [uri for uri in wanted if not self._exists(uri)]
+        snapshots = [self._subscribe(client, uri) for uri in present]
+        client.outbox.hold()  # Whatever happens from here on comes after the answer.
+        actions = await self._missed(params["lastSeenServerSeq"], present)
+        if actions is None:
+            return {"type": "snapshot", "snapshots": snapshots}
         return {"type": "replay", "actions": actions, "missing": missing}
 
+    async def _missed(self, after: int, channels: Sequence[str]) -> list[Raw] | None:
+        """What happened in these channels after a number and until now; None when only snapshots can tell."""
+        if not self._host.can_replay(after, channels):
+            return None
+        until, missed, size = self._host.store.committed_head, list[Raw](), 0
+        while size <= _MAX_REPLAY:
+            try:
+                page = await self._host.log.read(after, channels=channels, limit=_REPLAY_PAGE)
+            except LogError as error:  # Trimmed at this very moment, or the disk cannot be read.
+                _log.warning("a client gets snapshots instead of a replay: %s", error)
+                return None
+            missed += [Raw(entry.payload) for entry in page if entry.seq <= until]
+            if len(page) < _REPLAY_PAGE or page[-1].seq >= until:
+                return missed
+            after, size = page[-1].seq, size + sum(len(entry.payload) for entry in page)
+        return None
+
     async def subscribe(self, client: Connection, params: JsonObject) -> JsonObject:
-        uri = params["channel"]
+        uri, held = params["channel"], client.outbox.channels
+        _check_subscriptions(len(held) + (uri not in held))
         channel = channel_of(uri)
         if channel is not None and channel.reducer is None and self._host.serves_stateless(uri):
             self._host.fanout.subscribe(uri, client.outbox)
             return {}
         if not self._exists(uri):
             raise _no_channel(uri)
-        if (reason := check_subscriptions(len(client.outbox.channels - {uri}))) is not None:
-            raise InvalidRequest(reason)
         return {"snapshot": self._subscribe(client, uri)}
 
     def unsubscribe(self, client: Connection, params: JsonObject) -> None:
@@ -164,9 +186,9 @@ class Verbs:
 
     async def _repeated(self, client: Connection, uri: str, action: JsonObject, origin: Origin, done: int) -> None:
         """The number was used before: for this very action, then it is echoed again; or for another, then it is new."""
-        await self._host.durable()
+        await self._host.log.flush()
         logged = await self._host.log.read(done - 1, channels=None, limit=1) if done else []
-        before = decode_json(logged[0].payload) if logged else None
+        before = decode_json(logged[0].payload) if logged and logged[0].seq == done else None
         if before is None or (before["channel"], before["action"]) == (uri, action):
             client.notify("action", before or envelope(uri, action, done, origin))
         else:
@@ -181,7 +203,7 @@ class Verbs:
     def _exists(self, uri: str) -> bool:
         return self._host.store.committed(uri) is not None
 
-    def _subscribe(self, client: Connection, uri: str) -> JsonObject | None:
+    def _subscribe(self, client: Connection, uri: str) -> JsonObject:
         """Atomic with the log: the committed state, and from here on every later action."""
         state = self._host.store.committed(uri)
         self._host.fanout.subscribe(uri, client.outbox)
@@ -284,6 +306,11 @@ class Verbs:
     def _check_writable(self) -> None:
         if (reason := self._host.dispatcher.refusing()) is not None:
             raise InternalError(reason)
+
+
+def _check_subscriptions(count: int) -> None:
+    if (reason := check_subscriptions(count)) is not None:
+        raise InvalidRequest(reason)
 
 
 def _no_channel(uri: str) -> NotFound | SessionNotFound:

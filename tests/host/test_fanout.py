@@ -1,0 +1,149 @@
+"""One client's way out, and one batch to many: order, one write each, bounded memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from ahpkit.host.fanout import Fanout, Outbox
+from ahpkit.log.entry import Entry
+from ahpkit.wire.transport import PeerInfo
+from support import requirement
+
+BUDGET = 1000
+
+
+class Wire:
+    """A transport whose peer takes nothing until it is told to."""
+
+    def __init__(self, framing: str = "test") -> None:
+        self.framing = framing
+        self.peer = PeerInfo("test", "nowhere")
+        self.writes: list[bytes] = []
+        self.unread = 0
+        self.aborted = False
+
+    @property
+    def buffered(self) -> int:
+        return self.unread
+
+    def frame(self, message: bytes) -> bytes:
+        return b"<" + message + b">"
+
+    def write(self, frames: bytes) -> None:
+        self.writes.append(frames)
+        self.unread += len(frames)
+
+    def read_all(self) -> None:
+        self.unread = 0
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    async def receive(self) -> bytes:
+        raise NotImplementedError
+
+    async def drain(self) -> None:
+        raise NotImplementedError
+
+    async def aclose(self, *, code: int = 1000, reason: str = "") -> None:
+        raise NotImplementedError
+
+
+def outbox(wire: Wire) -> Outbox:
+    return Outbox(wire, budget=BUDGET, on_lagging=lambda: None)
+
+
+def entry(seq: int, channel: str) -> Entry:
+    return Entry(seq, channel, b"%d" % seq, None, None, 0)
+
+
+def sent(wire: Wire) -> list[str]:
+    """What each write brought, without the envelope around it."""
+    return [write.decode().replace('{"jsonrpc":"2.0","method":"action","params":', "") for write in wire.writes]
+
+
+@requirement("core:hardening:slow-reader-bounded")
+def test_a_reader_that_stops_is_dropped_once_it_left_more_than_its_budget_unread() -> None:
+    wire = Wire()
+    out = outbox(wire)
+    for _ in range(100):
+        out.send(b"x" * 98)
+    assert wire.aborted
+    assert out.lagging
+    assert wire.unread <= BUDGET + 100
+
+
+def test_a_reader_that_reads_is_never_dropped() -> None:
+    wire = Wire()
+    out = outbox(wire)
+    for _ in range(100):
+        out.send(b"x" * 900)
+        wire.read_all()
+    assert not wire.aborted
+
+
+def test_an_answer_larger_than_the_budget_arrives_and_so_does_what_follows_it() -> None:
+    wire = Wire()
+    out = outbox(wire)
+    out.answer(b"x" * 50 * BUDGET)
+    out.send(b"y" * 500)
+    assert not wire.aborted
+    wire.read_all()
+    out.send(b"y" * 500)
+    assert not wire.aborted
+
+
+@requirement("core:hardening:slow-reader-bounded")
+def test_who_asks_for_much_and_does_not_read_it_is_dropped() -> None:
+    wire = Wire()
+    out = outbox(wire)
+    out.answer(b"x" * 50 * BUDGET)
+    out.answer(b"x" * 50 * BUDGET)
+    assert wire.aborted
+
+
+def test_a_large_answer_that_was_read_allows_nothing_any_more() -> None:
+    wire = Wire()
+    out = outbox(wire)
+    out.answer(b"x" * 50 * BUDGET)
+    wire.read_all()
+    out.send(b"y")
+    out.send(b"y" * 2 * BUDGET)
+    assert wire.aborted
+
+
+def test_what_is_kept_back_comes_after_the_answer_in_one_write() -> None:
+    wire = Wire()
+    out = outbox(wire)
+    out.hold()
+    out.send(b"one")
+    out.send(b"x" * 3 * BUDGET)
+    assert wire.writes == []
+    out.release(b"answer")
+    assert wire.writes == [b"<answer><one><" + b"x" * 3 * BUDGET + b">"]
+    assert not wire.aborted
+
+
+@pytest.mark.parametrize("framings", [("a", "a"), ("a", "b")])
+def test_a_batch_is_one_write_for_each_subscriber_in_the_order_of_the_log(framings: tuple[str, str]) -> None:
+    first, second = Wire(framings[0]), Wire(framings[1])
+    fanout, one, two = Fanout(), outbox(first), outbox(second)
+    fanout.subscribe("a", one)
+    fanout.subscribe("b", one)
+    fanout.subscribe("b", two)
+    fanout.deliver([entry(1, "a"), entry(2, "b"), entry(3, "b"), entry(4, "a"), entry(5, "c")])
+    assert sent(first) == ["<1}><2}><3}><4}>"]
+    assert sent(second) == ["<2}><3}>"]
+
+
+def test_who_left_a_channel_gets_nothing_of_it() -> None:
+    wire = Wire()
+    fanout, out = Fanout(), outbox(wire)
+    fanout.subscribe("a", out)
+    fanout.subscribe("b", out)
+    fanout.unsubscribe("a", out)
+    fanout.close("b")
+    fanout.deliver([entry(1, "a"), entry(2, "b")])
+    assert wire.writes == []
+    assert out.channels == set()
+    assert not fanout.has_subscribers("a")

@@ -1,0 +1,425 @@
+"""Faults inside a running host: the disk, the clock, its own parts. Each is said clearly and loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ahpkit.host import verbs
+from ahpkit.host.agent import Turn
+from ahpkit.host.feature import Applied, Feature
+from ahpkit.host.host import Host
+from ahpkit.log.entry import Batch, Entry
+from ahpkit.log.errors import NotInLog, StorageError
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.retention import Retention
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.transports.memory import memory_pair
+from support import requirement
+from support.bench import Bench, ScriptedAgent, say
+from support.clients import eventually
+from support.raw_client import BOUND, Json, RawClient
+
+
+class Disk(MemoryStorage):
+    """A storage that can be full, or slow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = False
+        self.working = threading.Event()
+        self.working.set()
+
+    def commit(self, batch: Batch) -> None:
+        assert self.working.wait(BOUND)
+        if self.full:
+            raise StorageError("the disk is full")
+        super().commit(batch)
+
+
+class DiskBench(Bench):
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.storage = self.disk = Disk()
+
+
+@asynccontextmanager
+async def disk_bench(directory: Path, *, full: bool = False) -> AsyncGenerator[DiskBench]:
+    bench = DiskBench(directory)
+    bench.disk.full = full
+    await bench.start()
+    try:
+        yield bench
+    finally:
+        bench.disk.full = False
+        bench.disk.working.set()
+        await bench.stop()
+
+
+async def fill(bench: DiskBench, client: RawClient, session: str) -> int:
+    """Fill the disk and find out with an action; its clientSeq: it is not answered before there is room."""
+    bench.disk.full = True
+    seq = client.post(session, title("too much"))
+    await eventually(lambda: bench.host.log.failing is not None)
+    return seq
+
+
+def title(text: str) -> Json:
+    return {"type": "session/titleChanged", "title": text}
+
+
+# -- the disk -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_full_disk_refuses_actions_with_the_reason_and_serves_reads(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client = await bench.client(ROOT_URI)
+        session, chat = await bench.session(client)
+        await fill(bench, client, session)
+
+        assert "the disk is full" in await client.rejected(session, title("more"))
+        assert "the disk is full" in await client.rejected(chat, say("hello"))
+        for method, params in (("createSession", {}), ("disposeSession", {}), ("createChat", {"chat": "ahp-chat:/x"})):
+            uri = "ahp-session:/new" if method == "createSession" else session
+            assert "the disk is full" in (await client.refused(method, uri, **params))["message"]
+
+        assert await client.ask("ping") is None
+        assert (await client.ask("subscribe", session))["snapshot"]["state"]["summary"]["title"] != "too much"
+        assert [item["resource"] for item in (await client.ask("listSessions"))["items"]] == [session]
+        assert (await client.ask("fetchTurns", chat))["turns"] == []
+        late = await bench.client(session, client_id="late")
+        back = await bench.connect("back")
+        result = await back.ask("reconnect", clientId="back", lastSeenServerSeq=0, subscriptions=[session])
+        assert result["type"] == "snapshot" or result["actions"] is not None
+        assert late.actions() == []
+
+
+async def test_when_there_is_room_again_what_was_waiting_is_echoed_and_actions_are_taken(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        waiting = await fill(bench, client, session)
+        bench.disk.full = False
+        echo = await client.action(lambda envelope: envelope.get("origin", {}).get("clientSeq") == waiting)
+        assert "rejectionReason" not in echo
+        after = await client.accepted(session, title("fits"))
+        assert after["serverSeq"] > echo["serverSeq"]
+
+
+async def test_a_session_asked_for_at_the_very_moment_is_not_lost_and_not_promised(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client, other = await bench.client(ROOT_URI), await bench.client(ROOT_URI)
+        bench.disk.full = True
+        error = await client.refused("createSession", "ahp-session:/s")
+        assert "the disk is full" in error["message"]
+        assert (await other.ask("listSessions"))["items"] == []
+        assert (await other.refused("subscribe", "ahp-session:/s"))["code"] == -32001
+        bench.disk.full = False
+        added = await other.notification("root/sessionAdded")
+        assert added["summary"]["resource"] == "ahp-session:/s"
+        assert "snapshot" in await other.ask("subscribe", "ahp-session:/s")
+
+
+async def test_a_turn_that_runs_while_the_disk_is_full_is_there_afterwards(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        go_on, said = asyncio.Event(), asyncio.Event()
+
+        async def script(turn: Turn) -> None:
+            turn.text("one ")
+            await go_on.wait()
+            turn.text("two")
+            said.set()
+
+        bench.agent.script = script
+        await client.accepted(chat, say("count"))
+        await fill(bench, client, session)
+        go_on.set()
+        await said.wait()
+        bench.disk.full = False
+        await client.action("chat/turnComplete")
+        turn = (await bench.state(client, chat))["turns"][0]
+        assert turn["responseParts"][0]["content"] == "one two"
+
+
+async def test_a_host_that_starts_on_a_full_disk_serves_reads(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        await bench.stop()
+        bench.agent.display_name = "Renamed"  # So that the start has something to write.
+        bench.disk.full = True
+        await bench.start()
+        client = await bench.client(ROOT_URI)
+        assert (await client.ask("subscribe", session))["snapshot"]["state"]["lifecycle"] == "ready"
+        assert "the disk is full" in await client.rejected(session, title("no"))
+
+
+async def test_a_host_stops_although_its_disk_is_full(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        await fill(bench, client, session)
+        creating = await bench.client()
+        creating.send({"jsonrpc": "2.0", "id": 1, "method": "createSession", "params": {"channel": "ahp-session:/n"}})
+        async with asyncio.timeout(BOUND):
+            await bench.stop()
+        assert bench.host.log.failing is not None
+
+
+@requirement("core:connection:snapshot-then-actions")
+async def test_nobody_hears_of_a_session_before_it_is_durable(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client, other = await bench.client(), await bench.client(ROOT_URI)
+        bench.disk.working.clear()
+        creating = asyncio.create_task(client.ask("createSession", "ahp-session:/s"))
+        await eventually(lambda: bench.host.state("ahp-session:/s") is not None)
+        assert (await other.ask("listSessions"))["items"] == []
+        assert (await other.refused("subscribe", "ahp-session:/s"))["code"] == -32001
+        assert not [message for message in other.received if message.get("method") == "root/sessionAdded"]
+        bench.disk.working.set()
+        await other.notification("root/sessionAdded")
+        state = (await other.ask("subscribe", "ahp-session:/s"))["snapshot"]["state"]
+        assert [chat["resource"] for chat in state["chats"]] == [state["defaultChat"]]
+        await creating
+
+
+class Torn(MemoryStorage):
+    """Loses everything after a number of commits, as a machine that goes down does."""
+
+    def __init__(self, commits: int) -> None:
+        super().__init__()
+        self.left = commits
+
+    def commit(self, batch: Batch) -> None:
+        if self.left <= 0:
+            raise StorageError("gone")
+        self.left -= 1
+        super().commit(batch)
+
+
+@pytest.mark.parametrize("commits", range(1, 12))
+async def test_whenever_it_dies_a_session_has_its_chat_and_a_chat_its_session(tmp_path: Path, commits: int) -> None:
+    bench = Bench(tmp_path)
+    bench.storage = torn = Torn(commits)
+    await bench.start()
+    client = await bench.client()
+    for number in range(3):
+        await client.call("createSession", f"ahp-session:/{number}")
+        await client.call("createChat", f"ahp-session:/{number}", chat=f"ahp-chat:/{number}")
+        await client.call("disposeSession", f"ahp-session:/{number - 1}")
+    await bench.stop()
+    torn.left = 1000
+
+    await bench.start()
+    try:
+        client = await bench.client()
+        sessions = [item["resource"] for item in (await client.ask("listSessions"))["items"]]
+        known = {ROOT_URI, *sessions, *(f"{uri}/annotations" for uri in sessions)}
+        for uri in sessions:
+            state = await bench.state(client, uri)
+            chats = [chat["resource"] for chat in state["chats"]]
+            assert state["defaultChat"] in chats
+            for chat in chats:
+                await client.ask("subscribe", chat)
+            known.update(chats)
+        assert set(bench.host.store.channels()) == known
+    finally:
+        await bench.stop()
+
+
+async def test_the_log_is_trimmed_past_channels_that_fell_silent(bench: Bench) -> None:
+    client = await bench.client()
+    silent, _ = await bench.session(client)
+    await client.accepted(silent, title("once"))
+    busy, _ = await bench.session(client)
+    bench.host.log._retention = Retention(max_entries=100)  # pyright: ignore[reportPrivateUsage]
+    bench.host.log._writer._retention = Retention(max_entries=100)  # pyright: ignore[reportPrivateUsage]
+    for number in range(30_000):
+        bench.host.dispatch(busy, title(str(number)))
+        if number % 500 == 0:
+            await bench.host.durable()
+    await bench.host.durable()
+    assert bench.host.log.oldest_seq > 20_000
+    assert (await bench.state(client, silent))["summary"]["title"] == "once"
+
+
+# -- the clock -----------------------------------------------------------------------------------------------------
+
+
+@requirement("core:connection:server-seq-monotonic")
+async def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path) -> None:
+    times = itertools.chain([2_000_000_000_000] * 30, itertools.repeat(1_000_000_000_000))
+    ours, theirs = memory_pair()
+    async with Host(MemoryStorage(), agents=[ScriptedAgent()], now=lambda: next(times)) as host:
+        serving = asyncio.create_task(host.serve(theirs))
+        client = RawClient(ours)
+        await client.initialize(ROOT_URI)
+        seen: list[int] = []
+        for number in range(20):
+            uri = f"ahp-session:/{number}"
+            await client.ask("createSession", uri)
+            summary = (await client.ask("subscribe", uri))["snapshot"]["state"]["summary"]
+            assert summary["createdAt"] <= summary["modifiedAt"]
+            seen.append(summary["modifiedAt"])
+            await client.accepted(uri, title("again"))
+        assert seen == sorted(seen)
+        seqs = [envelope["serverSeq"] for envelope in client.actions()]
+        assert seqs == sorted(set(seqs))
+        await client.aclose()
+        await serving
+
+
+# -- its own parts ---------------------------------------------------------------------------------------------------
+
+
+class Faulty(Feature):
+    name = "faulty"
+
+    def on_applied(self, applied: Applied) -> None:
+        raise ZeroDivisionError
+
+    def on_client_gone(self, client_id: str) -> None:
+        raise ZeroDivisionError
+
+
+class Listening(Feature):
+    name = "listening"
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.gone: list[str] = []
+
+    def on_applied(self, applied: Applied) -> None:
+        self.heard.append(applied.action["type"])
+
+    def on_client_gone(self, client_id: str) -> None:
+        self.gone.append(client_id)
+
+
+async def test_a_feature_that_fails_harms_neither_the_action_nor_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench, listening = Bench(tmp_path), Listening()
+    bench.features = [Faulty(), listening]
+    await bench.start()
+    try:
+        client = await bench.client(client_id="me")
+        _, chat = await bench.session(client)
+        await client.accepted(chat, say("hello"))
+        await client.action("chat/turnComplete")
+        assert "chat/turnComplete" in listening.heard
+        await client.aclose()
+        await eventually(lambda: listening.gone == ["me"])
+    finally:
+        await bench.stop()
+    assert "a listener failed" in caplog.text
+
+
+async def test_an_action_that_cannot_be_reduced_is_rejected_and_the_connection_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ahpkit.host.policy.check_action", broken)
+        reason = await client.rejected(session, title("x"))
+    assert "its log has the details" in reason
+    assert "ZeroDivisionError" not in reason
+    await client.accepted(session, title("y"))
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_an_agent_that_says_what_is_not_json_fails_its_turn_and_nothing_else(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script(turn: Turn) -> None:
+        turn.notice("look", meta={"what": object()})
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("hello"))
+    await client.action("chat/error")
+    await client.accepted(session, title("still here"))
+    assert "cannot be written as JSON" in caplog.text
+
+
+# -- replays ---------------------------------------------------------------------------------------------------------
+
+
+class Forgetful(MemoryStorage):
+    """Has trimmed what is asked for by the time it is read."""
+
+    def read(self, after: int, *, channels: object = None, limit: int | None = None) -> list[Entry]:
+        raise NotInLog(after, oldest_seq=after + 10, head_seq=after + 20)
+
+
+@requirement("core:connection:reconnect-snapshot")
+async def test_a_replay_that_was_trimmed_at_this_moment_becomes_snapshots(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(tmp_path)
+    bench.storage = Forgetful()
+    await bench.start()
+    try:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        last = (await client.accepted(session, title("one")))["serverSeq"]
+        back = await bench.connect("back")
+        result = await back.ask("reconnect", clientId="back", lastSeenServerSeq=last - 1, subscriptions=[session])
+        assert result["type"] == "snapshot"
+        assert result["snapshots"][0]["fromSeq"] == last
+        seq = (await client.accepted(session, title("two")))["serverSeq"]
+        await back.action(lambda envelope: envelope["serverSeq"] == seq)
+        assert [envelope["serverSeq"] for envelope in back.actions()] == [seq]
+    finally:
+        await bench.stop()
+
+
+@requirement("core:connection:reconnect-snapshot")
+async def test_a_replay_that_no_client_would_take_becomes_snapshots(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    first = (await client.accepted(session, title("first")))["serverSeq"]
+    for number in range(2500):
+        bench.host.dispatch(session, title(f"{number}" * 10))
+    last = (await client.accepted(session, title("last")))["serverSeq"]
+
+    async def replay(client_id: str) -> Json:
+        back = await bench.connect(client_id)
+        return await back.ask("reconnect", clientId=client_id, lastSeenServerSeq=first, subscriptions=[session])
+
+    result = await replay("patient")
+    assert [envelope["serverSeq"] for envelope in result["actions"]] == list(range(first + 1, last + 1))
+    monkeypatch.setattr(verbs, "_MAX_REPLAY", 100_000)
+    result = await replay("hurried")
+    assert (result["type"], result["snapshots"][0]["fromSeq"]) == ("snapshot", last)
+
+
+@pytest.mark.parametrize("method", ["initialize", "reconnect"])
+async def test_a_handshake_with_too_many_subscriptions_is_refused_and_may_be_repeated(
+    bench: Bench, method: str
+) -> None:
+    client = await bench.connect("greedy")
+    wanted = [f"ahp-chat:/{number}" for number in range(10_000)]
+    params: Json = {
+        "initialize": {"protocolVersions": ["0.4.0"], "initialSubscriptions": wanted},
+        "reconnect": {"lastSeenServerSeq": 0, "subscriptions": wanted},
+    }[method]
+    error = await client.refused(method, clientId="greedy", **params)
+    assert "subscriptions" in error["message"]
+    await client.initialize(ROOT_URI)
