@@ -16,7 +16,7 @@ from ahpkit.protocol.common.state import JsonObject
 META_KEY = "ahpkit/frontMatter"
 """Where a child's `_meta` carries header keys that have no field of their own."""
 
-_SHOWN_KEYS = frozenset(
+SHOWN_KEYS = frozenset(
     {
         *(
             "argument-hint",
@@ -33,10 +33,10 @@ _SHOWN_KEYS = frozenset(
 )
 """Header keys that help to choose and to show. Nothing that is executed: hooks, servers and scripts stay here."""
 
-_PRIVILEGED = frozenset({"hooks", "mcpServers", "mcp-servers", "permissionMode"})
+PRIVILEGED_KEYS = frozenset({"hooks", "mcpServers", "mcp-servers", "permissionMode"})
 """Header keys that would run something or widen rights; a text file does not get to do that."""
 
-_FIELD_KEYS = frozenset(
+FIELD_KEYS = frozenset(
     {
         *("name", "description", "disable-model-invocation", "user-invocable", "user-invokable", "infer"),
         *(
@@ -54,6 +54,8 @@ _FIELD_KEYS = frozenset(
         *("maxTurns", "memory", "isolation", "initialPrompt"),
     }
 )
+"""Header keys that become fields, and those that some product knows and we only keep."""
+
 _META_LIMIT = 1_000
 """Characters of one value shown in `_meta`."""
 
@@ -134,7 +136,7 @@ def _add(builder: Builder, path: str, document: Document, named: Named, type: Te
     if description:
         child["description"] = description
     child.update(fields)
-    meta = {key: _shown(document, key) for key in document.meta if key in _SHOWN_KEYS}
+    meta = {key: _shown(document, key) for key in document.meta if key in SHOWN_KEYS}
     meta = {key: value for key, value in meta.items() if value}
     if meta and type != "rule":
         child["_meta"] = {META_KEY: meta}
@@ -206,14 +208,14 @@ def _shown(document: Document, key: str) -> Any:
 
 
 def _report_keys(builder: Builder, path: str, document: Document) -> None:
-    privileged = sorted(_PRIVILEGED & document.meta.keys())
+    privileged = sorted(PRIVILEGED_KEYS & document.meta.keys())
     if privileged:
         keys = ", ".join(f"`{key}`" for key in privileged)
         builder.report.note("privileged-keys", f"without effect in a header: {keys}", path)
-    unknown = sorted(document.meta.keys() - _SHOWN_KEYS - _PRIVILEGED - _FIELD_KEYS)
+    unknown = sorted(document.meta.keys() - SHOWN_KEYS - PRIVILEGED_KEYS - FIELD_KEYS)
     if unknown:
         keys = ", ".join(f"`{clean_text(key, limit=64)}`" for key in unknown[:8])
         builder.report.note("unknown-keys", f"keys without a meaning here: {keys}", path)
 
 
-__all__ = ["META_KEY", "agent", "command", "prompt", "rule", "skill"]
+__all__ = ["FIELD_KEYS", "META_KEY", "PRIVILEGED_KEYS", "SHOWN_KEYS", "agent", "command", "prompt", "rule", "skill"]
