@@ -78,6 +78,11 @@ class Shell:
         """Wait until `text` has been printed."""
         await self.client.wait(lambda message: text in self.shown())
 
+    def has_exited(self) -> bool:
+        """Whether the newest messages say so."""
+        types = (message.get("params", {}).get("action", {}).get("type") for message in self.client.received[-5:])
+        return "terminal/exited" in types
+
     async def exited(self) -> Json:
         found = await self.client.action(
             lambda envelope: envelope["channel"] == self.uri and envelope["action"]["type"] == "terminal/exited"

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from ahpkit.host.terminals import feature, pool, scrollback
+from ahpkit.log.entry import Batch
+from ahpkit.log.errors import StorageError
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.protocol.terminal.reducer import terminal_reducer
 from support import requirement
 from support.process import host_process
 from support.raw_client import BOUND, Json, RawClient
@@ -382,22 +386,87 @@ async def test_nothing_is_left_open_by_terminals_that_came_and_went(client: RawC
 # -- floods ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_flood_is_bounded_in_state_and_the_host_answers_meanwhile(
-    bench: TerminalBench, client: RawClient
+@pytest.mark.parametrize("size", ["4M", pytest.param("20M", marks=pytest.mark.slow)])
+async def test_a_flood_is_bounded_in_every_state_and_the_host_answers_meanwhile(
+    bench: TerminalBench, client: RawClient, size: str
 ) -> None:
     shell = await Shell.open(client)
+    snapshot = (await client.ask("subscribe", shell.uri))["snapshot"]
     watching = await bench.client(client_id="watching")
-    await shell.type("yes | head -c 4M; echo $((40 + 2)); exit\n")
-    exited = asyncio.create_task(shell.exited())
+    await shell.type(f"yes | head -c {size}; echo $((40 + 2)); exit\n")
     pings = 0
-    while not exited.done():
-        await watching.ask("ping")
-        pings += 1
+    async with asyncio.timeout(100):
+        while not shell.has_exited():
+            await watching.ask("ping")
+            pings += 1
     assert pings > 100
-    assert len(shell.shown()) > 6_000_000
+    assert len(shell.shown()) > int(size[:-1]) * 1_500_000
     state = await shell.subscribe()
     text = "".join(part["value"] for part in state["content"])
     assert scrollback.KEPT / 2 < len(text) <= scrollback.MAX_KEPT
-    assert text.endswith("y\r\n42\r\n")
     assert text.startswith("y\r\n")
-    assert bench.host.store.backlog < 100
+    assert text.endswith("y\r\n42\r\n")
+    mirrored = snapshot["state"]
+    for envelope in client.actions(shell.uri):
+        if envelope["serverSeq"] > snapshot["fromSeq"]:
+            mirrored = terminal_reducer(mirrored, envelope["action"], now=0)
+    same = mirrored == state
+    assert same, "not compared above: pytest would print it all"
+
+
+class Disk(MemoryStorage):
+    """A storage that can be full."""
+
+    full = False
+
+    def commit(self, batch: Batch) -> None:
+        if self.full:
+            raise StorageError("the disk is full")
+        super().commit(batch)
+
+
+@pytest.fixture
+async def disk(work: Path) -> AsyncGenerator[tuple[TerminalBench, Disk]]:
+    bench = TerminalBench(work)
+    bench.storage = disk = Disk()
+    bench.renew()
+    await bench.start()
+    try:
+        yield bench, disk
+    finally:
+        disk.full = False
+        await bench.stop()
+
+
+async def filled(disk: tuple[TerminalBench, Disk], work: Path) -> tuple[Shell, Path]:
+    """A terminal that printed more than fits while the disk was full, and the file that says that it got through."""
+    bench, storage = disk
+    shell = await Shell.open(await bench.client(client_id="me"))
+    go, through = work / "go", work / "through"
+    await shell.type(
+        f"echo ready; until test -e {go}; do sleep 0.01; done; yes | head -c 200K; touch {through}; exit 5\n"
+    )
+    await shell.shows("ready\r\n")
+    storage.full = True
+    go.touch()
+    async with asyncio.timeout(BOUND):
+        while bench.host.log.failing is None:
+            await shell.client.ask("ping")
+    return shell, through
+
+
+async def test_a_full_disk_stops_the_output_and_nothing_is_lost(disk: tuple[TerminalBench, Disk], work: Path) -> None:
+    shell, through = await filled(disk, work)
+    assert disk[0].host.store.backlog < 10
+    assert not through.exists()
+    disk[1].full = False
+    assert (await shell.exited())["exitCode"] == 5
+    assert shell.shown().rpartition("ready\r\n")[2] == "y\r\n" * 100 * 1024
+
+
+async def test_a_full_disk_does_not_keep_a_process_alive(disk: tuple[TerminalBench, Disk], work: Path) -> None:
+    shell, through = await filled(disk, work)
+    error = await shell.client.refused("disposeTerminal", shell.uri)
+    assert "the disk is full" in error["message"]
+    assert not through.exists()
+    disk[1].full = False
