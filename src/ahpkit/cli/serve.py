@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import ssl
 import time
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 
+from ahpkit.canvas.pages import Pages
 from ahpkit.cli.announce import announce
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
 from ahpkit.client.endpoints import publish_endpoint
@@ -23,6 +25,7 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
+from ahpkit.host.terminals import Terminals
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
@@ -125,10 +128,11 @@ async def running_host(
     with data_directory(settings.data_dir or default_data_dir()) as data_dir:
         token = None if no_token else load_or_create_token(data_dir / "token")
         auth = Authenticator(token, where=str(data_dir / "token"))
+        agents, features = make_parts(settings, data_dir)
         host = Host(
             open_storage(data_dir, settings.durability),
-            agents=make_agents(settings),
-            features=make_features(settings, data_dir),
+            agents=agents,
+            features=features,
             config=HostConfig(
                 default_directory=settings.default_directory or Path.cwd(),
                 default_provider=settings.default_agent,
@@ -146,17 +150,20 @@ async def running_host(
                 hosts=settings.allowed_hosts,
                 origins=settings.allowed_origins,
                 ssl=_tls(settings),
+                http=pages,
             ) as server,
+            pages.serving(server.url),
         ):
             yield server, token, data_dir
 
 
-def make_agents(settings: Settings) -> Sequence[Agent]:
+def make_agents(settings: Settings, terminals: Terminals) -> Sequence[Agent]:
     """The configured agents, then the demo agent: the first one is the default."""
     from ahpkit.agents.demo import DemoAgent
     from ahpkit.agents.settings import agent_from_settings
 
-    agents = [*(agent_from_settings(name, fields) for name, fields in settings.agents.items()), DemoAgent()]
+    configured = (agent_from_settings(name, table, terminals=terminals) for name, table in settings.agents.items())
+    agents = [*configured, DemoAgent()]
     known = [agent.provider for agent in agents]
     if settings.default_agent not in (None, *known):
         raise SettingsError(
@@ -165,13 +172,30 @@ def make_agents(settings: Settings) -> Sequence[Agent]:
     return agents
 
 
-def make_features(settings: Settings, data_dir: Path) -> Sequence[Feature]:
+def make_parts(settings: Settings, data_dir: Path) -> tuple[Sequence[Agent], Sequence[Feature]]:
+    """The agents and the features: agents run their commands in the host's terminals."""
     from ahpkit.host.resources import Resources
-    from ahpkit.host.terminals import Terminals
 
     resources = Resources(content_directory=data_dir / "content")
     directory = settings.default_directory or Path.cwd()
-    return [resources, Terminals(resources.access, directory=directory, enabled=settings.terminals)]
+    terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
+    return make_agents(settings, terminals), [resources, terminals, make_customizations(settings, directory)]
+
+
+def make_customizations(settings: Settings, directory: Path) -> Feature:
+    from ahpkit.customizations.feature import Customizations, CustomizationSettings
+
+    return Customizations(
+        CustomizationSettings(
+            default_directory=directory,
+            home=Path.home(),
+            plugins=settings.plugins,
+            trusted=settings.trusted,
+            allow_hooks=settings.allow_hooks,
+            remember_toggles=settings.remember_toggles,
+            environment=os.environ,
+        )
+    )
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
