@@ -33,7 +33,7 @@ class Scripted:
         self, *, config: dict[str, Any] | None = None, given: dict[str, Any] | None = None, **script: Any
     ) -> AcpAgent:
         """`config` for the agent's settings, `given` for what the host injects, the rest is the script."""
-        files = {"store": str(self.directory / "store.json"), "record": str(self.directory / "record.jsonl")}
+        files = {"store": str(self.directory / "store"), "record": str(self.directory / "record.jsonl")}
         number = len(self.agents)
         command = scripted_command(self.directory / f"script-{number}.json", **{**files, **script})
         settings: dict[str, Any] = {

@@ -120,7 +120,7 @@ async def test_it_asks_the_client_and_goes_on_with_the_answer(tmp_path: Path) ->
 
 
 async def test_another_process_takes_its_sessions_up_and_repeats_them(tmp_path: Path) -> None:
-    script = {"store": str(tmp_path / "store.json")}
+    script = {"store": str(tmp_path / "store")}
     first = await start(tmp_path, **script)
     await first.call("session/prompt")
     await first.leave()

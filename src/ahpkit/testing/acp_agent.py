@@ -9,7 +9,7 @@ Without a script it echoes. A script is an object; all keys are optional:
     methods       {method: [step, …]} played instead of the usual answer
     opened        [step, …] played after `session/new` was answered
     turns         [[step, …], …] one list per prompt of a session; when they run out the agent echoes
-    store         a file for the sessions, so that another process can take them up
+    store         a directory for the sessions, so that another process can take them up
     record        a file that gets every received message as a line
     requires_env  a variable that must be set, else sessions need a login
 
@@ -135,7 +135,7 @@ class ScriptedAgent:
             raise Answer(error={"code": -32000, "message": "Authentication required"})
         id = f"session-{os.getpid()}-{len(self._sessions) + 1}"
         self._sessions[id] = {"cwd": params["cwd"], "history": []}
-        self._save()
+        self._save(id)
         params["sessionId"] = id
         after.extend(self._script.get("opened", []))
         raise Answer({"sessionId": id, **self._script.get("session", {})})
@@ -155,7 +155,7 @@ class ScriptedAgent:
         raise Answer({"sessionId": id, **self._script.get("session", {})})
 
     async def _on_session_list(self, params: Json, after: Steps) -> None:
-        self._load()
+        self._load("*")
         raise Answer({"sessions": [{"sessionId": id, "cwd": s["cwd"]} for id, s in self._sessions.items()]})
 
     async def _on_session_close(self, params: Json, after: Steps) -> None:
@@ -163,7 +163,7 @@ class ScriptedAgent:
 
     async def _on_session_delete(self, params: Json, after: Steps) -> None:
         self._known(params["sessionId"])["history"].clear()
-        self._save()
+        self._save(params["sessionId"])
 
     async def _on_session_set_mode(self, params: Json, after: Steps) -> None:
         after.append({"update": {"sessionUpdate": "current_mode_update", "currentModeId": params["modeId"]}})
@@ -187,12 +187,12 @@ class ScriptedAgent:
         turns: list[Steps] = self._script.get("turns", [])
         number = sum(kind == "user" for kind, _ in session["history"])
         session["history"].append(["user", _prompt_text(params)])
-        self._save()
+        self._save(params["sessionId"])
         self._cancel_event(params["sessionId"]).clear()
         try:
             await self._play(turns[number] if number < len(turns) else [{"text": "You said: {prompt}"}], params, after)
         finally:
-            self._save()
+            self._save(params["sessionId"])
         raise Answer({"stopReason": "end_turn"})
 
     # Playing.
@@ -285,20 +285,19 @@ class ScriptedAgent:
         return self._cancelled.setdefault(id, asyncio.Event())
 
     def _known(self, id: str) -> Json:
-        self._load()
+        self._load(id)
         if id not in self._sessions:
             raise Answer(error={"code": -32602, "message": f"unknown session {id}"})
         return self._sessions[id]
 
-    def _load(self) -> None:
-        store = Path(self._script["store"]) if "store" in self._script else None
-        if store is not None and store.exists():
-            self._sessions = json.loads(store.read_text()) | self._sessions
+    def _load(self, name: str) -> None:
+        for file in Path(self._script["store"]).glob(f"{name}.json") if "store" in self._script else ():
+            self._sessions.setdefault(file.stem, json.loads(file.read_text()))
 
-    def _save(self) -> None:
-        self._load()
+    def _save(self, id: str) -> None:
         if "store" in self._script:
-            Path(self._script["store"]).write_text(json.dumps(self._sessions))
+            Path(self._script["store"]).mkdir(exist_ok=True)
+            (Path(self._script["store"]) / f"{id}.json").write_text(json.dumps(self._sessions[id]))
 
 
 def _leave_child(*, daemon: bool) -> int:

@@ -85,9 +85,11 @@ class TestLogin:
 
 async def test_stopping_ends_every_chat(scripted: Scripted) -> None:
     agent = scripted.agent()
-    for _ in range(3):
+    for _ in range(2):
         await agent.open(scripted.chat())
+    opened = await agent.open(scripted.chat())
 
     await agent.aclose()
+    await opened.aclose()
 
     assert scripted.running() == []

@@ -191,6 +191,15 @@ class TestIdle:
 
         assert turn.answer == "You said: two"
 
+    async def test_one_that_was_never_asked_anything_is_ended_too(self, scripted: Scripted) -> None:
+        opened, chat = await scripted.open(config={"idle_timeout": 0.05}, initialize=FORGETFUL)
+        await until(lambda: not scripted.running())
+
+        turn = RecordingTurn("one", chat=chat)
+        await opened.run(turn)
+
+        assert turn.answer == "You said: one"
+
     async def test_one_that_could_not_take_the_conversation_up_again_stays(self, scripted: Scripted) -> None:
         opened, chat = await scripted.open(config={"idle_timeout": 0.0}, initialize=FORGETFUL)
         await opened.run(RecordingTurn("one", chat=chat))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,7 +176,7 @@ async def test_an_extension_request_nobody_offers_is_answered_as_unknown(scripte
         assert "-32601" in await at.chat.ask("x")
 
 
-async def test_sessions_of_one_agent_do_not_disturb_each_other(scripted: Scripted, tmp_path: Path) -> None:
+async def test_sessions_of_one_agent_do_not_disturb_each_other(scripted: Scripted) -> None:
     async with hosted(scripted, turns=[[{"text": "a"}, {"sleep": None}]], config={"cancel_timeout": 0.2}) as at:
         other = await (await at.client.create_session()).chat()
         at.chat.send("hang")

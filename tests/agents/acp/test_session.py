@@ -131,6 +131,17 @@ class TestQuestions:
         assert turn.said[0] == ("ask", [], {"message": "Log in", "url": "https://example.com/login"})
         assert json.loads(turn.answer) == {"action": "accept"}
 
+    async def test_a_url_is_cancelled_with_the_turn(self, scripted: Scripted) -> None:
+        params = {"mode": "url", "message": "Log in", "url": "https://example.com/login", "elicitationId": "e"}
+        ask = {"request": "elicitation/create", "params": params}
+        opened, chat = await scripted.open(turns=[[ask, {"wait_cancel": True}, {"stop": "cancelled"}]])
+        never: asyncio.Future[InputAnswers] = asyncio.get_running_loop().create_future()
+        turn = RecordingTurn("x", chat=chat, answers=[never])
+
+        await _cancel_once(opened.run(turn), lambda: "ask" in turn.verbs())
+
+        assert scripted.answers() == [{"action": "cancel"}]
+
     async def test_outside_a_turn_it_is_cancelled(self, scripted: Scripted) -> None:
         opened, chat = await scripted.open(turns=[[{"text": "x"}, {"after": [{**self.FORM, "say": False}]}]])
         await opened.run(RecordingTurn("x", chat=chat))
@@ -210,7 +221,8 @@ class TestOptions:
 
         await opened.configure(model={"id": "m2"}, agent=None, config={"fast": True, "mode": "code"})
 
-        assert chat.said[-1][2] == {"model": "m2", "fast": True, "mode": "code"}
+        reports = [said[2] for said in chat.said if said[0] == "config_options"]
+        assert reports[1:] == [{"model": "m2", "fast": True, "mode": "code"}] * len(reports[1:]), "nothing in between"
         assert [change["configId"] for change in scripted.received("session/set_config_option")] == ["model", "fast"]
         assert scripted.received("session/set_mode")[0]["modeId"] == "code"
 
@@ -246,6 +258,7 @@ class TestOptions:
 
         assert turn.verbs() == ["notice", "text"]
         assert "not now" in turn.said[0][1]
+        assert chat.said[-1][2]["fast"] is False, "what the agent really has is reported"
 
 
 class TestMeta:

@@ -53,7 +53,7 @@ class AcpAgent(Agent):
         self._schema: SessionConfigSchema | None = None
 
     async def open(self, chat: Chat) -> AcpChat:
-        opened = AcpChat(chat, self._setup, on_started=self._started, on_closed=self._chats.remove)
+        opened = AcpChat(chat, self._setup, on_started=self._started, on_closed=self._closed)
         self._chats.append(opened)
         try:
             await opened.open()
@@ -102,6 +102,10 @@ class AcpAgent(Agent):
         if connection.facts() != self.meta or resources != list(self.protected_resources):
             self.meta, self.protected_resources = connection.facts(), resources
             self.changed()
+
+    def _closed(self, chat: AcpChat) -> None:
+        if chat in self._chats:  # The host closes it, and so do we when the host stops.
+            self._chats.remove(chat)
 
     def _options_changed(self, options: SessionOptions) -> None:
         self._schema = options.schema if options.schema["properties"] else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import obj, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, MethodNotFound
+from ahpkit.protocol.errors import InvalidParams, MethodNotFound, RpcError
 
 T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]
@@ -39,6 +40,7 @@ class Callbacks:
         self._policy = policy
         self._waiting: set[asyncio.Task[Any]] = set()
         self._urls: dict[str, asyncio.Task[Any]] = {}
+        self._completed: set[str] = set()
         self._terminals: set[str] = set()
         self._terminal_access = terminals
         self._handlers: dict[str, Handler] = {
@@ -64,17 +66,18 @@ class Callbacks:
 
     async def release(self) -> None:
         """The session is over: end the terminals it left."""
-        assert self._terminal_access is not None or not self._terminals
-        for id in list(self._terminals):
-            if self._terminal_access is not None:
-                await self._terminal_access.release(id)
-        self._terminals.clear()
+        if self._terminal_access is None:
+            return
+        while self._terminals:
+            with suppress(RpcError):
+                await self._terminal_access.release(self._terminals.pop())
 
     def elicitation_complete(self, params: JsonObject) -> None:
         """The user finished what a URL asked for: the question is answered."""
-        task = self._urls.get(str(params.get("elicitationId")))
-        if task is not None:
-            task.cancel()
+        id = str(params.get("elicitationId"))
+        if id in self._urls:
+            self._completed.add(id)
+            self._urls[id].cancel()
 
     # People.
 
@@ -111,7 +114,7 @@ class Callbacks:
         finally:
             del self._urls[id]
         if given is None:
-            return {"action": "accept" if self._mapper.turn is turn else "cancel"}
+            return {"action": "accept" if id in self._completed else "cancel"}
         return {"action": given.response}
 
     async def _answered(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T | None:

@@ -197,7 +197,8 @@ class AcpChat(AgentChat):
             await session.aclose()
 
     def _watch_idle(self) -> None:
-        if self._session is not None and self._session.restorable and self._session.prompted:
+        session = self._session
+        if session is not None and (session.restorable or not session.prompted):
             self._stop_idle_watch()
             self._idle = asyncio.create_task(self._end_when_idle(), name="acp idle")
 

@@ -226,7 +226,7 @@ class AcpConnection:
         if closed.code == TOO_BIG:
             return self._error(f"sent a message of more than {MAX_LINE} bytes", "acp/message-too-long")
         assert self._process is not None
-        await self._process.wait_exit(1.0)
+        await self._process.wait_over(1.0)
         code = self._process.exit_code
         if code is None:
             return self._error("closed its output", EXITED)

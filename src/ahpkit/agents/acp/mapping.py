@@ -7,7 +7,8 @@ session is being restored the agent repeats its history, which the host already 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 
 from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.meta import META_KEY, clean, upward
@@ -49,6 +50,7 @@ class SessionMapper:
         self._facts: JsonObject = {}
         self._unknown: set[str] = set()
         self._late = ""
+        self._holding = False
         self._past_tool_calls: frozenset[str] = frozenset()
 
     # The life of the session.
@@ -57,6 +59,16 @@ class SessionMapper:
         """Take what a result of `session/new|load|resume|set_config_option`, or an update, says about options."""
         self.options.take(result)
         self._report_options()
+
+    @contextmanager
+    def holding_options(self) -> Generator[None]:
+        """Report options only once, at the end: in between, the agent still has some of the old ones."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+            self._report_options()
 
     def begin(self, turn: Turn) -> TurnMapper:
         """A prompt is about to be sent."""
@@ -177,6 +189,8 @@ class SessionMapper:
             self._chat.meta(USAGE_KEY, {"chat": self._chat.uri, **self._usage.context})
 
     def _report_options(self) -> None:
+        if self._holding:
+            return
         schema = self.options.schema
         if schema["properties"]:
             self._chat.config_options(schema, self.options.values)

@@ -139,6 +139,10 @@ class AgentProcess:
             async with asyncio.timeout(seconds):
                 await self._streams.exited.wait()
 
+    async def wait_over(self, seconds: float) -> None:
+        """Wait until it has ended and all it wrote to stderr was read, but not longer."""
+        await asyncio.wait(self._tasks, timeout=seconds)
+
     def kill(self) -> None:
         """End it and all it started now. `async with` still has to be left."""
         self._signal(signal.SIGKILL)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,11 +167,13 @@ class AcpSession:
             self._on_update(params)
 
     async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
-        """Bring the agent's options to what is wanted."""
-        for change in self._mapper.options.changes(model=model, config=config):
-            result = obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
-            self._mapper.options.changed(change)
-            self._mapper.take_options(result)
+        """Bring the agent's options to what is wanted; what it has then is reported, also when it refused."""
+        changes = self._mapper.options.changes(model=model, config=config)
+        with self._mapper.holding_options() if changes else nullcontext():
+            for change in changes:
+                result = obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
+                self._mapper.options.changed(change)
+                self._mapper.take_options(result)
 
     async def _call(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Any:
         return await self.connection.request(method, {"sessionId": self._id} | params, timeout=timeout)
@@ -218,6 +220,8 @@ class AcpSession:
     async def _cancel(self, asking: asyncio.Task[StopReason]) -> None:
         """Stop a turn as ACP wants it: answer what is open, then wait for the prompt's own end, but not for ever."""
         self._callbacks.stop_waiting()
+        if asking.done():
+            return  # It ended by itself: a cancel now could hit the next prompt.
         self.connection.notify("session/cancel", {"sessionId": self._id})
         try:
             await asyncio.wait([asking], timeout=self._config.cancel_timeout)

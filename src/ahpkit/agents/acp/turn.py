@@ -15,6 +15,9 @@ from ahpkit.protocol.common.state import JsonObject
 
 _STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
+MAX_ECHO = 64 * 1024
+"""Characters kept of what an agent sends in the user's name."""
+
 _COMPACTION = {
     "in_progress": "The agent is compacting the conversation.",
     "completed": "The agent compacted the conversation.",
@@ -47,7 +50,7 @@ class TurnMapper:
 
     def user_message_chunk(self, update: JsonObject) -> None:
         """Some agents send the user's own words back. Others add words of their own: those are shown."""
-        self._echo += shown_as_text(obj(update.get("content"))) or ""
+        self._echo = (self._echo + (shown_as_text(obj(update.get("content"))) or ""))[:MAX_ECHO]
 
     def tool_call(self, update: JsonObject) -> None:
         self._flush_echo()
@@ -73,7 +76,7 @@ class TurnMapper:
     def compaction_summary_chunk(self, update: JsonObject) -> None:
         id = str(update.get("compactionId"))
         chunk = shown_as_text(obj(update.get("content"))) or ""
-        self._compactions[id] = self._compactions.get(id, "") + chunk
+        self._compactions[id] = (self._compactions.get(id, "") + chunk)[:MAX_ECHO]
 
     def notice(self, shown: str, raw: JsonObject | None = None) -> None:
         """Show a system notification, with the update it stands for."""
@@ -140,4 +143,4 @@ def notice_text(update: JsonObject) -> str:
     return next((words for words in found if words), "The agent sent a notice without words.")
 
 
-__all__ = ["TurnMapper", "notice_text"]
+__all__ = ["MAX_ECHO", "TurnMapper", "notice_text"]
