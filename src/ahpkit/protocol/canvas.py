@@ -91,7 +91,7 @@ class Canvas:
         input_schema: Any | None = None,
     ) -> None:
         made = handlers() if isinstance(handlers, type) else handlers
-        is_function = inspect.isroutine(made)
+        is_function = callable(made) and not hasattr(made, "open")
         self.canvas_id = canvas_id
         self._facts: ClientCanvasDeclaration = {
             "canvasId": canvas_id,
