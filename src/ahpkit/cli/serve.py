@@ -128,7 +128,8 @@ async def running_host(
     with data_directory(settings.data_dir or default_data_dir()) as data_dir:
         token = None if no_token else load_or_create_token(data_dir / "token")
         auth = Authenticator(token, where=str(data_dir / "token"))
-        agents, features = make_parts(settings, data_dir)
+        pages = Pages()
+        agents, features = make_parts(settings, data_dir, pages)
         host = Host(
             open_storage(data_dir, settings.durability),
             agents=agents,
@@ -172,14 +173,15 @@ def make_agents(settings: Settings, terminals: Terminals) -> Sequence[Agent]:
     return agents
 
 
-def make_parts(settings: Settings, data_dir: Path) -> tuple[Sequence[Agent], Sequence[Feature]]:
+def make_parts(settings: Settings, data_dir: Path, pages: Pages) -> tuple[Sequence[Agent], Sequence[Feature]]:
     """The agents and the features: agents run their commands in the host's terminals."""
     from ahpkit.host.resources import Resources
 
     resources = Resources(content_directory=data_dir / "content")
     directory = settings.default_directory or Path.cwd()
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
-    return make_agents(settings, terminals), [resources, terminals, make_customizations(settings, directory)]
+    customizations, canvases = make_customizations(settings, directory), make_canvases(settings, data_dir, pages)
+    return make_agents(settings, terminals), [resources, terminals, customizations, canvases]
 
 
 def make_customizations(settings: Settings, directory: Path) -> Feature:
@@ -196,6 +198,19 @@ def make_customizations(settings: Settings, directory: Path) -> Feature:
             environment=os.environ,
         )
     )
+
+
+def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
+    """The host's own canvases, the extensions it starts, and a socket for those that come by themselves."""
+    from ahpkit.canvas.builtin import builtin_provider
+    from ahpkit.canvas.extension_sources import SOCKET_NAME, ExtensionProcess, ExtensionSocket
+    from ahpkit.canvas.feature import Canvases
+
+    try:
+        processes = [ExtensionProcess(command) for command in settings.extensions]
+    except ValueError as error:
+        raise SettingsError(f"--extension: {error}") from error
+    return Canvases([builtin_provider(pages)], sources=[*processes, ExtensionSocket(data_dir / SOCKET_NAME)])
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
