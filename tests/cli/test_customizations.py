@@ -43,7 +43,7 @@ def test_it_prints_the_tree_for_people(workspace: Path) -> None:
     assert "~/.claude/skills" in output
     assert "secret-command" not in output
     assert "note:" not in output
-    assert "9 containers, 4 customizations" in output
+    assert "10 containers, 4 customizations" in output
 
 
 def test_notes_are_shown_when_asked_for(workspace: Path) -> None:

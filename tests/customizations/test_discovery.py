@@ -57,8 +57,9 @@ def test_every_place_of_a_workspace_is_read(tmp_path: Path) -> None:
         (".cursor/rules", "rule"): ["m"],
         ("Instructions", "rule"): ["AGENTS", "CLAUDE", "CLAUDE", "copilot-instructions", "GEMINI", ".cursorrules"],
         (".github/hooks", "hook"): ["Stop"],
-        (".github/copilot", "hook"): ["Stop"],
-        (".claude", "hook"): ["Stop", "Stop"],
+        (".github/copilot/settings.json", "hook"): ["Stop"],
+        (".claude/settings.json", "hook"): ["Stop"],
+        (".claude/settings.local.json", "hook"): ["Stop"],
         (".mcp.json", "mcpServer"): ["o"],
         (".vscode/mcp.json", "mcpServer"): ["p"],
     }
@@ -95,11 +96,11 @@ def test_every_place_of_a_user_is_read(tmp_path: Path) -> None:
         "~/.claude/skills": ["e"],
         "~/.claude/commands": ["f"],
         "~/.claude/rules": ["g"],
-        "~/.copilot instructions": ["copilot-instructions"],
-        "~/.claude instructions": ["CLAUDE"],
+        "~/.copilot/copilot-instructions.md": ["copilot-instructions"],
+        "~/.claude/CLAUDE.md": ["CLAUDE"],
         "~/.copilot/hooks": ["Stop"],
-        "~/.copilot": ["Stop"],
-        "~/.claude": ["Stop"],
+        "~/.copilot/settings.json": ["Stop"],
+        "~/.claude/settings.json": ["Stop"],
         "~/.copilot/mcp-config.json": ["k"],
     }
 
@@ -113,6 +114,7 @@ def test_an_empty_workspace_offers_the_places_to_save_into(tmp_path: Path) -> No
         (".github/skills", []),
         (".github/prompts", []),
         (".github/instructions", []),
+        (".github/hooks", []),
     ]
     assert container(discovery, ".github/skills") == {
         "type": "directory",
@@ -127,13 +129,20 @@ def test_an_empty_workspace_offers_the_places_to_save_into(tmp_path: Path) -> No
     }
 
 
-def test_hooks_and_single_files_are_not_writable(tmp_path: Path) -> None:
-    write(tmp_path, {".github/hooks/a.json": STOP, "AGENTS.md": "x", ".mcp.json": {"s": {"command": "x"}}})
-    discovery = read_workspace(tmp_path)
-    assert {entry["name"] for entry in discovery.containers if not entry.get("writable")} == {
-        ".github/hooks",
-        "Instructions",
-        ".mcp.json",
+def test_clients_may_not_write_what_would_run(tmp_path: Path) -> None:
+    home = write(
+        tmp_path / "home", {".copilot/mcp-config.json": {"s": {"command": "x"}}, ".copilot/settings.json": STOP}
+    )
+    work = write(
+        tmp_path / "w", {".claude/settings.json": STOP, "AGENTS.md": "x", ".mcp.json": {"s": {"command": "x"}}}
+    )
+    discovery = read_workspace(work, home=home)
+    sealed = {entry["name"]: entry["uri"] for entry in discovery.containers if not entry.get("writable")}
+    assert sealed == {
+        ".github/hooks": (work / ".github/hooks").as_uri(),
+        ".claude/settings.json": (work / ".claude/settings.json").as_uri(),
+        "~/.copilot/settings.json": (home / ".copilot/settings.json").as_uri(),
+        "~/.copilot/mcp-config.json": (home / ".copilot/mcp-config.json").as_uri(),
     }
 
 
@@ -202,7 +211,7 @@ def test_a_place_that_is_a_file_is_an_error_of_its_own(tmp_path: Path) -> None:
 
 def test_settings_without_hooks_are_no_container(tmp_path: Path) -> None:
     write(tmp_path, {".claude/settings.json": {"permissions": {}}})
-    assert ".claude" not in [entry["name"] for entry in read_workspace(tmp_path).containers]
+    assert ".claude/settings.json" not in [entry["name"] for entry in read_workspace(tmp_path).containers]
 
 
 def test_a_broken_server_file_is_listed_with_what_is_wrong(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.customizations.discovery import Library
 from ahpkit.host.agent import Turn
 from customizations.builders import skill, text, write
 from customizations.desk import Desk, seen, until, updates
@@ -113,6 +114,35 @@ async def test_saving_is_writing_into_a_writable_directory_that_need_not_exist(d
         "name": "plan",
         "description": "Plans.",
     }
+
+
+async def test_what_would_run_cannot_be_written_by_clients_and_the_rest_of_the_workspace_can(desk: Desk) -> None:
+    desk.files({"AGENTS.md": "x", ".claude/settings.json": HOOKS, ".mcp.json": {"s": {"command": "x"}}})
+    client = await desk.start()
+    await desk.session(client)
+
+    async def write_file(path: str) -> bool:
+        uri = f"{desk.workspace.as_uri()}/{path}"
+        answer = await client.call("resourceWrite", uri=uri, data="{}", encoding="utf-8")
+        return "error" not in answer
+
+    assert await write_file("AGENTS.md")
+    assert await write_file(".claude/new.md")
+    assert await write_file("app.py")
+    assert not await write_file(".claude/settings.json")
+    desk.files({".github/hooks/.keep": ""})
+    assert not await write_file(".github/hooks/evil.json")
+
+
+async def test_a_second_session_of_a_workspace_reads_nothing_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.files({".claude/commands/a.md": "1"})
+    client = await desk.start()
+    await desk.session(client)
+    reads: list[str] = []
+    monkeypatch.setattr(Library, "read", lambda library, location: reads.append(location.name))  # type: ignore[misc]
+    session, _ = await desk.session(client)
+    assert reads == []
+    assert (await desk.containers(client, session))[".claude/commands"]["children"][0]["name"] == "a"
 
 
 async def test_a_directory_appears_when_it_is_created_and_goes_when_it_is_deleted(desk: Desk) -> None:
@@ -400,7 +430,7 @@ async def test_hooks_do_not_run_otherwise(desk: Desk, settings: dict[str, bool])
     session, chat = await desk.session(client)
     assert (await desk.turn(client, chat, "forbidden")).prompt == "forbidden"
     assert not (desk.workspace / "log").exists()
-    assert len((await desk.containers(client, session))[".claude"]["children"]) == 5
+    assert len((await desk.containers(client, session))[".claude/settings.json"]["children"]) == 5
 
 
 async def test_a_hook_may_refuse_a_message(desk: Desk) -> None:

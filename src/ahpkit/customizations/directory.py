@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.components import rule
-from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.details import Container, Parsed
 from ahpkit.customizations.folders import agents_in, commands_in, hooks_in, prompts_in, rules_in, skills_in
 from ahpkit.customizations.hook_files import hook_file
 from ahpkit.customizations.mcp_files import mcp_file
 from ahpkit.customizations.places import Layout, Place
 from ahpkit.customizations.tree import FileTree
+from ahpkit.protocol.common.state import JsonObject
 
 _FOLDERS: Mapping[Layout, Callable[[Builder], None]] = {
     "agents": lambda builder: agents_in(builder, "", nested=False, readme=False),
@@ -38,22 +40,15 @@ _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
 """How a single file is read."""
 
 
-def parse_directory(tree: FileTree, place: Place, *, id: str, name: str, root: str) -> Parsed:
-    """The children of a place. One that does not exist yet has none."""
-    builder = Builder(tree, id, "workspace")
+def parse_directory(tree: FileTree, place: Place, shown: Container, *, root: str) -> Parsed:
+    """The children of a place, in the container that was shown while it loaded. One that is not there has none."""
+    builder = Builder(tree, shown["id"], "workspace")
     if place.files:
         for file in sorted(tree.files.values(), key=lambda file: file.linked):
             _FILES[place.layout](builder, file.path)
     elif "" in tree.folders:
         _FOLDERS[place.layout](builder)
-    base = {
-        "type": "directory",
-        "name": name,
-        "enabled": True,
-        "contents": place.contents,
-        "writable": place.writable,
-    }
-    return builder.finish(base, root=root)
+    return builder.finish(cast("JsonObject", shown), root=root)
 
 
 __all__ = ["parse_directory"]

@@ -46,6 +46,12 @@ class Location:
     """The user put it there or named it: its servers need no further trust. What a workspace brings does."""
 
     @property
+    def uri(self) -> str:
+        """The folder, or the file where the place is a single one."""
+        files = () if self.place is None else self.place.files
+        return (self.root / files[0] if len(files) == 1 else self.root).absolute().as_uri()
+
+    @property
     def expected(self) -> bool:
         """There is something, or clients can save into it: shown before it is read. Touches the disk."""
         if self.place is not None and self.place.files:
@@ -59,7 +65,7 @@ class Location:
         shown: dict[str, Any] = {
             "type": "plugin" if self.place is None else "directory",
             "id": self.id,
-            "uri": self.root.absolute().as_uri(),
+            "uri": self.uri,
             "name": self.name,
             "enabled": True,
             "load": {"kind": "loading"},
@@ -85,7 +91,7 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
 
 def _located(base: Path, place: Place, boundary: Path, *, here: bool = True, prefix: str = "") -> Location:
     root = base / place.folder if place.folder else base
-    name = place.title or f"{prefix}{place.folder}"
+    name = place.title or f"{prefix}{place.path}"
     name = name if here else f"{clean_name(base.name)}/{name}"
     return Location(
         id=stable_id("directory", root.absolute().as_uri(), place.contents, place.layout, *place.files),
@@ -141,7 +147,7 @@ class Library:
             root = str(location.root.absolute())
             if place is None:
                 return parse_plugin(tree, id=location.id, root=root)
-            return parse_directory(tree, place, id=location.id, name=location.name, root=root)
+            return parse_directory(tree, place, location.loading, root=root)
 
         known = self._documents.get(location.id)
         parsed, self._documents[location.id] = run_now(load(source, parse, limits=self._limits, known=known))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ahpkit.customizations.client_plugins import ClientPlugins
 from ahpkit.customizations.completion import complete
-from ahpkit.customizations.details import Detail
+from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
@@ -72,6 +72,8 @@ class Customizations(Feature):
         self._watcher = Watcher()
         self._reading = asyncio.Lock()
         self._trees: dict[str, SessionTree] = {}
+        self._latest: dict[str, Parsed | None] = {}
+        """What was read last, by location; true as long as it is watched."""
         self._started = False
 
     def details(self, session_uri: str) -> Mapping[str, Detail]:
@@ -96,7 +98,7 @@ class Customizations(Feature):
         """Show every container as loading, read them, and go on without those that take too long."""
         tree = await self._locate(session_uri)
         self._announce(tree)
-        reading = asyncio.ensure_future(self._read(tree.locations))
+        reading = asyncio.ensure_future(self._read(tree.locations, again=not self._watcher.watching))
         done, _ = await asyncio.wait([reading], timeout=_PATIENCE)
         if done:
             reading.result()
@@ -111,6 +113,7 @@ class Customizations(Feature):
         if tree is not None:
             for id in {location.id for location in tree.locations} - self._locations().keys():
                 self._library.forget(id)
+                self._latest.pop(id, None)
             self.services.spawn(self._watch_all(), name="watch customizations")
 
     # -- what changes ----------------------------------------------------------------------------------------------
@@ -175,14 +178,18 @@ class Customizations(Feature):
         entries = [*tree.entries(state), *others]
         self.services.dispatch(tree.uri, {"type": "session/customizationsChanged", "customizations": entries})
 
-    async def _read(self, locations: Iterable[Location]) -> None:
-        """Read containers one after the other, and tell every session that has them."""
+    async def _read(self, locations: Iterable[Location], *, again: bool) -> None:
+        """Read containers one after the other, and tell every session that has them.
+
+        Without `again` what another session had read is taken: it is watched, so it is true.
+        """
         for location in locations:
             async with self._reading:
-                parsed = await asyncio.to_thread(self._library.read, location)
+                if again or location.id not in self._latest:
+                    self._latest[location.id] = await asyncio.to_thread(self._library.read, location)
             for tree in list(self._trees.values()):
                 if any(known.id == location.id for known in tree.locations):
-                    tree.read[location.id] = parsed
+                    tree.read[location.id] = self._latest.get(location.id)
                     self._publish(tree)
 
     def _publish(self, tree: SessionTree) -> None:
@@ -196,7 +203,7 @@ class Customizations(Feature):
     async def _follow_changes(self) -> None:
         async for changed in self._watcher:
             locations = self._locations()
-            await self._read(locations[id] for id in changed if id in locations)
+            await self._read((locations[id] for id in changed if id in locations), again=True)
 
     async def _watch_all(self) -> None:
         await self._watcher.watch(

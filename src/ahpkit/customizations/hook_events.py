@@ -82,17 +82,14 @@ class HookEvents:
 
 
 def placed_hooks(offering: Offering) -> list[PlacedHook]:
-    """The hooks that are in force, with the place of the plugin they came with."""
-    return [
-        PlacedHook(detail, _plugin_root(offering, placed))
-        for placed, detail in offering.enabled("hook")
-        if isinstance(detail, HookDetail)
-    ]
-
-
-def _plugin_root(offering: Offering, placed: Any) -> str | None:
-    is_plugin = placed.container is not None and placed.container["type"] == "plugin"
-    return offering.root_of(placed) if is_plugin else None
+    """The hooks that are in force, with the place of the plugin they came with. What clients publish is only listed."""
+    found: list[PlacedHook] = []
+    for placed, detail in offering.enabled("hook"):
+        container = placed.container or {}
+        if isinstance(detail, HookDetail) and "clientId" not in container:
+            is_plugin = container.get("type") == "plugin"
+            found.append(PlacedHook(detail, offering.root_of(placed) if is_plugin else None))
+    return found
 
 
 def _parsed(tool_input: str) -> Any:

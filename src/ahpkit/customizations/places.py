@@ -26,15 +26,30 @@ class Place:
     layout: Layout
     files: tuple[str, ...] = ()
     """Only these files of the folder; such a place is listed when one of them holds something."""
+    writable: bool = True
+    """Clients may write there. Not where what they write would run: hooks, and servers of the user's own."""
     offered: bool = False
-    """Listed while it does not exist yet, because it is where clients save this kind of thing."""
+    """Listed while it does not exist yet: clients save this kind of thing there, or must not."""
     title: str = ""
 
     @property
-    def writable(self) -> bool:
-        """Clients may save into it. Not hooks, which would run; not single files, where a new one would not be seen."""
-        return self.contents != "hook" and not self.files
+    def path(self) -> str:
+        """What the place is named after: its folder, or its file when it is one."""
+        return "/".join(part for part in (self.folder, *(self.files if len(self.files) == 1 else ())) if part)
 
+
+def _file(folder: str, name: str, contents: ChildCustomizationType, layout: Layout, *, writable: bool = True) -> Place:
+    return Place(folder, contents, layout, files=(name,), writable=writable)
+
+
+INSTRUCTIONS = (
+    "AGENTS.md",
+    "CLAUDE.md",
+    ".claude/CLAUDE.md",
+    ".github/copilot-instructions.md",
+    "GEMINI.md",
+    ".cursorrules",
+)
 
 WORKSPACE: tuple[Place, ...] = (
     Place(".github/agents", "agent", "agents", offered=True),
@@ -49,25 +64,14 @@ WORKSPACE: tuple[Place, ...] = (
     Place(".github/instructions", "rule", "rules", offered=True),
     Place(".claude/rules", "rule", "always-rules"),
     Place(".cursor/rules", "rule", "rules"),
-    Place(
-        "",
-        "rule",
-        "always-rules",
-        files=(
-            "AGENTS.md",
-            "CLAUDE.md",
-            ".claude/CLAUDE.md",
-            ".github/copilot-instructions.md",
-            "GEMINI.md",
-            ".cursorrules",
-        ),
-        title="Instructions",
-    ),
-    Place(".github/hooks", "hook", "hooks"),
-    Place(".github/copilot", "hook", "settings", files=("settings.json", "settings.local.json")),
-    Place(".claude", "hook", "settings", files=("settings.json", "settings.local.json")),
-    Place("", "mcpServer", "servers", files=(".mcp.json",), title=".mcp.json"),
-    Place(".vscode", "mcpServer", "servers", files=("mcp.json",), title=".vscode/mcp.json"),
+    Place("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
+    Place(".github/hooks", "hook", "hooks", offered=True, writable=False),
+    _file(".github/copilot", "settings.json", "hook", "settings", writable=False),
+    _file(".github/copilot", "settings.local.json", "hook", "settings", writable=False),
+    _file(".claude", "settings.json", "hook", "settings", writable=False),
+    _file(".claude", "settings.local.json", "hook", "settings", writable=False),
+    _file("", ".mcp.json", "mcpServer", "servers"),
+    _file(".vscode", "mcp.json", "mcpServer", "servers"),
 )
 
 USER: tuple[Place, ...] = (
@@ -79,12 +83,12 @@ USER: tuple[Place, ...] = (
     Place(".claude/skills", "skill", "skills"),
     Place(".claude/commands", "skill", "commands"),
     Place(".claude/rules", "rule", "always-rules"),
-    Place(".copilot", "rule", "always-rules", files=("copilot-instructions.md",), title="~/.copilot instructions"),
-    Place(".claude", "rule", "always-rules", files=("CLAUDE.md",), title="~/.claude instructions"),
-    Place(".copilot/hooks", "hook", "hooks"),
-    Place(".copilot", "hook", "settings", files=("settings.json",)),
-    Place(".claude", "hook", "settings", files=("settings.json",)),
-    Place(".copilot", "mcpServer", "servers", files=("mcp-config.json",), title="~/.copilot/mcp-config.json"),
+    _file(".copilot", "copilot-instructions.md", "rule", "always-rules", writable=False),
+    _file(".claude", "CLAUDE.md", "rule", "always-rules", writable=False),
+    Place(".copilot/hooks", "hook", "hooks", writable=False),
+    _file(".copilot", "settings.json", "hook", "settings", writable=False),
+    _file(".claude", "settings.json", "hook", "settings", writable=False),
+    _file(".copilot", "mcp-config.json", "mcpServer", "servers", writable=False),
 )
 
-__all__ = ["USER", "WORKSPACE", "Layout", "Place"]
+__all__ = ["INSTRUCTIONS", "USER", "WORKSPACE", "Layout", "Place"]

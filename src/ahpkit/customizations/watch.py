@@ -76,6 +76,8 @@ class Watcher:
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
         self._stale = False
+        self._wanted = self._armed = 0
+        """How often the places changed, and up to which change they are watched."""
         self._arming = asyncio.Lock()
         self._arm: _Arm | None = None
 
@@ -95,13 +97,23 @@ class Watcher:
 
     async def watch(self, places: Iterable[Watched]) -> None:
         """Watch these places and no others; returns when every change from now on will be noticed."""
-        self._places = {place.key: place for place in places}
+        wanted = {place.key: place for place in places}
+        if wanted != self._places:
+            self._places = wanted
+            self._wanted += 1
         await self._set_up()
+
+    @property
+    def watching(self) -> bool:
+        """Whether every place is really watched."""
+        return self._arm is not None and self._arm.complete and self._armed == self._wanted
 
     async def __aiter__(self) -> AsyncIterator[frozenset[str]]:
         while True:
             await self._wake.wait()
             if self._stale:
+                self._stale = False
+                self._wanted += 1
                 await self._set_up()
             self._wake.clear()
             changed, self._changed = self._changed & self._places.keys(), set()
@@ -109,15 +121,18 @@ class Watcher:
                 yield frozenset(changed)
 
     async def _set_up(self) -> None:
+        """Bring the watches up to date; of many who ask at once, two do the work."""
         async with self._arming:
-            self._stale = False
-            places = list(self._places.values())
+            if self._armed == self._wanted:
+                return
+            wanted, places = self._wanted, list(self._places.values())
             loop = asyncio.get_running_loop()
 
             def heard(paths: Collection[str]) -> None:
                 loop.call_soon_threadsafe(self._heard, paths)
 
-            await self._replace(await asyncio.to_thread(_armed, places, heard))
+            await self._replace(await asyncio.to_thread(_open_arm, places, heard))
+            self._armed = wanted
 
     async def _replace(self, arm: _Arm | None) -> None:
         """The new watch is on before the old one goes: better twice than never."""
@@ -142,6 +157,8 @@ class _Arm:
     """One set of watched folders, and the thread that waits for their changes."""
 
     def __init__(self, places: list[Watched], folders: list[str], heard: Callable[[Collection[str]], None]) -> None:
+        self.complete = len(folders) <= _FOLDER_LIMIT
+        folders = folders[:_FOLDER_LIMIT]
         self.folders = frozenset(folders)
         self.places = [(place.key, place, root) for place in places for root in _spellings(place.root)]
         self._notify = _open(folders)
@@ -164,14 +181,14 @@ class _Arm:
         self._notify.close()
 
 
-def _armed(places: list[Watched], heard: Callable[[Collection[str]], None]) -> _Arm | None:
+def _open_arm(places: list[Watched], heard: Callable[[Collection[str]], None]) -> _Arm | None:
     """Look what is there and watch it; again when something goes in between."""
     while True:
         folders = list(dict.fromkeys(folder for place in places for folder in place.folders()))
         if len(folders) > _FOLDER_LIMIT:
             _log.warning("%d folders to watch; changes in %d go unnoticed", len(folders), len(folders) - _FOLDER_LIMIT)
         try:
-            return _Arm(places, folders[:_FOLDER_LIMIT], heard) if folders else None
+            return _Arm(places, folders, heard) if folders else None
         except FileNotFoundError:
             continue
         except OSError as error:
