@@ -28,6 +28,9 @@ _WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
 _RECENT = 3
 """Turns of an old session that are shown when it is taken up again."""
 
+_CANCELLING = 0.5
+"""Seconds before a person wonders whether Ctrl-C did anything."""
+
 
 class Left(Exception):
     """The person pressed Ctrl-C a second time."""
@@ -113,25 +116,31 @@ class Conversation:
         """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
         showing = asyncio.create_task(self._show_events(turn, ours=ours))
         try:
-            if await self._ends_or_interrupted(showing):
+            if await self._event(showing) == "end":
                 return
             with suppress(LookupError):  # It ended just now.
                 self._chat.cancel()
-            if not await self._ends_or_interrupted(showing):
+            if (event := await self._event(showing, patience=_CANCELLING)) == "patience":
+                self._console.say("… cancelling; Ctrl-C again leaves", "dim")
+                event = await self._event(showing)
+            if event == "interrupt":
                 raise Left
         finally:
             showing.cancel()
             await asyncio.wait([showing])
 
-    async def _ends_or_interrupted(self, showing: asyncio.Task[None]) -> bool:
-        ended, _ = await race(end=_result(showing), interrupt=self._console.interrupted())
-        return ended == "end"
+    async def _event(self, showing: asyncio.Task[None], *, patience: float | None = None) -> str:
+        """What comes first: the end of the turn, Ctrl-C, or the end of our patience."""
+        waiting = {} if patience is None else {"patience": asyncio.sleep(patience)}
+        event, _ = await race(end=_result(showing), interrupt=self._console.interrupted(), **waiting)
+        return event
 
     async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool) -> None:
         printer = TurnPrinter(self._console)
         async for event in turn:
             match event:
-                case TurnStarted(turn_id=self._on_screen, message=message):
+                case TurnStarted(turn_id=turn_id, message=message):
+                    self._on_screen = turn_id
                     if not ours:
                         self._console.say(f"» {message['text']}", "bold")
                 case ConfirmationNeeded():

@@ -1,0 +1,517 @@
+"""`ahpkit chat` as a person has it: a real terminal, a real host."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.process import HostProcess, finish_cli, host_process, start_host
+from support.shell import shell
+from support.terminal import Terminal, terminal
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+APPROVAL = '/tool calculate {"expression": "6*7"}'
+CHOOSE = "  choose one, or [l]ater: "
+
+STUBBORN = """
+import asyncio
+from ahpkit.agents.python import agent
+
+
+@agent(name="stubborn")
+async def stubborn(turn):
+    turn.text("Nothing stops me.")
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            turn.text(" Really.")
+"""
+
+
+def session_of(person: Terminal) -> str:
+    """The id the greeting shows."""
+    return person.screen.text.partition("Session ")[2].split()[0]
+
+
+async def leave(person: Terminal) -> None:
+    await person.ready()
+    person.type("\x04")
+    assert await person.exited() == 0
+
+
+# Talking.
+
+
+async def test_an_answer_is_streamed_and_the_prompt_comes_back(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.see("Session ", "with demo. Type a message; Ctrl-C cancels a running turn, Ctrl-D leaves.")
+        await person.ready()
+        person.enter("hello")
+        await person.see("Hello! You said:", "> hello", "I am the demo agent")
+        await leave(person)
+
+
+async def test_text_is_shown_while_the_turn_still_runs(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 60")
+        await person.see("Sleeping for 60 seconds.")
+        assert "Awake" not in person.screen.text
+
+
+async def test_reasoning_tool_calls_usage_and_failures_are_shown(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/think")
+        await person.see("Then I answer.\nI thought about it")
+        person.enter("/subagent count")
+        await person.see("… Asking a helper", "✓ Asked a helper", "all is well.")
+        person.enter("/usage")
+        await person.see("· tokens: 1 in, 12 out")
+        person.enter("/fail on purpose")
+        await person.see("This goes wrong now.\n✗ on purpose")
+        await leave(person)
+
+
+async def test_the_line_can_be_edited_and_is_remembered(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home, columns=20) as person:
+        await person.ready()
+        person.type("/usagx\x7fe")
+        await person.until(lambda screen: screen.line == "> /usage")
+        person.type(" and words that do not fit\x01")
+        await person.until(lambda screen: screen.line == "> ")
+        assert person.screen.text.endswith("> /usage and words t\nhat do not fit")
+        person.type("\x0b/usage\r")
+        await person.see("tokens:")
+        await person.ready()
+        person.type("\x1b[A")
+        await person.until(lambda screen: screen.line == "> /usage")
+        person.type("\x15")
+        await leave(person)
+
+
+async def test_a_paste_of_several_lines_is_one_message(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        assert person.screen.modes == {"2004"}
+        person.type("\x1b[200~one\ntwo\n\x1b[201~")
+        await person.until(lambda screen: screen.line == "> one⏎two")
+        person.type("\r")
+        await person.see("> one\n> two\n")
+        await leave(person)
+
+
+async def test_what_is_typed_during_a_turn_is_there_afterwards(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 0.3")
+        await person.see("Sleeping")
+        person.type("next")
+        await person.see("Awake again.")
+        await person.until(lambda screen: screen.line == "> next")
+        assert "Sleeping for 0.3 seconds. Awake again.\n> next" in person.screen.text
+
+
+async def test_a_session_that_is_deleted_elsewhere_ends_the_conversation(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        await finish_cli(["sessions", "dispose", session_of(person), "--yes"], host.home)
+        assert await person.exited() == 1
+        assert "it was removed" in person.screen.text
+        assert "Traceback" not in person.screen.text
+        assert person.is_sane
+
+
+async def test_control_characters_of_an_agent_do_not_reach_the_terminal(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.type("\x1b[200~/fail \x07\u202eevil\x1b[201~")
+        person.type("\r")
+        await person.see("✗ ␇\\u202eevil")
+        await leave(person)
+
+
+# Approvals.
+
+
+async def test_an_approval_takes_one_key(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.see("? Calculate", '    {"expression": "6*7"}', "  1. Allow once", "  2. Deny")
+        await person.ready(CHOOSE)
+        person.type("x1")
+        await person.see("… Calculate", "✓ Used Calculate", "42")
+        assert f"{CHOOSE}1\n" in person.screen.text
+        await leave(person)
+
+
+async def test_a_denied_call_does_not_run(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.type("2")
+        await person.see("✗ Calculate: not run")
+        await person.ready()
+        assert "42" not in person.screen.text
+
+
+async def test_keys_pressed_before_the_question_was_shown_decide_nothing(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 0.2")
+        await person.see("Sleeping")
+        person.type(f"{APPROVAL}\r1")
+        await person.ready(CHOOSE)
+        assert "✓" not in person.screen.text
+        person.type("2")
+        await person.see("not run")
+
+
+async def test_a_long_input_is_shown_whole_on_request(host: HostProcess) -> None:
+    expression = "+".join(str(number) for number in range(1000))
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(f'/tool calculate {{"expression": "{expression}"}}')
+        await person.see("more characters")
+        assert "+999" not in person.screen.text.partition("? Calculate")[2]
+        await person.ready("  choose one, or [l]ater [s]how all: ")
+        person.type("s")
+        await person.see('+999"}')
+        await person.ready(CHOOSE)
+        person.type("2")
+        await person.see("not run")
+
+
+async def test_later_leaves_the_decision_to_another_client(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as first:
+        await first.ready()
+        first.enter(APPROVAL)
+        await first.ready(CHOOSE)
+        first.type("l")
+        await first.see("left to other clients")
+        async with terminal(["chat", "--session", session_of(first)], host.home) as second:
+            await second.ready(CHOOSE)
+            second.type("1")
+            await first.see("✓ Used Calculate")
+
+
+# Questions.
+
+
+async def test_every_kind_of_question_can_be_answered(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/ask")
+        await person.see("? The demo agent has a few questions.", "What is your name? (required)")
+        await person.ready("  text: ")
+        person.enter("")
+        await person.see("please answer this one")
+        person.enter("Ada")
+        await person.ready("  email: ")
+        person.enter("nonsense")
+        await person.see("must be a valid email")
+        person.enter("ada@example.org")
+        await person.ready("  a whole number: ")
+        person.enter("many")
+        await person.see("please give a whole number")
+        person.enter("300")
+        await person.see("must be at most 150")
+        person.enter("36")
+        await person.ready("  a number [0.5]: ")
+        person.enter("")
+        await person.ready("  y or n [y]: ")
+        person.enter("n")
+        await person.see("1. Red", "2. Blue (recommended)")
+        person.enter("mauve")
+        await person.see("1. Apple", "2. Pear", "3. Plum")
+        person.enter("1 2 3")
+        await person.see("must be at most 2 selections")
+        person.enter("1 plum")
+        await person.see("**name**: Ada", "**email**: ada@example.org", "**age**: 36", "**ratio**: 0.5")
+        await person.see("**agree**: False", "**colour**: mauve", "**fruit**: apple, plum")
+        await leave(person)
+
+
+async def test_questions_can_be_skipped_or_declined(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/ask")
+        await person.ready("  text: ")
+        person.enter("Ada")
+        await person.ready("  email: ")
+        person.enter("")
+        await person.ready("  a whole number: ")
+        person.type("\x04")
+        await person.see("You chose to decline.")
+        await leave(person)
+
+
+async def test_a_question_answered_elsewhere_is_withdrawn(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as first:
+        await first.ready()
+        first.enter("/ask")
+        await first.ready("  text: ")
+        first.type("Half a na")
+        async with terminal(["chat", "--session", session_of(first)], host.home) as second:
+            await second.ready("  text: ")
+            second.type("\x04")
+            await second.see("You chose to decline.")
+        await first.see("settled by another client", "You chose to decline.")
+        await leave(first)
+
+
+# Leaving.
+
+
+async def test_ctrl_c_cancels_the_turn_and_the_conversation_goes_on(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 60")
+        await person.see("Sleeping")
+        person.interrupt()
+        await person.see("✗ cancelled")
+        await person.ready()
+        person.enter("/usage")
+        await person.see("tokens")
+        await leave(person)
+        assert person.is_sane
+
+
+async def test_a_second_ctrl_c_leaves_a_turn_that_does_not_end(tmp_path: Path) -> None:
+    async with host_process(tmp_path) as host, terminal(["chat"], tmp_path) as person:
+        await person.ready()
+        person.enter("/sleep 60")
+        await person.see("Sleeping")
+        host.process.send_signal(signal.SIGSTOP)
+        person.interrupt()
+        await person.see("… cancelling; Ctrl-C again leaves")
+        person.interrupt()
+        assert await person.exited() == 130
+        assert person.is_sane
+
+
+async def test_ctrl_c_during_an_approval_cancels_the_turn(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        sane = person.mode
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.interrupt()
+        await person.see("Calculate: not run", "✗ cancelled")
+        assert "settled by another client" not in person.screen.text
+        await person.ready()
+        person.interrupt()
+        assert await person.exited() == 0
+        assert person.mode == sane
+        assert person.is_sane
+
+
+async def test_ctrl_c_clears_what_was_typed_and_leaves_an_empty_line(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.type("never mind")
+        await person.until(lambda screen: screen.line == "> never mind")
+        person.interrupt()
+        await person.ready()
+        person.interrupt()
+        assert await person.exited() == 0
+        assert person.is_sane
+
+
+@pytest.mark.parametrize("word", ["/quit", "/exit"])
+async def test_a_word_leaves_too(host: HostProcess, word: str) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(word)
+        assert await person.exited() == 0
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+async def test_the_terminal_is_put_back_when_the_command_is_told_to_end(host: HostProcess, signum: int) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.process.send_signal(signum)
+        assert await person.exited() == 130
+        assert person.is_sane
+
+
+async def test_a_session_nobody_spoke_in_is_not_kept(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        name = session_of(person)
+        await leave(person)
+        code, _, errors = await finish_cli(["sessions", "show", name], host.home)
+        assert (code, errors) == (1, f"Error: there is no session '{name}'; see: ahpkit sessions list --all\n")
+
+
+async def test_leaving_says_how_to_come_back(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("remember me")
+        await person.see("I am the demo agent")
+        name = session_of(person)
+        await leave(person)
+        assert person.screen.text.rstrip().endswith(f"Go on with:  ahpkit chat --session {name}")
+    async with terminal(["chat", "--session", name], host.home) as person:
+        await person.see("» remember me", "Hello! You said:", "I am the demo agent")
+        await leave(person)
+
+
+# Together, and through restarts.
+
+
+async def test_what_another_client_does_is_shown_above_what_is_being_typed(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as first:
+        await first.ready()
+        first.type("half a thou")
+        await first.until(lambda screen: screen.line == "> half a thou")
+        async with terminal(["chat", "--session", session_of(first)], host.home) as second:
+            await second.ready()
+            second.enter(APPROVAL)
+            await first.see(f"» {APPROVAL}", "? Calculate")
+            await first.ready(CHOOSE)
+            first.type("1")
+            await second.see("settled by another client", "✓ Used Calculate")
+            await first.see("✓ Used Calculate", "42")
+            await first.until(lambda screen: screen.line == "> half a thou")
+
+
+async def test_a_running_turn_is_joined_from_its_beginning_and_can_be_cancelled(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as first:
+        await first.ready()
+        first.enter("/sleep 60")
+        await first.see("Sleeping")
+        async with terminal(["chat", "--session", session_of(first)], host.home) as second:
+            await second.see("» /sleep 60", "Sleeping for 60 seconds.")
+            second.interrupt()
+            await second.see("✗ cancelled")
+            await first.see("✗ cancelled")
+
+
+async def test_the_conversation_goes_on_when_the_host_was_restarted(tmp_path: Path) -> None:
+    host = await start_host(tmp_path)
+    try:
+        async with terminal(["chat"], tmp_path) as person:
+            await person.ready()
+            person.enter("/sleep 60")
+            await person.see("Sleeping")
+            host.kill()
+            await host.process.wait()
+            await person.see("! connection lost; trying to get it back")
+            host = await start_host(tmp_path)
+            await person.see("! connected again", "✗ The host stopped while this turn was running.")
+            assert person.screen.text.count("connection lost") == 1
+            await person.ready()
+            person.enter("/usage")
+            await person.see("tokens")
+            await leave(person)
+    finally:
+        await host.stop()
+
+
+async def test_the_connection_comes_back_while_a_line_is_typed(tmp_path: Path) -> None:
+    host = await start_host(tmp_path)
+    try:
+        async with terminal(["chat"], tmp_path) as person:
+            await person.ready()
+            person.type("still here")
+            await person.until(lambda screen: screen.line == "> still here")
+            await host.stop()
+            await person.see("! connection lost")
+            await person.until(lambda screen: screen.line == "> still here")
+            host = await start_host(tmp_path)
+            await person.see("! connected again")
+            person.type("\r")
+            await person.see("I am the demo agent")
+    finally:
+        await host.stop()
+
+
+async def test_an_agent_that_ignores_being_cancelled_is_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    (tmp_path / "host.toml").write_text('[agents.stubborn]\npython = "stubborn.py:stubborn"')
+    async with host_process(tmp_path, "--config", "host.toml"), terminal(["chat"], tmp_path) as person:
+        await person.see("with stubborn")
+        await person.ready()
+        person.enter("go")
+        await person.see("Nothing stops me.")
+        person.interrupt()
+        await person.see("✗ cancelled")
+        await leave(person)
+
+
+# Without a terminal.
+
+
+async def test_lines_of_a_pipe_are_sent_one_after_the_other(host: HostProcess) -> None:
+    code, output, errors = await finish_cli(["chat"], host.home, input="/think\n\n/usage\n")
+    assert (code, errors) == (0, "")
+    assert output == (
+        "The user wants to see me think. First I think. Then I answer.\n"
+        "I thought about it, and this is my answer.\n"
+        "· tokens: 1 in, 12 out, 1 from the cache\n"
+        "This turn used a few tokens that nobody has to pay for.\n"
+    )
+
+
+async def test_a_pipe_answers_questions_and_approves(host: HostProcess) -> None:
+    lines = [APPROVAL, "1", "/ask", "Ada", "", "36", "0.25", "y", "blue", "pear"]
+    code, output, errors = await finish_cli(["chat"], host.home, input="\n".join(lines))
+    assert (code, errors) == (0, "")
+    assert "✓ Used Calculate\n" in output
+    assert "- **name**: Ada\n- **email**: no answer\n- **age**: 36\n- **ratio**: 0.25\n" in output
+    assert output.endswith("- **agree**: True\n- **colour**: blue\n- **fruit**: pear\n")
+
+
+async def test_what_a_pipe_does_not_answer_is_denied_and_declined(host: HostProcess) -> None:
+    code, output, _ = await finish_cli(["chat"], host.home, input=APPROVAL)
+    assert code == 0
+    assert "✗ Calculate: not run (nobody is there to approve it)" in output
+    code, output, _ = await finish_cli(["chat"], host.home, input="/ask\n")
+    assert (code, output.splitlines()[-1]) == (0, "You chose to decline.")
+
+
+async def test_a_file_is_read_like_a_pipe(host: HostProcess) -> None:
+    code, output, errors = await shell("echo /usage > in.txt; ahpkit chat < in.txt", host.home)
+    assert (code, errors) == (0, "")
+    assert output.endswith("nobody has to pay for.\n")
+
+
+async def test_there_are_no_colours_without_a_terminal(host: HostProcess) -> None:
+    _, output, errors = await finish_cli(["chat"], host.home, input="/think\n/fail\n", TERM="xterm-256color")
+    assert "\x1b" not in output + errors
+
+
+async def test_colours_are_off_when_the_user_says_so(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home, NO_COLOR="1") as person:
+        await person.ready()
+        person.enter("/fail")
+        await person.see("✗ This is the failure you asked for.")
+        assert "\x1b[31m" not in person.raw
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/fail")
+        await person.see("✗ This is the failure you asked for.")
+        assert "\x1b[31m" in person.raw
+
+
+async def test_a_terminal_that_can_do_nothing_is_used_line_by_line(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home, TERM="dumb") as person:
+        person.type("/usage\n")
+        await person.see("tokens")
+        person.type("\x04")
+        assert await person.exited() == 0
+        assert "\x1b" not in person.raw
+
+
+# Before anything is said.
+
+
+async def test_choosing_a_session_and_saying_what_a_new_one_is_like_does_not_go_together(host: HostProcess) -> None:
+    code, _, errors = await finish_cli(["chat", "--session", "x", "--model", "demo-large"], host.home)
+    assert code == 2
+    assert "--agent, --model and --dir are for new sessions" in errors

@@ -1,0 +1,206 @@
+"""`ahpkit prompt`: what scripts rely on. A real host, real pipes and signals."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.process import HostProcess, finish_cli, host_process, run_cli
+from support.shell import shell
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+APPROVAL = '/tool calculate {"expression": "6*7"}'
+
+
+async def prompt(host: HostProcess, *arguments: str, **options: Any) -> tuple[int, str, str]:
+    return await finish_cli(["prompt", *arguments], host.home, **options)
+
+
+async def titles(host: HostProcess) -> list[str]:
+    _, output, _ = await finish_cli(["sessions", "list", "--json"], host.home)
+    return [summary["title"] for summary in json.loads(output)]
+
+
+async def test_the_answer_is_all_there_is_on_standard_output(host: HostProcess) -> None:
+    assert await prompt(host, "/think") == (0, "I thought about it, and this is my answer.\n", "")
+
+
+async def test_a_turn_that_fails_exits_with_1(host: HostProcess) -> None:
+    assert await prompt(host, "/fail badly") == (1, "This goes wrong now.\n", "✗ badly\n")
+
+
+async def test_the_message_can_come_from_standard_input(host: HostProcess) -> None:
+    code, output, _ = await prompt(host, "-", input="two\nlines — ünïcode\n")
+    assert code == 0
+    assert "> two\n> lines — ünïcode\n" in output
+
+
+@pytest.mark.parametrize(("text", "input"), [("", ""), ("  ", ""), ("-", ""), ("-", "\n")])
+async def test_an_empty_message_is_not_sent(host: HostProcess, text: str, input: str) -> None:
+    code, _, errors = await prompt(host, text, input=input)
+    assert code == 2
+    assert "there is nothing to send: the message is empty" in errors
+
+
+async def test_standard_input_that_is_no_text_is_refused(host: HostProcess) -> None:
+    code, _, errors = await shell(r"printf '\377' | ahpkit prompt -", host.home)
+    assert (code, errors.startswith("Error: standard input is not UTF-8 text")) == (1, True)
+
+
+async def test_every_event_is_a_line_of_json(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, APPROVAL, "--json", "--approve", "all")
+    assert (code, errors) == (0, "")
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert [line["event"] for line in lines] == [
+        "Session",
+        "TurnStarted",
+        "ToolCallStarted",
+        "ConfirmationNeeded",
+        "ToolCallRunning",
+        "ToolCallCompleted",
+        "TextDelta",
+        "TurnCompleted",
+    ]
+    assert lines[0]["session"].startswith("ahp-session:/")
+    assert lines[0]["chat"].startswith("ahp-chat:/")
+    assert lines[-1]["turn"]["state"] == "complete"
+
+
+async def test_tools_run_only_when_they_may(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, APPROVAL)
+    assert code == 0
+    assert "42" not in output
+    assert errors == "✗ Calculate: not run (approvals are off; --approve all turns them on)\n"
+    code, output, errors = await prompt(host, APPROVAL, "--approve", "all")
+    assert (code, "42" in output, errors) == (0, True, "")
+
+
+async def test_questions_are_declined_because_nobody_is_there(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, "/ask")
+    assert (code, output) == (0, "You chose to decline.\n")
+    assert "nobody is there to answer" in errors
+
+
+async def test_the_session_is_gone_afterwards_unless_it_is_kept(host: HostProcess) -> None:
+    await prompt(host, "forget me")
+    assert "forget me" not in await titles(host)
+    _, _, errors = await prompt(host, "keep me", "--keep")
+    assert errors.startswith("kept as ahp-session:/")
+    assert "keep me" in await titles(host)
+
+
+async def test_a_session_can_be_gone_on_with_and_stays(host: HostProcess) -> None:
+    await prompt(host, "go on with me", "--keep")
+    code, output, _ = await prompt(host, "/usage", "--session", "go on with me", "--json")
+    assert code == 0
+    usage = [json.loads(line) for line in output.splitlines() if '"Usage"' in line]
+    assert usage[0]["usage"]["cacheReadTokens"] == 1
+    assert "go on with me" in await titles(host)
+
+
+async def test_model_agent_and_directory_are_those_of_the_new_session(host: HostProcess) -> None:
+    (host.home / "project").mkdir(exist_ok=True)
+    (host.home / "project" / "note.txt").write_text("found it")
+    arguments = ["--agent", "demo", "--model", "demo-large", "--dir", "project"]
+    _, output, _ = await prompt(host, "hello", *arguments)
+    assert "`demo-large`" in output
+    _, output, _ = await prompt(host, '/tool read_file {"path": "note.txt"}', *arguments, "--approve", "all")
+    assert "found it" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["--model", "gpt-0"], 1, "gpt-0"),
+        (["--agent", "nobody"], 1, "nobody"),
+        (["--session", "nothing like it"], 1, "there is no session 'nothing like it'; see: ahpkit sessions list"),
+        (["--dir", "/does/not/exist"], 2, "/does/not/exist"),
+        (["--approve", "some"], 2, "'some' is not one of 'none', 'all'"),
+        (["--url", "ws://127.0.0.1:1"], 1, "nobody listens there\nIs the host running? Start one with: ahpkit serve"),
+        (["--url", "http://127.0.0.1"], 1, "expected ws://, wss:// or ws+unix://"),
+        (["--url", "nonsense"], 1, "expected ws://, wss:// or ws+unix://"),
+        (["--url", "ws+unix:///does/not/exist"], 1, "there is no such socket"),
+        (["--token", "wrong"], 1, "Give the host's token with --token or AHPKIT_TOKEN."),
+    ],
+)
+async def test_what_cannot_work_is_said_in_a_line(
+    host: HostProcess, arguments: list[str], code: int, expected: str
+) -> None:
+    given, output, errors = await prompt(host, "hello", *arguments)
+    assert (given, output) == (code, "")
+    assert expected in errors
+    assert "Traceback" not in errors
+
+
+async def test_without_a_host_it_says_how_to_start_one(tmp_path: Path) -> None:
+    code, output, errors = await finish_cli(["prompt", "hello"], tmp_path)
+    assert (code, output) == (1, "")
+    assert errors == "Error: no running host found: start one with `ahpkit serve`, or pass its URL\n"
+
+
+async def test_without_a_runtime_directory_nobody_is_warned(tmp_path: Path) -> None:
+    code, _, errors = await finish_cli(["prompt", "hello"], tmp_path, XDG_RUNTIME_DIR="")
+    assert (code, errors.count("\n")) == (1, 1)
+
+
+async def test_the_address_can_come_from_the_environment(host: HostProcess, tmp_path: Path) -> None:
+    place = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
+    code, output, _ = await finish_cli(["prompt", "/think"], tmp_path, **place)
+    assert (code, output) == (0, "I thought about it, and this is my answer.\n")
+
+
+async def interrupted_after(process: asyncio.subprocess.Process, beginning: bytes, signum: int) -> tuple[int, str]:
+    """Send a signal once the output has begun; exit code and errors."""
+    assert process.stdout is not None
+    async with asyncio.timeout(10):
+        assert await process.stdout.readexactly(len(beginning)) == beginning
+        process.send_signal(signum)
+        _, errors = await process.communicate()
+    return process.returncode or 0, errors.decode()
+
+
+async def test_ctrl_c_cancels_the_turn_and_exits_with_130(host: HostProcess) -> None:
+    process = await run_cli(["prompt", "/sleep 60", "--keep"], host.home)
+    code, errors = await interrupted_after(process, b"Sleeping for 60 seconds.", signal.SIGINT)
+    assert code == 130
+    assert errors.startswith("✗ cancelled\nkept as ahp-session:/")
+    _, output, _ = await finish_cli(["sessions", "show", errors.split()[-1]], host.home)
+    assert output.endswith("✗ cancelled\n")
+
+
+async def test_ctrl_c_leaves_no_session_behind(host: HostProcess) -> None:
+    process = await run_cli(["prompt", "/sleep 61"], host.home)
+    code, errors = await interrupted_after(process, b"Sleeping for 61 seconds.", signal.SIGINT)
+    assert (code, errors) == (130, "✗ cancelled\n")
+    assert "/sleep 61" not in await titles(host)
+
+
+async def test_a_second_ctrl_c_does_not_wait_for_the_host(tmp_path: Path) -> None:
+    async with host_process(tmp_path) as host:
+        process = await run_cli(["prompt", "/sleep 60", "--keep"], tmp_path)
+        assert process.stdout is not None
+        async with asyncio.timeout(10):
+            await process.stdout.readexactly(8)
+            host.process.send_signal(signal.SIGSTOP)
+            while process.returncode is None:
+                process.send_signal(signal.SIGINT)
+                await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=0.2)
+            _, errors = await process.communicate()
+        assert process.returncode == 130
+        assert b"Traceback" not in errors
+
+
+async def test_a_reader_that_has_enough_is_no_error(host: HostProcess) -> None:
+    _, output, errors = await shell("ahpkit prompt '/stream 2000' --json | head -1", host.home)
+    assert json.loads(output)["event"] == "Session"
+    assert errors == ""
+
+
+async def test_an_output_that_lacks_characters_does_not_stop_it(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, "grüße", PYTHONIOENCODING="ascii")
+    assert (code, errors) == (0, "")
+    assert "gr\\xfc\\xdfe" in output

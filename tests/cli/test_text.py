@@ -1,0 +1,41 @@
+"""Text on its way to a person."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpkit.cli.text import plain, printable, shorten
+
+
+@given(st.text())
+def test_nothing_that_drives_a_terminal_is_left(text: str) -> None:
+    shown = printable(text)
+    assert not any((ord(char) < 32 and char not in "\n\t") or 0x7F <= ord(char) < 0xA0 for char in shown)
+
+
+def test_harmless_text_stays_as_it_is() -> None:
+    text = "a\tb\n€ 日本 👩‍🚀 ✓"
+    assert printable(text) == text
+
+
+def test_controls_are_made_visible() -> None:
+    assert printable("\x1b[2J\x07\x9b\x7f\r") == "␛[2J␇\\x9b␡"
+
+
+def test_a_text_cannot_be_turned_around() -> None:
+    assert printable("rm \u202eoj.txt\u2066") == "rm \\u202eoj.txt\\u2066"
+
+
+def test_a_string_may_be_markdown_or_missing() -> None:
+    assert [plain("a"), plain({"markdown": "*b*"}), plain(None)] == ["a", "*b*", ""]
+
+
+@given(st.text(), st.integers(1, 20))
+def test_shortened_text_fits_on_one_line(text: str, length: int) -> None:
+    short = shorten(text, length)
+    assert len(short) <= length
+    assert "\n" not in short
+
+
+def test_only_long_text_is_shortened() -> None:
+    assert shorten("one\n two", 7) == "one two"
+    assert shorten("one two", 6) == "one t…"

@@ -1,0 +1,90 @@
+"""What a person sees: a screen without end that understands what the command line writes. For tests."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_TOKEN = re.compile(r"\x1b\[(?P<private>\?)?(?P<number>\d*)[\d;]*(?P<command>[A-Za-z])|(?P<char>[^\x1b])", re.DOTALL)
+
+
+class Screen:
+    """Rows of characters and a cursor. Sequences it does not know fail the test that writes them."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self.rows: list[list[str]] = [[]]
+        self.row = self.column = 0
+        self.modes: set[str] = set()
+        """Private modes that are on, such as 2004 for bracketed paste."""
+        self.styles = 0
+        """How often the style was changed."""
+        self._rest = ""
+
+    @property
+    def text(self) -> str:
+        return "\n".join("".join(row).rstrip() for row in self.rows)
+
+    @property
+    def above(self) -> int:
+        """How many characters of the text are above the cursor's row."""
+        return sum(len("".join(row).rstrip()) + 1 for row in self.rows[: self.row])
+
+    @property
+    def line(self) -> str:
+        """The row with the cursor, up to the cursor."""
+        return "".join(self.rows[self.row][: self.column])
+
+    def feed(self, text: str) -> None:
+        text, self._rest = self._rest + text, ""
+        position = 0
+        while position < len(text):
+            token = _TOKEN.match(text, position)
+            if token is None:
+                self._rest = text[position:]
+                assert len(self._rest) < 20, f"not understood: {self._rest!r}"
+                return
+            position = token.end()
+            if token["char"]:
+                self._put(token["char"])
+            elif token["private"]:
+                (self.modes.add if token["command"] == "h" else self.modes.discard)(token["number"])
+            else:
+                self._command(token["command"], int(token["number"] or 0))
+
+    def _put(self, char: str) -> None:
+        if char == "\n":
+            self._to(self.row + 1, self.column)
+        elif char == "\r":
+            self.column = 0
+        else:
+            assert char.isprintable(), f"a control character reached the terminal: {char!r}"
+            width = 2 if unicodedata.east_asian_width(char) in "WF" else 1
+            if self.column + width > self.columns:  # Waited at the right edge until now.
+                self._to(self.row + 1, 0)
+            row = self.rows[self.row]
+            row.extend(" " * (self.column + width - len(row)))
+            row[self.column : self.column + width] = [char, *[""] * (width - 1)]
+            self.column += width
+
+    def _command(self, command: str, number: int) -> None:
+        match command:
+            case "A":
+                assert self.row >= number, "the cursor left the screen"
+                self._to(self.row - number, self.column)
+            case "C":
+                self.column += number
+            case "J":
+                del self.rows[self.row][self.column :]
+                del self.rows[self.row + 1 :]
+            case "m":
+                self.styles += 1
+            case _:
+                raise AssertionError(f"not understood: {command!r}")
+
+    def _to(self, row: int, column: int) -> None:
+        self.rows.extend([] for _ in range(row + 1 - len(self.rows)))
+        self.row, self.column = row, column
+
+
+__all__ = ["Screen"]

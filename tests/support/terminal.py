@@ -1,0 +1,123 @@
+"""A command in a real terminal: a pty, a screen to look at, keys to press. Always ended."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import fcntl
+import os
+import signal
+import struct
+import sys
+import termios
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from support.process import environment
+from support.raw_client import BOUND
+from support.screen import Screen
+
+
+class Terminal:
+    """A running command, the person in front of it, and what they see."""
+
+    def __init__(self, master: int, slave: int, process: asyncio.subprocess.Process, columns: int) -> None:
+        self.process = process
+        self.screen = Screen(columns)
+        self.raw = ""
+        """Everything that was written."""
+        self._master, self._slave = master, slave
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._changed = asyncio.Event()
+        self._seen = 0
+
+    def read(self) -> None:
+        with suppress(OSError):
+            text = self._decoder.decode(os.read(self._master, 65536))
+            self.raw += text
+            self.screen.feed(text)
+            self._changed.set()
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def enter(self, line: str) -> None:
+        self.type(f"{line}\r")
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self.type("\x03")
+
+    async def until(self, condition: Callable[[Screen], object]) -> None:
+        """Look at the screen until something is there."""
+        try:
+            async with asyncio.timeout(BOUND):
+                while not condition(self.screen):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"not seen; the screen shows:\n{self.screen.text}") from None
+
+    async def see(self, *texts: str) -> None:
+        """Wait for texts, one below the other, each below all that was waited for before."""
+        for text in texts:
+            await self.until(lambda screen, text=text: text in screen.text[self._seen :])
+            self._seen = self.screen.text.index(text, self._seen) + len(text)
+
+    async def ready(self, prompt: str = "> ") -> None:
+        """Wait for a prompt at the cursor. What comes next may take its place."""
+        await self.until(lambda screen: screen.line == prompt)
+        self._seen = self.screen.above
+
+    async def exited(self) -> int:
+        """Wait for the end of the command; its exit code. Everything it wrote is on the screen then."""
+        async with asyncio.timeout(BOUND):
+            code = await self.process.wait()
+        os.set_blocking(self._master, False)
+        with suppress(BlockingIOError):
+            while data := os.read(self._master, 65536):
+                self.screen.feed(self._decoder.decode(data))
+        return code
+
+    @property
+    def mode(self) -> list[Any]:
+        """The modes of the terminal, as termios has them."""
+        return termios.tcgetattr(self._slave)
+
+    @property
+    def is_sane(self) -> bool:
+        """Whether the next program finds a terminal that echoes and edits lines."""
+        local: int = self.mode[3]
+        return bool(local & termios.ECHO and local & termios.ICANON and local & termios.ISIG) and not self.screen.modes
+
+
+@asynccontextmanager
+async def terminal(
+    arguments: Sequence[str], home: Path, *, columns: int = 100, **extra: str
+) -> AsyncGenerator[Terminal]:
+    """Run the command line in a terminal of its own."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "ahpkit", *arguments,
+        cwd=home, env={**environment(home), "TERM": "xterm-256color", **extra},
+        stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
+    )  # fmt: skip
+    made = Terminal(master, slave, process, columns)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(master, made.read)
+    try:
+        yield made
+    finally:
+        loop.remove_reader(master)
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await process.wait()
+        os.close(master)
+        os.close(slave)
+
+
+__all__ = ["Terminal", "terminal"]
