@@ -17,7 +17,6 @@ from ahpkit.canvas import Canvases, ExtensionProcess, ExtensionSocket
 from ahpkit.canvas.author import Extension, connect_socket
 from ahpkit.canvas.extension_protocol import ExtensionRefused
 from ahpkit.canvas.provider import ProviderSource
-from ahpkit.client.reconnect import Backoff
 from ahpkit.host.agent import CanvasRuntime
 from support import board_extension
 from support.bench import Bench
@@ -25,7 +24,6 @@ from support.canvases import EXTENSION, failure, runtime, until
 from support.raw_client import RawClient
 
 PROGRAM = [sys.executable, "-W", "error", str(Path(board_extension.__file__))]
-QUICKLY = Backoff(first=0.01, longest=0.05)
 
 
 @asynccontextmanager
@@ -43,7 +41,7 @@ async def host(directory: Path, *sources: ProviderSource) -> AsyncGenerator[tupl
 
 
 def process(*command: str, env: Mapping[str, str] | None = None) -> ExtensionProcess:
-    return ExtensionProcess(command or PROGRAM, restart=QUICKLY, env=env)
+    return ExtensionProcess(command or PROGRAM, longest_pause=0.05, env=env)
 
 
 async def declared(agent: CanvasRuntime) -> None:

@@ -22,6 +22,7 @@ from ahpkit.protocol.canvas import Canvas
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.transports.stdio import LineTransport, open_stdio
+from ahpkit.wire.backoff import backoff
 from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.transport import Transport
 
@@ -118,18 +119,16 @@ async def _over_stdio(extension: Extension) -> None:
 
 
 async def _over_socket(extension: Extension, path: Path) -> None:
-    from ahpkit.client.reconnect import Backoff  # Here: most extensions start with the host and wait for the import.
-
-    backoff, attempt = Backoff(first=0.5, longest=15.0), 0
+    failures = 0
     while True:
         try:
             async with connect_socket(path) as transport:
-                attempt = 0
+                failures = 0
                 await extension.serve(transport)
         except OSError as error:
             _log.info("no host at %s: %s", path, error.strerror)
-        attempt += 1
-        await asyncio.sleep(backoff.delay(attempt, random.random()) or 0.0)
+        failures += 1
+        await asyncio.sleep(backoff(failures, random.random))
 
 
 @asynccontextmanager

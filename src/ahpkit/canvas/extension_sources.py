@@ -15,16 +15,17 @@ from pathlib import Path
 from ahpkit.canvas.extension import MAX_LINE, serve_extension
 from ahpkit.canvas.extension_protocol import ExtensionRefused
 from ahpkit.canvas.provider import ProviderDoor
-from ahpkit.client.reconnect import Backoff
 from ahpkit.transports.errors import BindError
+from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import LineTransport
 from ahpkit.transports.unix import unix_listener
+from ahpkit.wire.backoff import backoff
 
 SOCKET_NAME = "extensions.sock"
 """Name of the socket in the host's data directory."""
 
-RESTART = Backoff(first=0.5, longest=30.0)
-"""Between a process's end and its next start, doubling for as long as it keeps ending early."""
+LONGEST_PAUSE = 30.0
+"""Seconds between the end of a process that keeps ending early and its next start."""
 
 _STABLE = 10.0
 """Seconds after which an end counts as the first one again."""
@@ -48,14 +49,14 @@ class ExtensionProcess:
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        restart: Backoff = RESTART,
+        longest_pause: float = LONGEST_PAUSE,
     ) -> None:
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.command:
             raise ValueError("an extension needs a command")
         self._cwd = cwd or Path.cwd()
         self._env = dict(os.environ if env is None else env)
-        self._restart = restart
+        self._longest_pause = longest_pause
 
     @property
     def default_id(self) -> str:
@@ -69,16 +70,14 @@ class ExtensionProcess:
             began = time.monotonic()
             why = await self._run_once(door)
             failures = 1 if time.monotonic() - began > _STABLE else failures + 1
-            delay = self._restart.delay(failures, random.random()) or 0.0
+            delay = backoff(failures, random.random, longest=self._longest_pause)
             _log.warning("the canvas extension %s ended, starting again in %.1f s: %s", self.command[0], delay, why)
             await asyncio.sleep(delay)
 
     async def _run_once(self, door: ProviderDoor) -> str:
         """Run the process to its end; returns why it ended."""
-        from ahpkit.agents.acp.process import AgentProcess
-
         try:
-            async with AgentProcess(self.command, env=self._env, cwd=self._cwd) as process:
+            async with ChildProcess(self.command, env=self._env, cwd=self._cwd, max_line=MAX_LINE) as process:
                 try:
                     await serve_extension(process.transport, door, default_id=self.default_id)
                 except ExtensionRefused as error:
@@ -135,4 +134,4 @@ class _Connections:
             self._count -= 1
 
 
-__all__ = ["RESTART", "SOCKET_NAME", "ExtensionProcess", "ExtensionSocket"]
+__all__ = ["LONGEST_PAUSE", "SOCKET_NAME", "ExtensionProcess", "ExtensionSocket"]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MAX_DOUBLINGS = 30
-"""Far beyond any `longest`; keeps the power of two within a float however long the host stays away."""
+from ahpkit.wire.backoff import backoff
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Full jitter: a random time between nothing and a bound that doubles with every attempt.
-
-    Spreading over the whole interval keeps many clients of a restarted host from coming back at the same moment.
-    """
+    """Full jitter: a random time between nothing and a bound that doubles with every attempt."""
 
     first: float = 0.1
     """Seconds the first attempt waits at most."""
@@ -26,7 +22,7 @@ class Backoff:
         """Seconds before attempt number `attempt` (from 1), for a `chance` in [0, 1); None: give up."""
         if self.max_attempts is not None and attempt > self.max_attempts:
             return None
-        return chance * min(self.longest, self.first * 2 ** min(attempt - 1, _MAX_DOUBLINGS))
+        return backoff(attempt, lambda: chance, base=self.first, longest=self.longest)
 
 
 __all__ = ["Backoff"]

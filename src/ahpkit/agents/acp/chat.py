@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ahpkit.agents.acp.backoff import backoff
 from ahpkit.agents.acp.connection import EXITED
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
@@ -21,6 +20,7 @@ from ahpkit.agents.instructions import instructions
 from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, ModelSelection
+from ahpkit.wire.backoff import backoff
 
 STARTS = 3
 """How often a process that dies while it starts is tried for one turn."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.agents.acp.process import MARK, AgentProcess, Tail
 from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.process import MARK, ChildProcess, Tail
 
 
-def python(code: str, *, env: dict[str, str] | None = None) -> AgentProcess:
-    return AgentProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"))
+def python(code: str, *, env: dict[str, str] | None = None) -> ChildProcess:
+    return ChildProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"))
 
 
 def alive(pid: int) -> bool:
@@ -95,7 +95,7 @@ class TestEnding:
 
     async def test_one_that_ignores_everything_is_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for patience in ("_EOF_PATIENCE", "_TERM_PATIENCE"):
-            monkeypatch.setattr(f"ahpkit.agents.acp.process.{patience}", 0.1)
+            monkeypatch.setattr(f"ahpkit.transports.process.{patience}", 0.1)
         code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('{}', flush=True); time.sleep(600)"
         async with asyncio.timeout(10), python(code) as process:
             await process.transport.receive()

@@ -1,0 +1,176 @@
+"""A child process as a transport: begun in a group of its own, watched, ended whole. Knows no protocol but lines.
+
+It may leave children behind that hold its pipes open, or that moved into a session of their own. Each process
+gets a mark in its environment that its descendants inherit; when it ends, its group and whatever carries the mark end
+too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ahpkit.transports.stdio import MAX_LINE, LineTransport
+
+MAX_STDERR = 64 * 1024
+"""Bytes kept of what it wrote to stderr: its end, which tells why it failed."""
+
+MARK = "AHPKIT_PROCESS"
+"""Variable that names the process its descendants belong to."""
+
+_EOF_PATIENCE = 1.0
+"""Seconds to leave by itself when its input ends."""
+_TERM_PATIENCE = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+_CHUNK = 64 * 1024
+
+
+class Tail:
+    """The last bytes of an endless text."""
+
+    def __init__(self, limit: int = MAX_STDERR) -> None:
+        self._limit = limit
+        self._data = bytearray()
+
+    def add(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) > 2 * self._limit:
+            del self._data[: -self._limit]
+
+    def lines(self, count: int) -> list[str]:
+        """The last lines with something in them."""
+        text = bytes(self._data[-self._limit :]).decode("utf-8", "replace")
+        return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+
+
+class ChildTransport(LineTransport):
+    """Messages are objects, so a line that does not begin like one is something it printed: kept as a log."""
+
+    log: Tail
+
+    async def receive(self) -> bytes:
+        while not (line := await super().receive()).lstrip().startswith(b"{"):
+            self.log.add(b"stdout: " + line[:1000] + b"\n")
+        return line
+
+
+class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
+    """The pipes as streams, and the moment of the exit: waiting for a `Process` may last until its pipes end too."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+class ChildProcess:
+    """`async with ChildProcess([...], env=…, cwd=…) as process`. Leaving ends it and all it started."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, max_line: int = MAX_LINE) -> None:
+        self.log = Tail()
+        self._command = command
+        self._mark = uuid.uuid4().hex
+        self._env = dict(env) | {MARK: self._mark}
+        self._cwd = cwd
+        self._max_line = max_line
+        self._process: asyncio.SubprocessTransport
+        self._streams: _Streams
+        self._tasks: list[asyncio.Task[None]] = []
+        self.transport: ChildTransport
+
+    async def __aenter__(self) -> Self:
+        self._process, self._streams = await asyncio.get_running_loop().subprocess_exec(
+            _Streams, *self._command, env=self._env, cwd=self._cwd, start_new_session=True
+        )
+        streams = self._streams
+        assert streams.stdin is not None
+        assert streams.stdout is not None
+        assert streams.stderr is not None
+        name = Path(self._command[0]).name
+        self.transport = ChildTransport(streams.stdout, streams.stdin, address=name, max_bytes=self._max_line)
+        self.transport.log = self.log
+        self._tasks = [
+            asyncio.create_task(self._drain(streams.stderr), name=f"stderr of {self.pid}"),
+            asyncio.create_task(self._watch(), name=f"watch {self.pid}"),
+        ]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._streams.stdin is not None
+        try:
+            self._streams.stdin.close()
+            await self.wait_exit(_EOF_PATIENCE)
+            self._signal(signal.SIGTERM)
+            await self.wait_exit(_TERM_PATIENCE)
+        finally:
+            self._signal(signal.SIGKILL)
+            try:
+                await self.wait_exit(_TERM_PATIENCE)
+            finally:
+                self._process.close()  # Also ends pipes that somebody holds who got away.
+            await asyncio.gather(*self._tasks)
+
+    @property
+    def pid(self) -> int:
+        return self._process.get_pid()
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.get_returncode()
+
+    async def wait_exit(self, seconds: float) -> None:
+        """Wait until it has ended, but not longer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._streams.exited.wait()
+
+    async def wait_over(self, seconds: float) -> None:
+        """Wait until it has ended and all it wrote to stderr was read, but not longer."""
+        await asyncio.wait(self._tasks, timeout=seconds)
+
+    def kill(self) -> None:
+        """End it and all it started now. `async with` still has to be left."""
+        self._signal(signal.SIGKILL)
+
+    async def _drain(self, stderr: asyncio.StreamReader) -> None:
+        while data := await stderr.read(_CHUNK):
+            self.log.add(data)
+
+    async def _watch(self) -> None:
+        """Once it is gone itself, what it left behind goes too. Then the pipes end, after all that was said."""
+        await self._streams.exited.wait()
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, signum: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signum)
+        for pid in _marked(self._mark):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signum)
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes that carry the mark. Only where /proc tells; elsewhere the group has to do."""
+    entry = f"{MARK}={mark}".encode()
+    found: list[int] = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if entry in (directory / "environ").read_bytes().split(b"\0"):
+                found.append(int(directory.name))
+    return found
+
+
+__all__ = ["MARK", "MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]
