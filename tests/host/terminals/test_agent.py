@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.terminals import AgentTerminal, ExitStatus, pool
-from ahpkit.protocol.errors import InvalidParams, PermissionDenied, SessionNotFound
+from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied, SessionNotFound
 from support.raw_client import BOUND, Json, RawClient
 from support.terminals import Shell, TerminalBench, gone, is_alive, root_terminals, terminal_bench
 
@@ -164,6 +164,8 @@ async def test_what_cannot_be_run_is_refused_by_name(agents: Agents) -> None:
         await agents.run("no-such-program", "x")
     terminal = await agents.run("no-such-program")
     assert await terminal.wait_exit() == ExitStatus(127)
+    with pytest.raises(Conflict, match="cannot be started"):
+        await agents.run("sh", "-c", "a\0b")
     agents.session = "ahp-session:/other"
     with pytest.raises(SessionNotFound):
         await agents.run("true")

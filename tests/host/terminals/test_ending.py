@@ -13,7 +13,7 @@ import pytest
 from ahpkit.host.terminals import ending
 from ahpkit.host.terminals.ending import end_session, signal_session
 from support.raw_client import BOUND
-from support.terminals import is_alive
+from support.terminals import gone, is_alive
 
 
 @asynccontextmanager
@@ -78,5 +78,4 @@ async def test_without_proc_the_group_of_the_leader_is_signalled(
         with monkeypatch.context() as patch:
             patch.setattr(ending, "_PROC", tmp_path / "none")
             assert signal_session(process.pid, signal.SIGKILL)
-        await process.wait()
-        assert not any(map(is_alive, pids))
+        await gone(pids[0])

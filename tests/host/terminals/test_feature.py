@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import tomllib
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -42,6 +43,18 @@ async def client(bench: TerminalBench) -> RawClient:
 MINE = {"kind": "client", "clientId": "me"}
 
 
+@requirement("core:wire:client-requests")
+async def test_with_files_and_terminals_a_host_serves_every_request(client: RawClient) -> None:
+    manifest = tomllib.loads((Path(__file__).parents[3] / "requirements" / "core.toml").read_text(encoding="utf-8"))
+    listed = manifest["core:wire:client-requests"]["text"].partition(": ")[2].rstrip(".")
+    methods = re.split(r", | and ", listed)
+    assert len(methods) == 27
+    for method in methods:
+        answer = await client.call(method, "ahp-session:/none", uri=5)
+        assert answer.get("error", {}).get("code") != -32601, method
+    assert (await client.refused("createSomething"))["code"] == -32601
+
+
 # -- opening -----------------------------------------------------------------------------------------------------------
 
 
@@ -59,7 +72,6 @@ async def test_a_client_opens_a_terminal_types_and_disposes_of_it(client: RawCli
     assert (await client.refused("subscribe", shell.uri))["code"] == -32008
 
 
-@requirement("core:wire:client-requests")
 async def test_without_the_switch_clients_are_refused_and_told_how_to_change_that(work: Path) -> None:
     async with terminal_bench(work, enabled=False) as bench:
         client = await bench.client()
@@ -151,6 +163,7 @@ async def test_a_new_size_reaches_the_process_and_the_state(client: RawClient) -
     await client.accepted(shell.uri, {"type": "terminal/resized", "cols": 132, "rows": 43})
     await shell.type("stty size\n")
     await shell.shows("43 132\r\n")
+    await client.accepted(shell.uri, {"type": "terminal/resized", "cols": 132.0, "rows": 43})
     assert (await shell.subscribe())["cols"] == 132
     reason = await client.rejected(shell.uri, {"type": "terminal/resized", "cols": 70_000, "rows": 1})
     assert reason == "a terminal has at most 10000 columns and rows"
@@ -327,6 +340,17 @@ async def test_disposing_ends_what_runs_in_the_background(client: RawClient) -> 
     await client.ask("disposeTerminal", shell.uri)
     assert not is_alive(pid)
     assert (await client.refused("disposeTerminal", shell.uri))["code"] == -32008
+
+
+async def test_disposing_goes_on_when_the_client_leaves(bench: TerminalBench, client: RawClient) -> None:
+    other = await bench.client("ahp-root://")
+    shell = await Shell.open(client)
+    pid = await job(shell, "trap 'sleep 0.2; exit' HUP; echo job $$.")
+    client.send({"jsonrpc": "2.0", "id": 99, "method": "disposeTerminal", "params": {"channel": shell.uri}})
+    await client.ask("ping")
+    await client.aclose()
+    assert await root_terminals(other, 0) == []
+    assert not is_alive(pid)
 
 
 async def test_a_session_takes_its_terminals_with_it(bench: TerminalBench, client: RawClient) -> None:

@@ -130,6 +130,12 @@ async def test_everything_printed_before_the_end_is_read() -> None:
     assert text.endswith(b"END")
 
 
+async def test_a_command_may_close_its_terminal_and_open_it_again() -> None:
+    async with running("echo first; exec <&- >&- 2>&-; sleep 0.1; echo second > /dev/tty; exit 6") as process:
+        assert await output(process) == b"first\r\nsecond\r\n"
+        assert await process.wait() == ExitStatus(6)
+
+
 async def test_kill_ends_jobs_in_groups_of_their_own() -> None:
     async with running("set -m; sleep 300 & echo child $!; sleep 301 & echo child $!; wait") as process:
         seen = await until(process, b"child")

@@ -65,7 +65,7 @@ class Terminals(Feature):
             raise InvalidParams(f"channel: {uri!r} names no terminal; choose ahp-terminal:/ID")
         if (reason := self._refuse_claim(claim)) is not None:
             raise InvalidParams(f"claim: {reason}")
-        cols, rows = params.get("cols", 80), params.get("rows", 24)
+        cols, rows = int(params.get("cols", 80)), int(params.get("rows", 24))  # 80.0 is an integer in JSON
         if not _fits(cols, rows):
             raise InvalidParams(f"cols, rows: must be between 1 and {MAX_SIZE}")
         await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
@@ -184,18 +184,18 @@ class Terminals(Feature):
         action = applied.action
         match action["type"]:
             case "terminal/input":
-                terminal.process.write(action["data"].encode())
+                terminal.process.write(action["data"].encode(errors="replace"))
             case "terminal/resized":
-                terminal.process.resize(action["cols"], action["rows"])
+                terminal.process.resize(int(action["cols"]), int(action["rows"]))
             case "terminal/cleared":
                 terminal.cleared()
             case "terminal/titleChanged" if applied.client_id is None:
-                self._pool.list_soon()
+                self._pool.publish_soon()
             case "terminal/titleChanged":
                 terminal.title_is_given = True
-                self._pool.list()
+                self._pool.publish()
             case "terminal/claimed" | "terminal/exited":
-                self._pool.list()
+                self._pool.publish()
             case _:
                 pass
 

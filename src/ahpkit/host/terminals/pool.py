@@ -54,12 +54,13 @@ class Pool:
     def __init__(self) -> None:
         self._terminals: dict[str, Terminal] = {}
         self._released: list[Terminal] = []
-        self._listing: asyncio.TimerHandle | None = None
+        self._disposals: dict[str, asyncio.Task[None]] = {}
+        self._publishing: asyncio.TimerHandle | None = None
 
     def start(self, services: Services) -> None:
         """Terminals of an earlier host are gone: take them off the list."""
         self._services = services
-        self.list()
+        self.publish()
 
     def __iter__(self) -> Iterator[Terminal]:
         return iter(tuple(self._terminals.values()))
@@ -76,14 +77,13 @@ class Pool:
         self._services.open_channel(uri, launch.state())
         try:
             terminal = await self._start(uri, launch)
-        except OSError as error:
+        except BaseException as error:
             self._services.close_channel(uri)
-            raise Conflict(f"the terminal cannot be started in {launch.cwd}: {error.strerror}") from error
-        except BaseException:
-            self._services.close_channel(uri)
+            if isinstance(error, OSError | ValueError):  # ValueError: a NUL in a word, or a strange variable's name.
+                raise Conflict(f"the terminal cannot be started in {launch.cwd}: {error}") from error
             raise
         self._terminals[uri] = terminal
-        self.list()
+        self.publish()
         return terminal
 
     async def _start(self, uri: str, launch: Launch) -> Terminal:
@@ -100,14 +100,23 @@ class Pool:
                 self._forget(self._released[0])
 
     async def dispose(self, terminal: Terminal) -> None:
-        """End it and close its channel. May be called again."""
-        await terminal.end()
-        self._forget(terminal)
+        """End it and close its channel; goes on when whoever waits for it gives up. May be called again."""
+        disposal = self._disposals.get(terminal.uri)
+        if disposal is None:
+            disposal = self._disposals[terminal.uri] = asyncio.create_task(self._dispose(terminal))
+        await asyncio.shield(disposal)
+
+    async def _dispose(self, terminal: Terminal) -> None:
+        try:
+            await terminal.end()
+            self._forget(terminal)
+        finally:
+            del self._disposals[terminal.uri]
 
     async def aclose(self) -> None:
         """End all of them."""
         await asyncio.gather(*map(self.dispose, self))
-        self._cancel_listing()
+        self._cancel_publishing()
 
     def _forget(self, terminal: Terminal) -> None:
         if self._terminals.pop(terminal.uri, None) is None:
@@ -115,25 +124,25 @@ class Pool:
         if terminal in self._released:
             self._released.remove(terminal)
         self._services.close_channel(terminal.uri)
-        self.list()
+        self.publish()
 
-    def list_soon(self) -> None:
-        """Like `list`, for changes that may follow each other quickly."""
-        if self._listing is None:
-            self._listing = asyncio.get_running_loop().call_later(_TITLE_DELAY, self.list)
+    def publish_soon(self) -> None:
+        """Like `publish`, for changes that may follow each other quickly."""
+        if self._publishing is None:
+            self._publishing = asyncio.get_running_loop().call_later(_TITLE_DELAY, self.publish)
 
-    def list(self) -> None:
+    def publish(self) -> None:
         """Bring the root channel's list in step."""
-        self._cancel_listing()
+        self._cancel_publishing()
         listed = [_info(terminal) for terminal in self]
         root = self._services.state(ROOT_URI) or {}
         if listed != root.get("terminals", []):
             self._services.dispatch(ROOT_URI, {"type": "root/terminalsChanged", "terminals": listed})
 
-    def _cancel_listing(self) -> None:
-        if self._listing is not None:
-            self._listing.cancel()
-            self._listing = None
+    def _cancel_publishing(self) -> None:
+        if self._publishing is not None:
+            self._publishing.cancel()
+            self._publishing = None
 
 
 def _info(terminal: Terminal) -> JsonObject:

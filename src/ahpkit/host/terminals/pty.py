@@ -28,6 +28,9 @@ _INTERVAL = 0.01
 _QUIET = 0.1
 """Seconds without output after which an ended command has said everything, though somebody who left holds its pty."""
 
+_REOPENED = 0.25
+"""Seconds between two looks at a terminal that its command has closed."""
+
 _ATTACH = ': <"$0" && exec "$@"'
 """Run by a shell that leads a session without a terminal: opening one makes it the session's own. Doing that between
 fork and exec would run Python in a process whose other threads, and their locks, are gone."""
@@ -92,14 +95,6 @@ class PtyProcess:
         return self._process.pid
 
     @property
-    def status(self) -> ExitStatus | None:
-        """How it ended; None while anything of it runs."""
-        code = self._process.returncode
-        if code is None or not self._ended.is_set():
-            return None
-        return ExitStatus(code) if code >= 0 else ExitStatus(None, _signal_name(-code))
-
-    @property
     def unread_input(self) -> int:
         """Bytes typed that the command has not taken yet."""
         return len(self._input)
@@ -110,7 +105,9 @@ class PtyProcess:
         data = bytearray()
         while not data and await self._wait_readable(None):
             self._take(data)
-        while len(data) < CHUNK and (left := self._due - loop.time()) > 0 and await self._wait_readable(left):
+        while len(data) < CHUNK and not self._hung_up and (left := self._due - loop.time()) > 0:
+            if not await self._wait_readable(left):
+                break
             self._take(data)
         self._due = loop.time() + _INTERVAL
         return bytes(data)
@@ -129,9 +126,9 @@ class PtyProcess:
     async def wait(self) -> ExitStatus:
         """Wait until the command, and all it left in its session, has ended."""
         await self._ended.wait()
-        status = self.status
-        assert status is not None
-        return status
+        code = self._process.returncode
+        assert code is not None
+        return ExitStatus(code) if code >= 0 else ExitStatus(None, _signal_name(-code))
 
     async def kill(self) -> None:
         """End it and everything in its session, politely first; returns when they are gone."""
@@ -158,8 +155,11 @@ class PtyProcess:
     async def _wait_readable(self, seconds: float | None) -> bool:
         """True when it is worth a look; False when nothing came in time, or nothing will come any more."""
         master = self._master
-        if self._hung_up or master is None:
+        if master is None or (self._hung_up and self._ended.is_set()):
             return False
+        if self._hung_up:
+            await self._wait_reopened()
+            return True
         loop = asyncio.get_running_loop()
         self._news.clear()
         loop.add_reader(master, self._news.set)
@@ -171,6 +171,13 @@ class PtyProcess:
         finally:
             loop.remove_reader(master)
         return True
+
+    async def _wait_reopened(self) -> None:
+        """Nobody holds the other side, but the command runs on and may open its terminal again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_REOPENED):
+                await self._ended.wait()
+        self._hung_up = False
 
     def _take(self, data: bytearray) -> None:
         assert self._master is not None

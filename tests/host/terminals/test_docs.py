@@ -1,0 +1,46 @@
+"""The page about terminals: its program runs, its numbers are the code's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.host.terminals import ending, feature, pool, scrollback
+from ahpkit.testing.memory_host import memory_host
+from support.bench import ScriptedAgent
+from support.raw_client import BOUND
+from support.terminals import features
+
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "terminals.md").read_text(encoding="utf-8")
+
+
+async def test_the_program_opens_a_terminal_and_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = re.search(r"```python\n(import asyncio\n.*?)```", PAGE, re.DOTALL)
+    assert program is not None
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(program.group(1), names)
+    async with asyncio.timeout(BOUND), memory_host(ScriptedAgent(), features=features(tmp_path)) as host:
+        async with host.client() as client:
+            await names["main"](client)
+    assert capsys.readouterr().out.endswith("hello\r\nexit code: 0\n")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"more than {scrollback.MAX_KEPT} characters",
+        f"{scrollback.KEPT} are left",
+        f"kills after {ending.GRACE:.0f} seconds",
+        f"| terminals of a host | {pool.MAX_TERMINALS} |",
+        f"the last {pool.MAX_RELEASED} of these",
+        f"| columns and rows | {feature.MAX_SIZE} |",
+        f"{feature.MAX_INPUT} characters |",
+        f"(at most {feature.AGENT_OUTPUT})",
+    ],
+)
+def test_the_numbers_are_those_of_the_code(said: str) -> None:
+    assert said in PAGE.replace("\n", " ")

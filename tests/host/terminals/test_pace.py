@@ -1,0 +1,106 @@
+"""Output waits for its readers, but not for one that stopped reading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ahpkit.host import clients
+from ahpkit.transports.memory import memory_pair
+from ahpkit.wire.transport import Transport
+from support.raw_client import BOUND, RawClient
+from support.terminals import Shell, TerminalBench, terminal_bench
+
+MEGABYTE = {"type": "terminal/data", "data": "x" * 1_000_000}
+
+
+class Gated:
+    """A transport whose reader can stop."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def receive(self) -> bytes:
+        await self.open.wait()
+        data = await self._inner.receive()
+        await self.open.wait()
+        return data
+
+
+class Slow:
+    """A client that watches a terminal and can stop reading."""
+
+    def __init__(self, bench: TerminalBench) -> None:
+        ours, theirs = memory_pair()
+        self.gate = Gated(ours)
+        self.serving = asyncio.create_task(bench.host.serve(theirs))
+        self.client = RawClient(cast("Transport", self.gate), "slow")
+
+    async def aclose(self) -> None:
+        self.gate.open.set()
+        await self.client.aclose()
+        await asyncio.wait([self.serving], timeout=BOUND)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncGenerator[TerminalBench]:
+    async with terminal_bench(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def shell(bench: TerminalBench) -> Shell:
+    return await Shell.open(await bench.client(client_id="me"))
+
+
+@pytest.fixture
+async def slow(bench: TerminalBench, shell: Shell) -> AsyncGenerator[Slow]:
+    made = Slow(bench)
+    try:
+        await made.client.initialize(shell.uri)
+        made.gate.open.clear()
+        yield made
+    finally:
+        await made.aclose()
+
+
+async def test_a_reader_that_is_far_behind_is_waited_for(
+    bench: TerminalBench, shell: Shell, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "_READER_PATIENCE", BOUND)
+    for _ in range(3):
+        bench.host.dispatch(shell.uri, MEGABYTE)
+    room = asyncio.create_task(bench.host.room(shell.uri))
+    await shell.client.wait(lambda _: len(shell.shown()) >= 3_000_000)
+    await shell.client.ask("ping")
+    assert not room.done()
+    slow.gate.open.set()
+    async with asyncio.timeout(BOUND):
+        await room
+
+
+async def test_a_reader_that_is_a_little_behind_is_not(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
+    bench.host.dispatch(shell.uri, {**MEGABYTE, "data": "x" * 100_000})
+    async with asyncio.timeout(BOUND):
+        await bench.host.room(shell.uri)
+
+
+async def test_a_reader_that_stopped_loses_its_connection_and_the_output_goes_on(
+    shell: Shell, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "_READER_PATIENCE", 0.005)
+    await shell.type("yes | head -c 4M; exit\n")
+    async with asyncio.timeout(5 * BOUND):
+        while not shell.has_exited():
+            await shell.client.ask("ping")
+    slow.gate.open.set()
+    assert (await slow.client.wait_closed()).reason == "connection aborted"
