@@ -52,7 +52,6 @@ async def test_the_host_introduces_itself_and_announces_extensions_in_the_meta_o
 
 
 @requirement("extensibility:capabilities:any-announcement-value")
-@requirement("extensibility:capabilities:core-unaffected")
 async def test_what_the_agent_announces_is_read_as_it_is(tmp_path: Path) -> None:
     announced = {**CAPABILITIES, "subagents": True, "_meta": {"example.com/x": [1, {"deep": None}], "zed.dev": True}}
     initialize = {"agentCapabilities": announced, "_meta": {"steering": {"supported": True}}, "unheardOf": 1}

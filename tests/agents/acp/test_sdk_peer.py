@@ -9,6 +9,7 @@ import pytest
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.testing.recording import RecordingTurn
+from support import requirement
 from support.scripted_acp import Scripted, until
 
 PROGRAM = str(Path(__file__).with_name("sdk_agent.py"))
@@ -25,6 +26,7 @@ async def opened(scripted: Scripted) -> tuple[Any, Any]:
     return await agent.open(chat), chat
 
 
+@requirement("extensibility:capabilities:core-unaffected")
 async def test_text_thoughts_and_usage_arrive_in_order(opened: tuple[Any, Any]) -> None:
     chat, record = opened
     turn = RecordingTurn("one two three", chat=record)

@@ -275,6 +275,7 @@ class TestMeta:
         assert prompt["_meta"] == meta
         assert set(prompt) == {"sessionId", "prompt", "_meta"}
 
+    @requirement("extensibility:meta:on-every-type")
     async def test_meta_named_like_arguments_changes_nothing(self, scripted: Scripted) -> None:
         evil = {"session_id": "EVIL", "sessionId": "EVIL", "update": {"sessionUpdate": "plan"}, "params": {}}
         chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "hi"}, "_meta": evil}
@@ -287,7 +288,6 @@ class TestMeta:
 class TestExtensions:
     @requirement("extensibility:methods:custom-request-name")
     @requirement("extensibility:methods:request-carries-id")
-    @requirement("extensibility:methods:answered-under-same-id")
     async def test_an_extension_request_is_forwarded_to_a_client_and_its_answer_returned(
         self, scripted: Scripted
     ) -> None:
