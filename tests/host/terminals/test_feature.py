@@ -345,7 +345,7 @@ async def test_disposing_ends_what_runs_in_the_background(client: RawClient) -> 
 async def test_disposing_goes_on_when_the_client_leaves(bench: TerminalBench, client: RawClient) -> None:
     other = await bench.client("ahp-root://")
     shell = await Shell.open(client)
-    pid = await job(shell, "trap 'sleep 0.2; exit' HUP; echo job $$.")
+    pid = await job(shell, "trap 'sleep 0.2; exit' HUP; echo job $$.; while :; do sleep 0.02; done")
     client.send({"jsonrpc": "2.0", "id": 99, "method": "disposeTerminal", "params": {"channel": shell.uri}})
     await client.ask("ping")
     await client.aclose()
@@ -422,6 +422,7 @@ async def test_a_flood_is_bounded_in_every_state_and_the_host_answers_meanwhile(
     async with asyncio.timeout(100):
         while not shell.has_exited():
             await watching.ask("ping")
+            watching.received.clear()
             pings += 1
     assert pings > 100
     assert len(shell.shown()) > int(size[:-1]) * 1_500_000
