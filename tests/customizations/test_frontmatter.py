@@ -54,6 +54,15 @@ def test_text_between_two_rules_belongs_to_the_body() -> None:
     assert (document.meta, document.body) == ({}, "---\nA quote\n---\nB")
 
 
+@pytest.mark.parametrize(
+    "data", [b"---\n# Title\nNote: this: that\n---\nB", b"---\nplain\nplain: a: b\n---\nB", b"---\nOnly a rule"]
+)
+def test_prose_that_begins_with_a_rule_keeps_its_text(data: bytes) -> None:
+    document = read_document(data)
+    assert (document.meta, document.body) == ({}, data.decode())
+    assert [problem.level for problem in document.problems if problem.level != "note"] == []
+
+
 @pytest.mark.parametrize("data", [b"\n\n---\nname: x\n---\nB", b"```chatmode\n---\nname: x\n---\nB\n```\n"])
 def test_a_header_that_does_not_begin_on_line_1_is_read_and_said(data: bytes) -> None:
     document = read_document(data)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ahpkit.customizations.details import ServerDetail
 from ahpkit.customizations.offers import META_KEY, Offering, fill_context, mentioned_paths, rules_for, servers
 from ahpkit.host.agent import TurnContext
 from ahpkit.protocol.chat.state import Message
@@ -146,6 +147,17 @@ def test_servers_are_offered_filled_in_and_only_where_trusted(offering: Offering
     [offer] = context_of(offering).mcp_servers
     assert (offer.name, offer.config["command"]) == ("files", f"{tmp_path}/x")
     assert context_of(replace(offering, trusted=frozenset({"another"}))).mcp_servers == []
+
+
+@requirement("customizations:tree:mcp-server-either-position")
+def test_a_server_at_the_top_level_is_offered_and_toggled_like_a_child(offering: Offering) -> None:
+    bare: JsonObject = {"type": "mcpServer", "id": "bare", "uri": "x:y", "name": "bare", "enabled": True}
+    entries: Any = offering.customizations
+    details = {**offering.details, "bare": ServerDetail("bare", {"command": "b"}, "workspace")}
+    both = replace(offering, customizations=[*entries, bare], details=details)
+    assert [offer.name for offer in context_of(both).mcp_servers] == ["files", "bare"]
+    assert [offer.name for offer in context_of(toggled(both, "bare", False)).mcp_servers] == ["files"]
+    assert [offer.name for offer in context_of(toggled(both, "files", False)).mcp_servers] == ["bare"]
 
 
 def test_of_two_servers_with_one_name_a_plugins_carries_the_plugins_name(tmp_path: Path) -> None:

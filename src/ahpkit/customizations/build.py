@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ahpkit.customizations.details import Container, Detail, Dialect, Parsed
@@ -59,9 +59,7 @@ class Builder:
         if isinstance(document, Unreadable):
             self.report.warn("unreadable", document.message, path)
             return None
-        for problem in document.problems:
-            _report = {"note": self.report.note, "warning": self.report.warn, "error": self.report.error}[problem.level]
-            _report(problem.code, problem.message, path, problem.line)
+        self.report.items += (replace(problem, path=path) for problem in document.problems)
         return document
 
     def json(self, path: str) -> Json | None:

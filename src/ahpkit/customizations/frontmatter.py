@@ -1,15 +1,15 @@
 """A text file's header and body. Knows YAML only through its two readers, and no component types.
 
-Strict YAML first, then `rescue`. Whatever was not as it should be is a `Problem`, with its line in the file.
+Strict YAML first, then `rescue`. Whatever was not as it should be is a diagnostic, with its line in the file.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
-from ahpkit.customizations.diagnostics import Level
+from ahpkit.customizations.diagnostics import Diagnostic, Report
 from ahpkit.customizations.rescue import raw_value, rescue
 from ahpkit.customizations.text import decode
 from ahpkit.customizations.yaml_values import Parsed, YamlError, parse
@@ -20,17 +20,15 @@ HEADER_LIMIT = 64 * 1024
 _FENCE = re.compile(r"---[ \t]*$")
 _WRAPPER = re.compile(r"(`{3,}|~{3,})[\w-]*[ \t]*$")
 _HEADER_LINE = re.compile(r"[A-Za-z_][\w.-]*[ \t]*:(\s|$)|[ \t]+\S|-[ \t]|#")
+_USUAL_KEYS = frozenset(
+    {
+        *("name", "description", "title", "globs", "alwaysApply", "applyTo", "paths", "tools", "allowed-tools"),
+        *("model", "mode", "argument-hint", "agent", "author", "version", "license", "tags", "category"),
+    }
+)
+"""One of these is in every header; broken text between two rules that has none is prose."""
+
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something odd about one file. `line` counts from 1 within the file."""
-
-    level: Level
-    code: str
-    message: str
-    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +38,32 @@ class Document:
     meta: dict[str, Any]
     body: str
     header: str = ""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    """What was odd about it; lines count from 1 within the file."""
 
     def raw(self, key: str) -> str | None:
         """What the header says after `key:`, as text."""
         return raw_value(self.header, key)
 
 
-@dataclass(slots=True)
-class _Reader:
-    problems: list[Problem] = field(default_factory=list[Problem])
-
-    def add(self, level: Level, code: str, message: str, line: int | None = None) -> None:
-        self.problems.append(Problem(level, code, message, line))
-
-
 def read_document(data: bytes) -> Document:
     """Split and read a file; never fails."""
-    reader = _Reader()
+    report = Report()
     text, odd = decode(data)
     if odd:
-        reader.add("warning", "encoding", odd)
+        report.warn("encoding", odd)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    header, body, offset = _split(text, reader)
-    meta = None if header is None else _meta(header, offset, reader)
+    header, body, offset = _split(text, report)
+    meta = None if header is None else _meta(header, offset, report)
     if header is None or meta is None:
-        return Document({}, text, "", tuple(reader.problems))
-    return Document(meta, body, header, tuple(reader.problems))
+        return Document({}, text, "", tuple(report.items))
+    return Document(meta, body, header, tuple(report.items))
 
 
-def _split(text: str, reader: _Reader) -> tuple[str | None, str, int]:
+def _split(text: str, report: Report) -> tuple[str | None, str, int]:
     """Header (None: there is none), body, and the number of lines before the header's first."""
     lines = text.split("\n")
-    start = _opening(lines, reader)
+    start = _opening(lines, report)
     if start is None:
         return None, text, 0
     size = 0
@@ -82,10 +73,10 @@ def _split(text: str, reader: _Reader) -> tuple[str | None, str, int]:
         size += len(lines[number]) + 1
         if size > HEADER_LIMIT:
             break
-    return _unclosed(lines, start, reader)
+    return _unclosed(lines, start, report)
 
 
-def _opening(lines: list[str], reader: _Reader) -> int | None:
+def _opening(lines: list[str], report: Report) -> int | None:
     """Index of the line after the opening fence, which belongs on line 1; blank lines or a code fence may precede."""
     if _FENCE.match(lines[0]):
         return 1
@@ -93,7 +84,7 @@ def _opening(lines: list[str], reader: _Reader) -> int | None:
         if _FENCE.match(line):
             if not any(_FENCE.match(later) for later in lines[number + 1 :]):
                 return None
-            reader.add("warning", "front-matter-late", "the front matter begins after line 1; it was read anyway", 1)
+            report.warn("front-matter-late", "the front matter begins after line 1; it was read anyway", line=1)
             return number + 1
         if line.strip() and not _WRAPPER.match(line):
             return None
@@ -110,56 +101,63 @@ def _body(lines: list[str], start: int, end: int) -> str:
     return "\n".join(body).lstrip("\n")
 
 
-def _unclosed(lines: list[str], start: int, reader: _Reader) -> tuple[str, str, int]:
+def _unclosed(lines: list[str], start: int, report: Report) -> tuple[str | None, str, int]:
     """No closing fence: the header ends where lines stop looking like one."""
     end, size = start, 0
     while end < len(lines) and _HEADER_LINE.match(lines[end]) and size <= HEADER_LIMIT:
         size += len(lines[end]) + 1
         end += 1
+    if end == start:
+        return None, "\n".join(lines), 0
     if size > HEADER_LIMIT:
-        reader.add("warning", "front-matter-too-long", f"the front matter is longer than {HEADER_LIMIT} characters", 1)
+        report.warn("front-matter-too-long", f"the front matter is longer than {HEADER_LIMIT} characters", line=1)
     else:
-        reader.add("warning", "front-matter-unclosed", "the front matter has no closing `---`", 1)
+        report.warn("front-matter-unclosed", "the front matter has no closing `---`", line=1)
     return "\n".join(lines[start:end])[:HEADER_LIMIT], "\n".join(lines[end:]).lstrip("\n"), start
 
 
-def _meta(header: str, offset: int, reader: _Reader) -> dict[str, Any] | None:
+def _meta(header: str, offset: int, report: Report) -> dict[str, Any] | None:
     """What the header says; None: it is no header but text between two rules, and belongs to the body."""
     if _CONTROLS.search(header):
         header = _CONTROLS.sub("", header)
-        reader.add("warning", "control-characters", "control characters in the front matter were removed")
+        report.warn("control-characters", "control characters in the front matter were removed")
     try:
         parsed = parse(header)
     except YamlError as error:
-        return _rescued(header, offset, error, reader)
-    return _mapping(parsed, reader)
+        return _rescued(header, offset, error, report)
+    return _mapping(parsed, report)
 
 
-def _mapping(parsed: Parsed, reader: _Reader) -> dict[str, Any] | None:
-    _duplicates(parsed.duplicates, "last", reader)
+def _mapping(parsed: Parsed, report: Report) -> dict[str, Any] | None:
+    _duplicates(parsed.duplicates, "last", report)
     if isinstance(parsed.value, str):
-        reader.add("note", "front-matter-shape", "the text between the first two `---` is no front matter", 1)
-        return None
+        return _no_header(report)
     if isinstance(parsed.value, list):
-        reader.add("warning", "front-matter-shape", "the front matter is a list, not keys and values: ignored", 1)
+        report.warn("front-matter-shape", "the front matter is a list, not keys and values: ignored", line=1)
         return {}
     return cast("dict[str, Any]", parsed.value or {})
 
 
-def _rescued(header: str, offset: int, error: YamlError, reader: _Reader) -> dict[str, Any]:
+def _rescued(header: str, offset: int, error: YamlError, report: Report) -> dict[str, Any] | None:
     rescued = rescue(header)
+    if _USUAL_KEYS.isdisjoint(rescued.meta):
+        return _no_header(report)
     line = None if error.line is None else offset + error.line + 1
     keys = ", ".join(f"`{chunk.key}`" for chunk in rescued.helped)
     read = f"; {keys} read as written" if keys else ""
-    reader.add("warning", "front-matter-rescued", f"the front matter is not valid YAML ({error}){read}", line)
-    _duplicates(rescued.duplicates, "first", reader)
+    report.warn("front-matter-rescued", f"the front matter is not valid YAML ({error}){read}", line=line)
+    _duplicates(rescued.duplicates, "first", report)
     return rescued.meta
 
 
-def _duplicates(keys: list[str], winner: str, reader: _Reader) -> None:
+def _no_header(report: Report) -> None:
+    report.note("front-matter-shape", "the text between the first two `---` is no front matter", line=1)
+
+
+def _duplicates(keys: list[str], winner: str, report: Report) -> None:
     if keys:
         names = ", ".join(f"`{key}`" for key in list(dict.fromkeys(keys))[:5])
-        reader.add("warning", "duplicate-key", f"{names} given more than once; the {winner} one counts")
+        report.warn("duplicate-key", f"{names} given more than once; the {winner} one counts")
 
 
-__all__ = ["HEADER_LIMIT", "Document", "Problem", "read_document"]
+__all__ = ["HEADER_LIMIT", "Document", "read_document"]

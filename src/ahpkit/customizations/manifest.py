@@ -164,25 +164,29 @@ def _items(node: Node) -> Iterator[Node]:
 def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> str | None:
     """A declared path relative to the plugin; what leads out of it is refused, what is not there reported."""
     given = str(item.value).strip().replace("\\", "/")
+    path = _normal(given)
+    if path is None:
+        _warn(builder, manifest, item, f"`{key}`: {given!r} is not a path inside the plugin")
+    elif path in builder.tree.files or path in builder.tree.folders:
+        return path
+    else:
+        _warn(builder, manifest, item, f"`{key}`: {given!r} is not there")
+    return None
+
+
+def _normal(given: str) -> str | None:
+    """A path without `.` and `..`; None for one that is absolute, a URL, empty, or leads out."""
+    if not given or given.startswith(("/", "~")) or ":" in given.split("/")[0]:
+        return None
     parts: list[str] = []
     for part in given.split("/"):
+        if part == ".." and not parts:
+            return None
         if part == "..":
-            if not parts:
-                break
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
-    else:
-        path = "/".join(parts)
-        if not given or given.startswith(("/", "~")) or ":" in given.split("/")[0]:
-            _warn(builder, manifest, item, f"`{key}`: {given!r} is not a path inside the plugin")
-            return None
-        if path in builder.tree.files or path in builder.tree.folders:
-            return path
-        _warn(builder, manifest, item, f"`{key}`: {given!r} is not there")
-        return None
-    _warn(builder, manifest, item, f"`{key}`: {given!r} leads out of the plugin; ignored")
-    return None
+    return "/".join(parts)
 
 
 def _warn(builder: Builder, manifest: Manifest, node: Node, message: str) -> None:

@@ -49,33 +49,23 @@ def _base(name: str, *, enabled: bool = True) -> JsonObject:
 
 
 def _components(builder: Builder, manifest: Manifest) -> None:
+    nested = manifest.format.nested
+
+    def commands(folder: str) -> None:
+        commands_in(builder, folder, nested=nested, readme=True)
+
+    def agents(folder: str) -> None:
+        agents_in(builder, folder, nested=nested, readme=True)
+
+    def rules(folder: str) -> None:
+        rules_in(builder, folder, own_name=False)
+
     form = manifest.format
     _skills(builder, manifest)
-    _folders(
-        builder,
-        manifest,
-        "commands",
-        form.commands,
-        lambda folder: commands_in(builder, folder, nested=form.nested, readme=True),
-        lambda path: command(builder, path),
-    )
-    _folders(
-        builder,
-        manifest,
-        "agents",
-        form.agents,
-        lambda folder: agents_in(builder, folder, nested=form.nested, readme=True),
-        lambda path: agent(builder, path),
-    )
+    _folders(builder, manifest, "commands", form.commands, commands, lambda path: command(builder, path))
+    _folders(builder, manifest, "agents", form.agents, agents, lambda path: agent(builder, path))
     if form.rules:
-        _folders(
-            builder,
-            manifest,
-            "rules",
-            form.rules,
-            lambda folder: rules_in(builder, folder, own_name=False),
-            lambda path: rule(builder, path, own_name=False),
-        )
+        _folders(builder, manifest, "rules", form.rules, rules, lambda path: rule(builder, path, own_name=False))
     _files(builder, manifest, "hooks", form.hooks, lambda path: hook_file(builder, path))
     _files(builder, manifest, "mcpServers", form.servers, lambda path: mcp_file(builder, path))
 

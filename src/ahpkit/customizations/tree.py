@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ahpkit.customizations.diagnostics import Diagnostic
-from ahpkit.customizations.frontmatter import Document, Problem, read_document
+from ahpkit.customizations.frontmatter import Document, read_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class FileTree:
             return content
         document = read_document(content.data)
         if content.warning:
-            problem = Problem("warning", "read", content.warning)
-            document = replace(document, problems=(problem, *document.problems))
+            cut = Diagnostic("warning", "read", content.warning)
+            document = replace(document, problems=(cut, *document.problems))
         self.documents[file.real] = (file.stamp, document)
         return document
 
