@@ -31,9 +31,10 @@ async def test_what_the_agent_says_about_itself_is_shown_once_it_has_started(scr
         {
             "resource": "acp://scripted/api%20key",
             "resource_name": "API key",
+            "required": False,
             "resource_documentation": "https://x/keys",
         },
-        {"resource": "acp://scripted/web", "resource_name": "Browser"},
+        {"resource": "acp://scripted/web", "resource_name": "Browser", "required": False},
     ]
 
 

@@ -155,6 +155,27 @@ async def test_an_agent_that_cannot_start_fails_the_creation_with_the_reason(scr
             pass
 
 
+async def test_an_agent_that_knows_logins_but_needs_none_opens_one_session_after_another(scripted: Scripted) -> None:
+    async with hosted(scripted, initialize={"authMethods": [{"id": "web", "name": "Browser"}]}) as at:
+        other = await (await at.client.create_session()).chat()
+
+        assert await other.ask("x") == "You said: x"
+        [agent] = at.state("ahp-root://")["agents"]
+        assert agent["protectedResources"][0]["resource"] == "acp://scripted/web"
+
+
+async def test_a_login_that_a_client_sends_makes_the_next_session_work(scripted: Scripted) -> None:
+    methods = [{"id": "key", "name": "Key", "type": "env_var", "vars": [{"name": "SOME_KEY"}]}]
+    agent = scripted.agent(initialize={"authMethods": methods}, requires_env="SOME_KEY")
+    async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
+        with pytest.raises(Exception, match="Log in first: Key"):
+            await client.create_session()
+        await client.authenticate("acp://scripted/key", "sk-1")
+        chat = await (await client.create_session()).chat()
+
+        assert await chat.ask("x") == "You said: x"
+
+
 async def test_commands_of_the_agent_run_in_terminals_that_clients_can_watch(scripted: Scripted) -> None:
     shown = {"sessionUpdate": "tool_call", "toolCallId": "t", "status": "in_progress"}
     steps = [

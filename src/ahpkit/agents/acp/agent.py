@@ -122,7 +122,9 @@ def _key_variable(method: JsonObject) -> str | None:
 
 
 def _protected_resource(uri: str, method: JsonObject) -> ProtectedResourceMetadata:
-    shown: ProtectedResourceMetadata = {"resource": uri, "resource_name": str(method.get("name") or method["id"])}
+    # Agents list their logins also when nobody has to log in: whether one is needed shows when a session is opened.
+    name = str(method.get("name") or method["id"])
+    shown: ProtectedResourceMetadata = {"resource": uri, "resource_name": name, "required": False}
     if link := text(method.get("link")):
         shown["resource_documentation"] = link
     return shown
