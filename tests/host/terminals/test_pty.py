@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncGenerator
@@ -175,6 +176,21 @@ async def test_what_left_the_session_on_purpose_stays_and_holds_nothing_up(tmp_p
     pid = int(pid_file.read_text())
     assert is_alive(pid)
     os.kill(pid, signal.SIGKILL)
+    await gone(pid)
+
+
+async def test_who_left_and_goes_on_printing_does_not_keep_the_terminal_open(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = (
+        f"setsid sh -c 'echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; while :; do echo still here; done' & "
+        f"while ! test -e {pid_file}; do sleep 0.01; done; exit 9"
+    )
+    async with running(script) as process:
+        assert b"still here" in await output(process)
+        assert await process.wait() == ExitStatus(9)
+    pid = int(pid_file.read_text())
+    with contextlib.suppress(ProcessLookupError):  # It may have noticed by itself: its terminal is closed now.
+        os.kill(pid, signal.SIGKILL)
     await gone(pid)
 
 

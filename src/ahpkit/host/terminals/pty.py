@@ -28,6 +28,9 @@ _INTERVAL = 0.01
 _QUIET = 0.1
 """Seconds without output after which an ended command has said everything, though somebody who left holds its pty."""
 
+_LAST_LOOKS = 32
+"""Looks for output after the end: more than the kernel's buffers need; who left and prints on is not listened to."""
+
 _REOPENED = 0.25
 """Seconds between two looks at a terminal that its command has closed."""
 
@@ -57,6 +60,7 @@ class PtyProcess:
         self._news = asyncio.Event()
         self._ended = asyncio.Event()
         self._hung_up = False
+        self._last_looks = _LAST_LOOKS
         self._due = 0.0
         self._watching = asyncio.create_task(self._watch(), name=f"watch {process.pid}")
 
@@ -155,16 +159,19 @@ class PtyProcess:
     async def _wait_readable(self, seconds: float | None) -> bool:
         """True when it is worth a look; False when nothing came in time, or nothing will come any more."""
         master = self._master
-        if master is None or (self._hung_up and self._ended.is_set()):
+        if master is None or (self._ended.is_set() and (self._hung_up or not self._last_looks)):
             return False
         if self._hung_up:
             await self._wait_reopened()
             return True
+        if self._ended.is_set():
+            self._last_looks -= 1
+            seconds = _QUIET
         loop = asyncio.get_running_loop()
         self._news.clear()
         loop.add_reader(master, self._news.set)
         try:
-            async with asyncio.timeout(_QUIET if self._ended.is_set() else seconds):
+            async with asyncio.timeout(seconds):
                 await self._news.wait()
         except TimeoutError:
             return False
