@@ -1,0 +1,77 @@
+"""A real browser, a real host with canvases on a real port, and the example renderer between them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import io
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.canvas import Canvases, PythonProvider, canvas
+from ahpkit.canvas.builtin import builtin_provider
+from ahpkit.canvas.pages import Pages
+from ahpkit.client import connect
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.websocket import serve_websocket
+from support.bench import Bench
+from support.browser import BOUND, CHROMIUM, Browser, running_browser
+from support.canvases import runtime
+from support.show import Show
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+async def browser(tmp_path: Path) -> AsyncGenerator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}: install chromium, or set AHPKIT_CHROMIUM to one")
+    async with running_browser(tmp_path) as running:
+        yield running
+
+
+def renderer() -> Any:
+    """The example, as a module."""
+    spec = importlib.util.spec_from_file_location("canvas_renderer", ROOT / "examples" / "canvas_renderer.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def open_anything(request: Any) -> Any:
+    return {"url": request["input"]["url"], "title": "<b>Anything</b>"}
+
+
+@pytest.fixture
+async def show(tmp_path: Path) -> AsyncGenerator[Show]:
+    pages, bench = Pages(), Bench(tmp_path)
+    anything = canvas("anything", display_name="Anything", description="Any URL")(open_anything)
+    providers = [builtin_provider(pages), PythonProvider("example.anything", [anything])]
+    bench.features = [Canvases(providers, max_instances=1_000)]
+    await bench.start()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(bench.stop)
+        serving = serve_websocket(bench.host.serve, auth=Authenticator(None), http=pages)
+        server = await stack.enter_async_context(serving)
+        await stack.enter_async_context(pages.serving(server.url))
+        raw = await bench.client()
+        session, chat = await bench.session(raw)
+        agent = await runtime(bench, raw, chat)
+        client = await stack.enter_async_context(connect(server.url, client_id="renderer"))
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            rendering = asyncio.create_task(renderer().main(client, session))
+            async with asyncio.timeout(BOUND):
+                while not printed.getvalue():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        try:
+            yield Show(agent, printed.getvalue().strip())
+        finally:
+            rendering.cancel()
+            await asyncio.wait([rendering])
