@@ -15,8 +15,8 @@ class Screen:
         self.columns = columns
         self.rows: list[list[str]] = [[]]
         self.row = self.column = 0
-        self.modes: set[str] = set()
-        """Private modes that are on, such as 2004 for bracketed paste."""
+        self.modes = {"25"}
+        """Private modes that are on: 25 shows the cursor, 2004 marks pastes."""
         self.styles = 0
         """How often the style was changed."""
         self._rest = ""
@@ -77,6 +77,8 @@ class Screen:
             case "J":
                 del self.rows[self.row][self.column :]
                 del self.rows[self.row + 1 :]
+            case "K":
+                del self.rows[self.row][0 if number == 2 else self.column :]
             case "m":
                 self.styles += 1
             case _:

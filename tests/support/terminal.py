@@ -6,12 +6,13 @@ import asyncio
 import codecs
 import fcntl
 import os
+import select
 import signal
 import struct
 import sys
 import termios
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,20 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._changed = asyncio.Event()
         self._seen = 0
+        self._problem: AssertionError | None = None
+        """What went to the screen that should not."""
 
     def read(self) -> None:
-        with suppress(OSError):
+        try:
             text = self._decoder.decode(os.read(self._master, 65536))
-            self.raw += text
+        except OSError:
+            return
+        self.raw += text
+        try:
             self.screen.feed(text)
-            self._changed.set()
+        except AssertionError as error:
+            self._problem = error
+        self._changed.set()
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -54,11 +62,13 @@ class Terminal:
         """Look at the screen until something is there."""
         try:
             async with asyncio.timeout(BOUND):
-                while not condition(self.screen):
+                while self._problem is None and not condition(self.screen):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             raise AssertionError(f"not seen; the screen shows:\n{self.screen.text}") from None
+        if self._problem is not None:
+            raise self._problem
 
     async def see(self, *texts: str) -> None:
         """Wait for texts, one below the other, each below all that was waited for before."""
@@ -75,10 +85,10 @@ class Terminal:
         """Wait for the end of the command; its exit code. Everything it wrote is on the screen then."""
         async with asyncio.timeout(BOUND):
             code = await self.process.wait()
-        os.set_blocking(self._master, False)
-        with suppress(BlockingIOError):
-            while data := os.read(self._master, 65536):
-                self.screen.feed(self._decoder.decode(data))
+        while select.select([self._master], [], [], 0)[0]:
+            self.read()
+        if self._problem is not None:
+            raise self._problem
         return code
 
     @property
@@ -90,7 +100,8 @@ class Terminal:
     def is_sane(self) -> bool:
         """Whether the next program finds a terminal that echoes and edits lines."""
         local: int = self.mode[3]
-        return bool(local & termios.ECHO and local & termios.ICANON and local & termios.ISIG) and not self.screen.modes
+        modes = (local & termios.ECHO, local & termios.ICANON, local & termios.ISIG)
+        return all(modes) and self.screen.modes == {"25"}
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from ahpkit.protocol.errors import AhpError
 _LITTLE_ROOM = 500 * 1024 * 1024
 """Bytes of a disk that is nearly full."""
 
-_PATIENCE = 5
+_PATIENCE = 3
 """Seconds for one host to answer."""
 
 
@@ -77,7 +77,7 @@ def look_at(name: str, path: Path, advice: str) -> Finding:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     if not existing.is_dir():
         return Finding(name, False, f"{existing} is a file", "move it away")
-    if not os.access(existing, os.W_OK | os.X_OK):
+    if not os.access(existing, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         return Finding(name, False, f"{path} is not writable", advice)
     room = shutil.disk_usage(existing).free
     if room < _LITTLE_ROOM:

@@ -67,10 +67,18 @@ class ImportParams(TypedDict):
 
 def check_export(document: Any) -> None:
     """Raise `InvalidParams`, naming the path, when a document is not a session that can be imported."""
+    _check_format(document)
     check(Export, document, at="document")
     _check_titles(document)
     for number, chat in enumerate(document["chats"]):
         _check_turns(chat["turns"], f"document.chats[{number}].turns")
+
+
+def _check_format(document: Any) -> None:
+    """First of all, and in words: everything else may differ because of it."""
+    found: Any = cast("JsonObject", document).get("format", FORMAT) if isinstance(document, dict) else FORMAT
+    if found != FORMAT:
+        raise InvalidParams(f"document.format: only format {FORMAT} can be read, not {found!r}; is ahpkit up to date?")
 
 
 def _check_titles(document: Export) -> None:

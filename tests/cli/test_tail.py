@@ -1,0 +1,175 @@
+"""`ahpkit tail`: what happens on a channel, for people and for programs. A real host."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.cli.tail import describe
+from support.bench import say
+from support.process import HostProcess, finish_cli, run_cli, start_host
+from support.raw_client import RawClient
+from support.shell import shell
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Tail:
+    """A running `ahpkit tail`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.output, self.errors = process.stdout, process.stderr
+
+    async def line(self) -> str:
+        async with asyncio.timeout(10):
+            return (await self.output.readline()).decode()
+
+    async def note(self) -> str:
+        """A line on standard error."""
+        async with asyncio.timeout(10):
+            return (await self.errors.readline()).decode()
+
+    async def json(self) -> Any:
+        return json.loads(await self.line())
+
+    async def until(self, type: str) -> Any:
+        """The next envelope of that type."""
+        while (envelope := await self.json()).get("action", {}).get("type") != type:
+            pass
+        return envelope
+
+
+@asynccontextmanager
+async def tailing(home: Path, *arguments: str) -> AsyncGenerator[Tail]:
+    process = await run_cli(["tail", *arguments], home)
+    try:
+        yield Tail(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def new_session(client: RawClient) -> tuple[str, str]:
+    """A ready session and its chat."""
+    uri = f"ahp-session:/{client.client_id}"
+    await client.ask("createSession", uri)
+    state = (await client.ask("subscribe", uri))["snapshot"]["state"]
+    if state["lifecycle"] == "creating":
+        await client.action("session/ready")
+    return uri, state["defaultChat"]
+
+
+async def test_programs_get_the_snapshot_and_every_envelope_as_it_was_sent(host: HostProcess) -> None:
+    client = await host.client(client_id="tail-json")
+    _, chat = await new_session(client)
+    async with tailing(host.home, chat, "--json") as tail:
+        snapshot = await tail.json()
+        assert (snapshot["resource"], snapshot["state"]["turns"]) == (chat, [])
+        await client.ask("subscribe", chat)
+        sent = await client.accepted(chat, say("hello"))
+        assert await tail.json() == sent
+        await tail.until("chat/turnComplete")
+    await client.aclose()
+
+
+async def test_people_get_a_line_for_each_action(host: HostProcess) -> None:
+    client = await host.client(client_id="tail-people")
+    session, _ = await new_session(client)
+    async with tailing(host.home, session) as tail:
+        assert await tail.note() == f"following {session}\n"
+        envelope = await client.accepted(session, {"type": "session/titleChanged", "title": "Better"})
+        line = await tail.line()
+        assert line.split() == [
+            str(envelope["serverSeq"]), "session/titleChanged", '{"title":', '"Better"}', "by", "tail-people"
+        ]  # fmt: skip
+    await client.aclose()
+
+
+async def test_a_session_by_its_title_stands_for_all_its_chats_and_those_to_come(host: HostProcess) -> None:
+    client = await host.client(client_id="tail-whole")
+    session, chat = await new_session(client)
+    await client.accepted(session, {"type": "session/titleChanged", "title": "The whole of it"})
+    async with tailing(host.home, "the whole", "--json") as tail:
+        assert {(await tail.json())["resource"], (await tail.json())["resource"]} == {session, chat}
+        client.post(chat, say("/subagent count"))
+        added = await tail.until("session/chatAdded")
+        helper = added["action"]["summary"]["resource"]
+        async with asyncio.timeout(10):
+            while (await tail.json()).get("resource") != helper:
+                pass
+    await client.aclose()
+
+
+async def test_ctrl_c_ends_it(host: HostProcess) -> None:
+    async with tailing(host.home, "ahp-root://") as tail:
+        await tail.note()
+        tail.process.send_signal(signal.SIGINT)
+        output, errors = await tail.process.communicate()
+        assert (tail.process.returncode, output, errors) == (130, b"", b"")
+
+
+async def test_it_ends_with_the_reader_of_its_pipe_and_does_not_wait_for_an_action(host: HostProcess) -> None:
+    code, output, errors = await shell("ahpkit tail ahp-root:// --json | head -1", host.home)
+    assert (code, errors) == (0, "")
+    assert json.loads(output)["resource"] == "ahp-root://"
+
+
+async def test_it_goes_on_when_the_host_was_restarted(tmp_path: Path) -> None:
+    host = await start_host(tmp_path)
+    try:
+        async with tailing(tmp_path, "ahp-root://", "--json") as tail:
+            await tail.json()
+            await host.stop()
+            assert await tail.note() == "! connection lost; trying to get it back\n"
+            host = await start_host(tmp_path)
+            assert await tail.note() == "! connected again\n"
+            client = await host.client()
+            await client.ask("createSession", "ahp-session:/after")
+            await tail.until("root/activeSessionsChanged")
+            await client.aclose()
+    finally:
+        await host.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("nothing", "there is no session 'nothing'; see: ahpkit sessions list --all"),
+        ("ahp-session:/nothing", "ahp-session:/nothing: "),
+        ("ahp-chat:/nothing", "ahp-chat:/nothing: "),
+    ],
+)
+async def test_what_is_not_there_is_said_in_a_line(host: HostProcess, name: str, problem: str) -> None:
+    code, output, errors = await finish_cli(["tail", name], host.home)
+    assert (code, output, errors.count("\n")) == (1, "", 1)
+    assert errors.startswith(f"Error: {problem}")
+
+
+async def test_a_channel_that_is_removed_ends_it(host: HostProcess) -> None:
+    client = await host.client(client_id="tail-removed")
+    session, _ = await new_session(client)
+    async with tailing(host.home, session) as tail:
+        await tail.note()
+        await client.ask("disposeSession", session)
+        _, errors = await asyncio.wait_for(tail.process.communicate(), 10)
+        assert tail.process.returncode == 1
+        assert errors.decode().startswith(f"Error: {session}: ")
+    await client.aclose()
+
+
+async def test_a_long_action_is_cut_and_a_refusal_is_named() -> None:
+    action = {"type": "chat/delta", "content": "x" * 1000}
+    envelope = {"channel": "c", "serverSeq": 7, "action": action, "rejectionReason": "no"}
+    line = describe(envelope)
+    assert line.startswith('       7  chat/delta  {"content": "xxx')
+    assert line.endswith("xxx…  refused: no")
+    assert len(line) < 220
