@@ -31,6 +31,8 @@ test-agents: $(READY)
 bench: $(READY)
 	$(BIN)/python bench/protocol.py --quick
 	$(BIN)/python bench/host.py --quick
+	$(BIN)/python bench/agents.py --quick
+	$(BIN)/python bench/customizations.py --quick
 
 docs: $(READY)
 	$(BIN)/python tools/requirements.py

@@ -172,6 +172,25 @@ async def test_questions_share_drafts_between_clients_and_are_checked(bench: Ben
     assert seen[0].answers["name"]["value"]["value"] == "Ada"
 
 
+async def test_a_question_nobody_waits_for_any_more_is_taken_back(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        question: Any = {"id": "q", "kind": "text", "message": "Name?"}
+        asking = asyncio.create_task(turn.ask([question]))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+        turn.text("never mind")
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("go"))
+    taken_back = await client.action("chat/inputCompleted")
+    assert taken_back["action"]["response"] == "cancel"
+    await finished_turn(bench, client, chat)
+    assert not (await bench.state(client, chat)).get("inputRequests")
+
+
 @requirement("core:chat:queue-consumed")
 async def test_queued_messages_start_when_the_turn_ends_and_at_once_when_idle(bench: Bench) -> None:
     release = asyncio.Event()

@@ -149,6 +149,8 @@ class LiveTurn:
             return await answered
         finally:
             del self._inputs[request["id"]]
+            if answered.cancelled():  # Nobody waits for an answer any more, so nobody should be asked.
+                self.say({"type": "chat/inputCompleted", "requestId": request["id"], "response": "cancel"})
 
     def usage(self, usage: UsageInfo) -> None:
         self.say({"type": "chat/usage", "turnId": self.id, "usage": usage})

@@ -215,6 +215,34 @@ async def test_a_hook_directory_is_not_writable_although_it_is_inside_the_worksp
     assert (await client.ask("resourceList", uri=hooks.as_uri())) == {"entries": []}
 
 
+async def test_sealed_files_cannot_be_reached_by_moving_what_is_around_them(client: RawClient, work: Path) -> None:
+    (work / ".github" / "hooks").mkdir(parents=True)
+    (work / "mine" / "hooks").mkdir(parents=True)
+    (work / "mine" / "hooks" / "evil.json").write_text("{}")
+    mine, theirs = (work / "mine").as_uri(), (work / ".github").as_uri()
+    assert (await client.refused("resourceMove", source=theirs, destination=(work / "x").as_uri()))["code"] == -32009
+    assert (await client.refused("resourceCopy", source=mine, destination=theirs))["code"] == -32009
+    assert (await client.refused("resourceDelete", uri=theirs, recursive=True))["code"] == -32009
+    settings = (work / ".claude" / "settings.json").as_uri()
+    assert (await client.refused("resourceWrite", uri=settings, data="{}", encoding="utf-8"))["code"] == -32009
+    assert os.listdir(work / ".github" / "hooks") == []
+
+
+@requirement("session:customization:directory-write")
+async def test_a_writable_customization_directory_comes_into_being_with_its_first_file(
+    client: RawClient, bench: Bench, work: Path
+) -> None:
+    skills = work / ".claude" / "skills"
+    container: Json = {"type": "directory", "id": "s", "uri": skills.as_uri(), "name": "skills", "enabled": True}
+    container |= {"contents": "skill", "writable": True}
+    [session] = bench.host.session_uris()
+    bench.host.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
+    await put(client, skills / "review" / "SKILL.md", "Review it")
+    assert (skills / "review" / "SKILL.md").read_text() == "Review it"
+    elsewhere = (work / "none" / "file").as_uri()
+    assert (await client.refused("resourceWrite", uri=elsewhere, data="", encoding="utf-8"))["code"] == -32008
+
+
 @requirement("core:resource:watch-channel")
 @requirement("core:resource:watch-released")
 async def test_a_watch_reports_changes_until_its_last_subscriber_leaves(

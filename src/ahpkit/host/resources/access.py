@@ -23,6 +23,8 @@ class Roots:
     read: set[Path] = field(default_factory=set[Path])
     write: set[Path] = field(default_factory=set[Path])
     sealed: set[Path] = field(default_factory=set[Path])
+    grown: set[Path] = field(default_factory=set[Path])
+    """Writable directories that come into being with the first file that is written into them."""
 
 
 def file_path(uri: str) -> Path:
@@ -61,16 +63,20 @@ class Access:
             raise _denied(uri, path, write=False)
         return path
 
-    def writing(self, client_id: str, uri: str) -> Path:
-        """The path to write, delete or create."""
+    def writing(self, client_id: str, uri: str, *, whole: bool = False) -> Path:
+        """The path to write, delete or create; `whole` when everything below it goes along."""
         path = resolve(file_path(uri))
         granted = self._granted.get(client_id, Roots())
         roots = self._roots()
-        if _inside(path, roots.sealed):
+        if _inside(path, roots.sealed) or (whole and any(sealed.is_relative_to(path) for sealed in roots.sealed)):
             raise PermissionDenied(f"{path} is in a directory that clients may not write into")
         if not _inside(path, roots.write | granted.write):
             raise _denied(uri, path, write=True)
         return path
+
+    def may_grow(self, path: Path) -> bool:
+        """Whether missing parents of a file are to be made: it is written into a directory that may not exist yet."""
+        return _inside(path, self._roots().grown)
 
     def grant(self, client_id: str, uri: str, *, read: bool, write: bool) -> None:
         """`resourceRequest`: what the host's settings let clients ask for, nothing else."""

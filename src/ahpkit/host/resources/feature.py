@@ -15,6 +15,15 @@ from ahpkit.host.resources.content import ContentStore
 from ahpkit.host.resources.watches import Watches
 from ahpkit.protocol.common.state import JsonObject
 
+_HOOK_FILES = (
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".github/copilot/settings.json",
+    ".github/copilot/settings.local.json",
+    ".github/hooks",
+)
+"""Where a workspace declares hooks: what is written there could run later, so clients never write it."""
+
 
 class Resources(Feature):
     """Serves files below the sessions' roots, and content that agents stored."""
@@ -71,7 +80,9 @@ class Resources(Feature):
             session = self.services.state(uri) or {}
             directory = session.get("summary", {}).get("workingDirectory")
             if directory is not None:
-                roots.write.add(resolve(file_path(directory)))
+                working = resolve(file_path(directory))
+                roots.write.add(working)
+                roots.sealed.update(working / name for name in _HOOK_FILES)
             for container in session.get("customizations", ()):
                 _add_container(roots, container)
         return roots
@@ -86,6 +97,8 @@ class Resources(Feature):
     async def _write(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         path = self._access.writing(client.client_id, params["uri"])
         data = files.decode_content(params["data"], params["encoding"])
+        if self._access.may_grow(path):
+            await self._run(files.mkdir, path.parent)
         await self._run(
             lambda: files.write(
                 path,
@@ -103,18 +116,18 @@ class Resources(Feature):
 
     async def _copy(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         source = self._access.reading(client.client_id, params["source"])
-        destination = self._access.writing(client.client_id, params["destination"])
+        destination = self._access.writing(client.client_id, params["destination"], whole=True)
         await self._run(lambda: files.copy(source, destination, fail_if_exists=params.get("failIfExists", False)))
         return {}
 
     async def _move(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        source = self._access.writing(client.client_id, params["source"])
-        destination = self._access.writing(client.client_id, params["destination"])
+        source = self._access.writing(client.client_id, params["source"], whole=True)
+        destination = self._access.writing(client.client_id, params["destination"], whole=True)
         await self._run(lambda: files.move(source, destination, fail_if_exists=params.get("failIfExists", False)))
         return {}
 
     async def _delete(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        path = self._access.writing(client.client_id, params["uri"])
+        path = self._access.writing(client.client_id, params["uri"], whole=True)
         await self._run(lambda: files.delete(path, recursive=params.get("recursive", False)))
         return {}
 
@@ -152,7 +165,11 @@ def _add_container(roots: Roots, container: JsonObject) -> None:
         return
     path = resolve(file_path(container["uri"]))
     roots.read.add(path)
-    (roots.write if container.get("writable") else roots.sealed).add(path)
+    if container.get("writable"):
+        roots.write.add(path)
+        roots.grown.add(path)
+    else:
+        roots.sealed.add(path)
 
 
 __all__ = ["Resources"]
