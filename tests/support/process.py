@@ -31,6 +31,29 @@ class HostProcess:
         self.token: str | None = announced["token"]
         self.announced = announced
         self.home = home
+        self._errors: list[str] = []
+        self._reader = asyncio.create_task(self._read_errors(), name="errors of the host")
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    async def _read_errors(self) -> None:
+        """All the time: a host that nobody listens to would stop when the pipe is full."""
+        assert self.process.stderr is not None
+        while line := await self.process.stderr.readline():
+            self._errors.append(line.decode())
+
+    @property
+    def errors(self) -> str:
+        """What it has written to standard error so far; all of it once it has ended."""
+        return "".join(self._errors)
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     async def connect(self, client_id: str = "tester") -> RawClient:
         return RawClient(await connect_transport(self.url, token=self.token), client_id)
@@ -43,11 +66,16 @@ class HostProcess:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
 
+    async def ended(self) -> int:
+        """Wait for the end; its exit code."""
+        async with asyncio.timeout(BOUND):
+            await self._reader
+            return await self.process.wait()
+
     async def stop(self, signum: int = signal.SIGTERM) -> int:
         if self.process.returncode is None:
             self.process.send_signal(signum)
-        async with asyncio.timeout(BOUND):
-            return await self.process.wait()
+        return await self.ended()
 
 
 async def start_host(home: Path, *options: str) -> HostProcess:
@@ -100,7 +128,7 @@ async def host_process(home: Path, *options: str) -> AsyncGenerator[HostProcess]
     finally:
         if host.process.returncode is None:
             host.kill()
-        await host.process.wait()
+        await host.ended()
 
 
 __all__ = ["HostProcess", "environment", "finish_cli", "host_process", "run_cli", "start_host"]

@@ -50,11 +50,15 @@ class RawClient:
 
     async def wait(self, found: Callable[[Json], bool]) -> Json:
         """The first message, past or future, for which `found` holds."""
+        looked_at = 0
         async with asyncio.timeout(BOUND), self._news:
-            await self._news.wait_for(lambda: self.closed is not None or any(map(found, self.received)))
-        match = next(filter(found, self.received), None)
-        assert match is not None, f"the connection closed: {self.closed}"
-        return match
+            while True:
+                for message in self.received[looked_at:]:
+                    if found(message):
+                        return message
+                looked_at = len(self.received)
+                assert self.closed is None, f"the connection closed: {self.closed}"
+                await self._news.wait()
 
     async def wait_closed(self) -> TransportClosed:
         async with asyncio.timeout(BOUND), self._news:

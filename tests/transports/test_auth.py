@@ -91,6 +91,12 @@ class TestTokenFile:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert load_or_create_token(path) == token
         assert load_or_create_token(tmp_path / "other") != token
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["other", "token"]
+
+    def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        path = tmp_path / "missing" / "token"
+        with pytest.raises(BindError, match=str(path)):
+            load_or_create_token(path)
 
     def test_a_wider_mode_is_narrowed(self, tmp_path: Path) -> None:
         path = tmp_path / "token"

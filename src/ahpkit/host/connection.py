@@ -171,7 +171,7 @@ class Connection:
             if not isinstance(error, RpcError):
                 _log.exception("%s failed", method)
             reply = self._peer.fail(request_id, error)
-        self.outbox.release(reply) if method == "reconnect" else self.outbox.answer(reply)
+        self.outbox.release(reply) if method == "reconnect" else self.outbox.send(reply)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """Who receives which channel, and writing one committed batch to all of them. Knows no methods, states or policy.
 
 A batch is framed once per kind of framing and joined into one buffer per subscriber, so that the cost of a delivery is
-one write. A reader that stops loses its connection, never our memory. What a client asked for may be larger than what
-it may leave unread otherwise: the answer is allowed for while it is on its way.
+one write. A reader that stops loses its connection, never our memory.
 """
 
 from __future__ import annotations
@@ -18,15 +17,19 @@ _SUFFIX = b"}"
 
 
 class Outbox:
-    """The way out to one client: ordered, never waiting, bounded in bytes."""
+    """The way out to one client: ordered, never waiting, bounded in bytes.
 
-    __slots__ = ("_allowance", "_budget", "_held", "_on_lagging", "channels", "lagging", "parts", "transport")
+    A client may leave `budget` bytes unread, and the largest thing that is on its way to it: a snapshot can be larger
+    than the budget, and must arrive however long it takes.
+    """
+
+    __slots__ = ("_budget", "_held", "_largest", "_on_lagging", "channels", "lagging", "parts", "transport")
 
     def __init__(self, transport: Transport, *, budget: int, on_lagging: Callable[[], None]) -> None:
         self.transport = transport
         self._budget = budget
-        self._allowance = 0
-        """Bytes of the largest answer that may still be on its way."""
+        self._largest = 0
+        """Bytes of the largest write since the client was last within its budget."""
         self._on_lagging = on_lagging
         self.channels: set[str] = set()
         self.parts: list[bytes] = []
@@ -40,19 +43,11 @@ class Outbox:
     def release(self, message: bytes) -> None:
         """Write the answer that everything was kept back for, then all that."""
         held, self._held = self._held or [], None
-        self._write_asked(b"".join([self.transport.frame(message), *held]))
-
-    def answer(self, message: bytes) -> None:
-        """Write what the client asked for."""
-        self._write_asked(self.transport.frame(message))
+        self.write(b"".join([self.transport.frame(message), *held]))
 
     def send(self, message: bytes) -> None:
         """Frame and write one message."""
         self.write(self.transport.frame(message))
-
-    def _write_asked(self, frames: bytes) -> None:
-        self._allowance = max(self._allowance, len(frames))
-        self.write(frames)
 
     def write(self, frames: bytes) -> None:
         if self.lagging:
@@ -61,10 +56,12 @@ class Outbox:
             self._held.append(frames)
             return
         self.transport.write(frames)
-        buffered = self.transport.buffered
-        if buffered <= self._budget:
-            self._allowance = 0
-        elif buffered > self._budget + self._allowance:
+        unread = self.transport.buffered
+        if unread <= self._budget:
+            self._largest = 0
+            return
+        self._largest = max(self._largest, len(frames))
+        if unread > self._budget + self._largest:
             self.lagging = True
             self.transport.abort()
             self._on_lagging()

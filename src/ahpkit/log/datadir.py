@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
@@ -47,7 +47,8 @@ def _take(path: Path, lock: int) -> None:
         owner = os.pread(lock, 32, 0).strip()
         raise DataDirectoryInUse(path, int(owner) if owner.isdigit() else None) from None
     os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # A full disk: the lock holds without the number.
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 __all__ = ["data_directory"]

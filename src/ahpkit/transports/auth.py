@@ -15,7 +15,9 @@ import ipaddress
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -108,14 +110,24 @@ def check_bind(host: str, *, token: bool, tls: bool) -> str | None:
 
 def load_or_create_token(path: Path) -> str:
     """The token in `path`; on first use a random one is written there, readable by the owner only."""
+    if not path.exists():
+        try:
+            _create_token(path)
+        except OSError as exc:
+            raise BindError(f"cannot write the token to {path}: {exc.strerror}") from exc
+    return _load_token(path)
+
+
+def _create_token(path: Path) -> None:
+    """Put in place when it is whole: a full disk or a crash leaves no half of it to be found at the next start."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _load_token(path)
-    token = secrets.token_urlsafe(32)
-    with open(descriptor, "w") as file:
-        file.write(token + "\n")
-    return token
+        with open(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
 
 
 def _load_token(path: Path) -> str:

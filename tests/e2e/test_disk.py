@@ -1,0 +1,138 @@
+"""A real host on a real disk that is full, or that it may not write to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.flow import open_session, state_of, title
+from support.process import finish_cli, host_process
+from support.raw_client import BOUND, RawClient
+
+ROOT = "ahp-root://"
+TEXT = "x" * 20_000
+
+needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+
+
+@contextmanager
+def small_disk(place: Path, *, size: str = "3m", mode: str = "rw") -> Generator[Path]:
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size},{mode}", "tmpfs", str(place)], capture_output=True, timeout=10
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a small disk here: {mounted.stderr.decode()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=10)
+
+
+def fill(place: Path) -> Path:
+    """Take all the room there is."""
+    filler = place / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 4096)
+        except OSError:
+            return filler
+
+
+async def write_until_full(client: RawClient, session: str) -> list[int]:
+    """Dispatch until it is refused; the numbers of what was echoed before."""
+    echoed: list[int] = []
+    for number in range(1000):
+        seq = client.post(session, title(f"{number} {TEXT}"))
+        try:
+            async with asyncio.timeout(0.5):
+                said = await client.action(lambda said, seq=seq: said.get("origin", {}).get("clientSeq") == seq)
+        except TimeoutError:
+            return echoed  # The one that found the disk full: it waits for room.
+        assert "rejectionReason" not in said
+        echoed.append(said["serverSeq"])
+    raise AssertionError("the disk was never full")
+
+
+@needs_mount
+async def test_a_full_disk_refuses_actions_serves_reads_and_loses_nothing(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "data") as data:
+        async with host_process(tmp_path) as host:
+            client = await host.client(ROOT)
+            session, chat = await open_session(client)
+            filler = fill(data)
+            echoed = await write_until_full(client, session)
+
+            reason = await client.rejected(session, title("more"))
+            assert "the disk is full" in reason
+            refused = await client.refused("createSession", "ahp-session:/new")
+            assert "the disk is full" in refused["message"]
+            assert await client.ask("ping") is None
+            assert [item["resource"] for item in (await client.ask("listSessions"))["items"]] == [session]
+            reader = await host.client(session, chat, client_id="reader")
+            assert (await state_of(reader, session))["lifecycle"] == "ready"
+
+            filler.unlink()
+            fits = await _accepted_again(client, session)
+            assert fits > max(echoed, default=0)
+            waited = [said for said in client.actions(session) if said["serverSeq"] not in (*echoed, fits)]
+            host.kill()
+        async with host_process(tmp_path) as host:
+            client = await host.connect("back")
+            result = await client.ask("reconnect", clientId="back", lastSeenServerSeq=0, subscriptions=[session])
+            if result["type"] == "replay":
+                logged = {said["serverSeq"] for said in result["actions"]}
+                accepted = {said["serverSeq"] for said in waited if "rejectionReason" not in said}
+                assert {*echoed, fits, *accepted} <= logged
+            else:
+                assert result["snapshots"][0]["fromSeq"] >= fits
+            await client.aclose()
+
+
+async def _accepted_again(client: RawClient, session: str) -> int:
+    """Try until there is room; the serverSeq of what was taken."""
+    async with asyncio.timeout(BOUND):
+        while "rejectionReason" in (said := await client.dispatch(session, title("fits"))):
+            await client.ask("ping")
+    return said["serverSeq"]
+
+
+@needs_mount
+async def test_a_disk_without_room_for_a_database_is_named(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "data") as data:
+        filler = fill(data)
+        code, _, errors = await finish_cli(["serve", "--port", "0", "--data-dir", str(data)], tmp_path)
+        assert code != 0
+        assert str(data) in errors
+        assert "Traceback" not in errors
+        filler.unlink()
+        async with host_process(tmp_path) as host:
+            client = await host.client()
+            await client.aclose()
+
+
+@contextmanager
+def not_writable(place: Path) -> Generator[Path]:
+    """A directory that exists and that this user may not write to, also when this user is root."""
+    if os.geteuid() == 0:
+        with small_disk(place, mode="ro"):
+            yield place
+    else:
+        place.mkdir(mode=0o500)
+        yield place
+
+
+async def test_a_data_directory_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    with not_writable(tmp_path / "data") as data:
+        for place in (data, data / "below"):
+            code, _, errors = await finish_cli(["serve", "--port", "0", "--data-dir", str(place)], tmp_path)
+            assert code != 0
+            assert str(place) in errors
+            assert "Traceback" not in errors

@@ -1,0 +1,37 @@
+"""What every end-to-end test begins with: a session and its chat, over the wire."""
+
+from __future__ import annotations
+
+import itertools
+
+from support.raw_client import Json, RawClient
+
+_numbers = itertools.count(1)
+
+
+async def open_session(client: RawClient, uri: str | None = None) -> tuple[str, str]:
+    """A ready session and its default chat, both subscribed: their URIs."""
+    uri = uri or f"ahp-session:/s{next(_numbers)}"
+    await client.ask("createSession", uri)
+    state = (await client.ask("subscribe", uri))["snapshot"]["state"]
+    if state["lifecycle"] == "creating":
+        await client.action(lambda said: said["channel"] == uri and said["action"]["type"] == "session/ready")
+    await client.ask("subscribe", state["defaultChat"])
+    return uri, state["defaultChat"]
+
+
+async def state_of(client: RawClient, uri: str) -> Json:
+    return (await client.ask("subscribe", uri))["snapshot"]["state"]
+
+
+def say(text: str, turn_id: str = "t1") -> Json:
+    """The action that starts a turn."""
+    return {"type": "chat/turnStarted", "turnId": turn_id, "message": {"text": text, "origin": {"kind": "user"}}}
+
+
+def title(text: str) -> Json:
+    """The cheapest action with a body of any size."""
+    return {"type": "session/titleChanged", "title": text}
+
+
+__all__ = ["open_session", "say", "state_of", "title"]
