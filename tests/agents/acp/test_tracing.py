@@ -7,6 +7,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from ahpkit.testing.memory_host import memory_host
 from ahpkit.testing.recording import RecordingTurn, user_message
 from support import requirement
 from support.scripted_acp import Scripted
@@ -55,3 +56,31 @@ async def test_without_an_sdk_the_clients_context_travels_on_unchanged(scripted:
     await scripted.run(turn=RecordingTurn("hello", message=message(meta)))
 
     assert scripted.received("session/prompt")[0]["_meta"] == meta
+
+
+async def test_client_host_and_agent_share_one_connected_trace(
+    scripted: Scripted, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    monkeypatch.setattr("ahpkit.client.tracing._tracer", provider.get_tracer("client"))
+    agent = scripted.agent(turns=[[{"text": "hello"}]])
+    async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
+        monkeypatch.setattr(host.host.tracing, "_tracer", provider.get_tracer("host"))
+        session = await client.create_session(working_directory=scripted.directory.as_uri())
+        chat = await session.chat()
+        spans.clear()
+        assert await chat.ask("go") == "hello"
+
+    by_id = {span.context.span_id: span for span in spans.get_finished_spans() if span.context is not None}
+    [prompt] = [span for span in by_id.values() if span.name == "acp session/prompt"]
+    assert prompt.parent is not None
+    turn = by_id[prompt.parent.span_id]
+    assert turn.name == "ahp turn"
+    assert turn.parent is not None
+    ours = by_id[turn.parent.span_id]
+    assert ours.instrumentation_scope is not None
+    assert ours.instrumentation_scope.name == "client"
+    sent = scripted.received("session/prompt")[0]["_meta"]["traceparent"]
+    assert ours.context is not None
+    assert sent.split("-")[1] == trace.format_trace_id(ours.context.trace_id)
