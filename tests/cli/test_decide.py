@@ -1,0 +1,187 @@
+"""A person decides: approvals and questions, without a terminal or a host."""
+
+from collections import deque
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from ahpkit.cli.console import Console
+from ahpkit.cli.decide import ask_approval, ask_questions
+from ahpkit.cli.line_editor import LineEditor
+from ahpkit.client import Answer, Approve, Decline, Deny
+from ahpkit.client.events import ConfirmationNeeded, InputNeeded
+
+
+class Person(Console):
+    """Presses and types what it was told to, then has no more to say."""
+
+    interactive = True
+
+    def __init__(self, *answers: str) -> None:
+        super().__init__()
+        self.answers = deque(answers)
+        self.said: list[str] = []
+        self.prompts: list[str] = []
+
+    def say(self, text: str, style: str = "", *, error: bool = False) -> None:
+        self.said.append(text)
+
+    async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
+        self.prompts.append(prompt)
+        return self.answers.popleft() if self.answers else None
+
+    async def key(self, prompt: str, keys: Collection[str]) -> str | None:
+        pressed = await self.line(prompt)
+        assert pressed is None or pressed in keys, f"{pressed!r} is not a key of {prompt!r}"
+        return pressed
+
+
+OPTIONS = [
+    {"id": "once", "label": "Allow once", "kind": "approve"},
+    {"id": "always", "label": "Always", "kind": "approve"},
+    {"id": "no", "label": "No", "kind": "deny"},
+]
+
+
+def call(**fields: Any) -> Any:
+    return {"toolCallId": "c", "toolName": "shell", "displayName": "Shell", "status": "pending-confirmation", **fields}
+
+
+def confirmation(**fields: Any) -> ConfirmationNeeded:
+    return ConfirmationNeeded(call(**fields))
+
+
+# Approvals.
+
+
+@pytest.mark.parametrize(("key", "decision"), [("y", Approve()), ("n", Deny()), ("l", None)])
+async def test_without_options_it_is_yes_no_or_later(key: str, decision: Any) -> None:
+    person = Person(key)
+    assert await ask_approval(person, confirmation()) == decision
+    assert person.prompts == ["  approve? [y]es [n]o [l]ater: "]
+
+
+@pytest.mark.parametrize(
+    ("key", "decision"), [("1", Approve("once")), ("2", Approve("always")), ("3", Deny("no")), ("l", None)]
+)
+async def test_with_options_each_has_a_key(key: str, decision: Any) -> None:
+    person = Person(key)
+    assert await ask_approval(person, confirmation(options=OPTIONS)) == decision
+    assert person.said[:4] == ["? Shell", "  1. Allow once", "  2. Always", "  3. No"]
+    assert person.prompts == ["  choose one, or [l]ater: "]
+
+
+async def test_many_options_have_keys_too() -> None:
+    options = [{"id": str(number), "label": "?", "kind": "approve"} for number in range(12)]
+    assert await ask_approval(Person("c"), confirmation(options=options)) == Approve("11")
+
+
+async def test_what_is_going_to_happen_is_shown() -> None:
+    side = {"uri": "file:///a.py", "content": {"uri": "x:"}}
+    edits = {
+        "items": [
+            {"before": side, "after": side, "diff": {"added": 3, "removed": 1}},
+            {"after": side},
+            {"before": side},
+        ]
+    }
+    person = Person("y")
+    await ask_approval(person, confirmation(confirmationTitle={"markdown": "Run it?"}, toolInput="ls", edits=edits))
+    assert person.said == [
+        "? Run it?",
+        "    ls",
+        "    change file:///a.py +3 -1",
+        "    create file:///a.py",
+        "    delete file:///a.py",
+    ]
+
+
+@pytest.mark.parametrize("text", ["line\n" * 30 + "last", "x" * 3000 + "last"])
+async def test_a_long_input_is_cut_and_shown_whole_on_request(text: str) -> None:
+    person = Person("s", "y")
+    assert await ask_approval(person, confirmation(toolInput=text)) == Approve()
+    shown = [line.removeprefix("    ") for line in person.said[1:]]
+    note = next(line for line in shown if "more characters" in line)
+    assert note.startswith("… ")
+    assert not any("last" in line for line in shown[: shown.index(note)])
+    assert "".join(line for line in shown if line != note) == text.replace("\n", "")
+    assert person.prompts == ["  approve? [y]es [n]o [l]ater [s]how all: ", "  approve? [y]es [n]o [l]ater: "]
+
+
+async def test_a_result_is_approved_after_looking_at_it() -> None:
+    content = [{"type": "text", "text": "secret"}, {"type": "image"}]
+    event = ConfirmationNeeded(call(content=content, options=OPTIONS), of="result")
+    person = Person("n")
+    assert await ask_approval(person, event) == Deny()
+    assert person.said == ["? Use the result of Shell?", "    secret"]
+
+
+async def test_a_person_who_does_not_answer_leaves_it_to_others_and_a_pipe_denies() -> None:
+    person = Person()
+    assert await ask_approval(person, confirmation()) is None
+    assert person.said[-1] == "  left to other clients; Ctrl-C cancels the turn"
+    pipe = Person()
+    pipe.interactive = False
+    assert await ask_approval(pipe, confirmation()) == Deny(reason="nobody is there to approve it")
+
+
+# Questions.
+
+
+async def fine(question_id: str, answer: Any) -> str | None:
+    return None
+
+
+def request(*questions: Any, **fields: Any) -> InputNeeded:
+    made: Any = {"id": "r", **({"questions": list(questions)} if questions else {}), **fields}
+    return InputNeeded(made)
+
+
+def question(kind: str = "text", id: str = "q", **fields: Any) -> Any:
+    return {"id": id, "kind": kind, "message": f"{id}?", **fields}
+
+
+async def test_answers_are_given_by_question() -> None:
+    person = Person("Ada", "36", "n")
+    event = request(question(), question("integer", "age"), question("boolean", "ok"), message="Tell me")
+    assert await ask_questions(person, event, fine) == Answer({"q": "Ada", "age": 36, "ok": False})
+    assert person.said[0] == "? Tell me"
+
+
+async def test_an_empty_line_takes_the_default_or_skips() -> None:
+    event = request(question(), question("number", "n", defaultValue=0.5), question(id="r", required=True))
+    person = Person("", " ", "", "x")
+    assert await ask_questions(person, event, fine) == Answer({"q": None, "n": 0.5, "r": "x"})
+    assert "  please answer this one, or decline with Ctrl-D" in person.said
+
+
+async def test_what_does_not_fit_is_asked_again() -> None:
+    async def short(question_id: str, answer: Any) -> str | None:
+        return "must be short" if len(answer) > 3 else None
+
+    person = Person("too long", "ok", "many", "1")
+    event = request(question())
+    assert await ask_questions(person, event, short) == Answer({"q": "ok"})
+    assert "  must be short" in person.said
+    person = Person("many", "1")
+    assert await ask_questions(person, request(question("integer")), fine) == Answer({"q": 1})
+    assert "  please give a whole number" in person.said
+
+
+async def test_options_are_numbered_and_described() -> None:
+    options = [{"id": "a", "label": "A", "recommended": True, "description": "the first"}, {"id": "b", "label": "B"}]
+    person = Person("2")
+    assert await ask_questions(person, request(question("single-select", options=options)), fine) == Answer({"q": "b"})
+    assert person.said[-2:] == ["    1. A (recommended): the first", "    2. B"]
+
+
+async def test_the_end_of_the_input_declines_everything() -> None:
+    assert await ask_questions(Person("Ada"), request(question(), question(id="b")), fine) == Decline()
+
+
+@pytest.mark.parametrize(("answer", "reply"), [(["y"], Answer()), (["n"], Decline()), ([], Decline())])
+async def test_a_page_to_fill_in_is_shown_and_asked_about(answer: list[str], reply: Any) -> None:
+    person = Person(*answer)
+    assert await ask_questions(person, request(url="https://example.org/login"), fine) == reply
+    assert person.said == ["? The agent asks:", "    https://example.org/login"]
