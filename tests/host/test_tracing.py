@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ahpkit.host.agent import Turn
-from ahpkit.host.tracing import injected
+from ahpkit.wire.trace_context import injected
 from support import requirement
 from support.bench import Bench, say
 

@@ -10,13 +10,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.propagate import inject
 from opentelemetry.trace import Span, SpanKind
 
 from ahpkit.protocol.common.state import JsonObject
-
-_TRACE_KEYS = frozenset({"traceparent", "tracestate", "baggage"})
-"""W3C trace context: the only keys of `_meta` that this module writes."""
+from ahpkit.wire.trace_context import injected
 
 _tracer = trace.get_tracer("ahpkit.client")
 
@@ -33,9 +30,7 @@ def start_turn(chat: str) -> Span:
 
 def with_context(meta: Mapping[str, Any] | None, of: Span | None = None) -> JsonObject:
     """`meta` with the trace context of a span, or of the current one; what the caller set itself stays."""
-    carrier: dict[str, str] = {}
-    inject(carrier, None if of is None else trace.set_span_in_context(of))
-    return {key: value for key, value in carrier.items() if key in _TRACE_KEYS} | dict(meta or {})
+    return injected(of) | dict(meta or {})
 
 
 __all__ = ["span", "start_turn", "with_context"]

@@ -11,25 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.propagate import extract, inject
+from opentelemetry.propagate import extract
 from opentelemetry.trace import Span, TracerProvider
 
 from ahpkit.protocol.common.state import JsonObject
-
-TRACE_KEYS = ("traceparent", "tracestate", "baggage")
-
-
-def carried(meta: Mapping[str, Any] | None) -> dict[str, str]:
-    """The trace context inside a `_meta`."""
-    found = {key: (meta or {}).get(key) for key in TRACE_KEYS}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
-
-
-def injected() -> dict[str, str]:
-    """The present span as `_meta` keys."""
-    carrier: dict[str, str] = {}
-    inject(carrier)
-    return {key: value for key, value in carrier.items() if key in TRACE_KEYS}
+from ahpkit.wire.trace_context import carried
 
 
 class Tracing:
@@ -62,4 +48,4 @@ class Tracing:
             yield
 
 
-__all__ = ["TRACE_KEYS", "Tracing", "carried", "injected"]
+__all__ = ["Tracing"]

@@ -26,10 +26,10 @@ from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, StopReason, Turn
-from ahpkit.host.tracing import carried, injected
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import InvalidParams
+from ahpkit.wire.trace_context import carried, injected
 
 MAX_EARLY = 256
 """Updates kept that arrive before the answer that names their session."""
