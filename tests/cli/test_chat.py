@@ -46,7 +46,7 @@ async def leave(person: Terminal) -> None:
 
 async def test_an_answer_is_streamed_and_the_prompt_comes_back(host: HostProcess) -> None:
     async with terminal(["chat"], host.home) as person:
-        await person.see("Session ", "with demo. Type a message; Ctrl-C cancels a running turn, Ctrl-D leaves.")
+        await person.see("Session ", "with demo. Ctrl-C cancels a turn, Ctrl-D leaves.")
         await person.ready()
         person.enter("hello")
         await person.see("Hello! You said:", "> hello", "I am the demo agent")

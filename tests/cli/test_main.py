@@ -55,6 +55,12 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert "No such command 'nonsense'" in result.output
 
 
+def test_a_misspelt_command_is_answered_with_the_one_that_was_meant() -> None:
+    result = CliRunner().invoke(cli, ["chta"])
+    assert result.exit_code == 2
+    assert "No such command 'chta'. Did you mean 'chat'?" in result.output
+
+
 def test_a_command_is_found_by_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "again", Subcommand("ahpkit.cli.conformance:conformance", "Once more."))
     assert "round-trips" in CliRunner().invoke(cli, ["again", "--help"]).output

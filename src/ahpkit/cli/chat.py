@@ -62,11 +62,8 @@ async def chat(
 
 
 def _greeting(session: Session) -> str:
-    summary = session.state["summary"]
-    return (
-        f"Session {short_id(session.uri)} with {summary['provider']}."
-        " Type a message; Ctrl-C cancels a running turn, Ctrl-D leaves."
-    )
+    provider = session.state["summary"]["provider"]
+    return f"Session {short_id(session.uri)} with {provider}. Ctrl-C cancels a turn, Ctrl-D leaves."
 
 
 async def _leave(terminal: Console, client: Client, session: Session, conversation: Chat, *, made: bool) -> None:

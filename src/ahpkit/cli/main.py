@@ -50,6 +50,18 @@ class _LazyGroup(click.Group):
         module, _, name = COMMANDS[cmd_name].target.partition(":")
         return getattr(import_module(module), name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # Late: most people spell their commands right.
+
+            if not (close := get_close_matches(args[0], COMMANDS, n=1)):
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from error
+
     def invoke(self, ctx: click.Context) -> Any:
         """The one place where errors become words."""
         try:

@@ -41,7 +41,9 @@ _EXIT_AT_ONCE = 130
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 7110]")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option(
-    "--durability", type=click.Choice(["full", "normal", "memory"]), help="What a crash may cost: full: nothing."
+    "--durability",
+    type=click.Choice(["full", "normal", "memory"]),
+    help="What is survived: full: a power cut; normal: a crash; memory: neither.  [default: full]",
 )
 @click.option("--no-token", is_flag=True, help="Let every local program in. Only on loopback.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND]", help="Add an ACP agent (repeatable).")

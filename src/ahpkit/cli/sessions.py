@@ -184,7 +184,9 @@ def _confirm(question: str) -> None:
 @click.option("--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="Write to a file.")
 @host_command
 async def export_command(url: str | None, token: str | None, session: str, output: Any) -> None:
-    """Write a session as JSON: its title, its chats, their finished turns.
+    """Write a session as JSON.
+
+    That is its title, its agent, its chats and their finished turns.
 
     \b
     Example:
