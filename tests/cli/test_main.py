@@ -64,3 +64,11 @@ def test_a_misspelt_command_is_answered_with_the_one_that_was_meant() -> None:
 def test_a_command_is_found_by_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "again", Subcommand("ahpkit.cli.conformance:conformance", "Once more."))
     assert "round-trips" in CliRunner().invoke(cli, ["again", "--help"]).output
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_no_harm(closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m ahpkit doctor {closed}', sys.executable], capture_output=True, text=True, timeout=30
+    )
+    assert "Traceback" not in done.stdout + done.stderr

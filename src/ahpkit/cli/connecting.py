@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import click
 
 from ahpkit.cli.output import Output
+from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, connect
 
@@ -81,7 +82,8 @@ async def open_session(
     """The session that was named, or a new one."""
     if name is None:
         working_directory = (directory or Path.cwd()).resolve().as_uri()
-        return await client.create_session(provider=provider, model=model, working_directory=working_directory)
+        creating = client.create_session(provider=provider, model=model, working_directory=working_directory)
+        return await patiently(creating, "Starting the agent")
     if provider or model or directory:
         raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
     return await client.session(await find_session(client, name))

@@ -6,6 +6,7 @@ the table is what `ahpkit --help` shows, so that help and version answer without
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -94,7 +95,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; ends the process."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream: TextIOWrapper | None = getattr(sys, name)
+        if stream is None:  # It was closed: `ahpkit … >&-`.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # For as long as the process lives.
+        elif mode == "w":
             stream.reconfigure(errors="backslashreplace")  # A character the terminal lacks is no reason to fail.
     cli(prog_name="ahpkit")

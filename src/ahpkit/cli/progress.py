@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_PATIENCE = 0.5
+"""Seconds before a person wonders what is going on."""
 
 
 @contextmanager
@@ -19,4 +26,17 @@ def progress(doing: str) -> Generator[Callable[[str], None]]:
         yield lambda how_far: status.update(f"{doing} … {how_far}")
 
 
-__all__ = ["progress"]
+async def patiently(work: Coroutine[Any, Any, T], doing: str) -> T:
+    """Wait for work that is quick most of the time; say what is going on when it is not."""
+    task = asyncio.create_task(work)
+    try:
+        done, _ = await asyncio.wait([task], timeout=_PATIENCE)
+        if not done:
+            with progress(doing):
+                await asyncio.wait([task])
+        return task.result()
+    finally:
+        task.cancel()
+
+
+__all__ = ["patiently", "progress"]
