@@ -324,6 +324,11 @@ class Chat(Protocol):
 
     def remember(self, memory: JsonObject) -> None: ...
 
+    @property
+    def forked_memory(self) -> JsonObject:
+        """What this agent stored about the chat this one was forked from, unless that has gone on since."""
+        ...
+
     def title(self, title: str) -> None: ...
 
     def commands(self, commands: Sequence[Command]) -> None:

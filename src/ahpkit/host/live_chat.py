@@ -96,6 +96,16 @@ class LiveChat:
     def remember(self, memory: JsonObject) -> None:
         self._services.values.set(self._memory_key, memory)
 
+    @property
+    def forked_memory(self) -> JsonObject:
+        origin: JsonObject = self.state.get("origin") or {}
+        source = self._services.state(origin.get("chat", "")) or {}
+        turns: list[JsonObject] = source.get("turns", [])
+        continued = source.get("activeTurn") or not turns or turns[-1]["id"] != origin.get("turnId")
+        if origin.get("kind") != "fork" or continued:
+            return {}
+        return self._services.values.get(f"agent-memory/{origin['chat']}") or {}
+
     def forget(self) -> None:
         """The chat is disposed: drop what its agent stored."""
         self._services.values.set(self._memory_key, None)

@@ -90,6 +90,7 @@ class RecordingChat:
         self.config: Mapping[str, Any] = config or {}
         self.history: Sequence[TurnRecord] = history
         self.memory: JsonObject = memory or {}
+        self.forked_memory: JsonObject = {}
         self.said: list[Said] = []
         self._extension_results = extension_results or {}
 

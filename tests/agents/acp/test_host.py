@@ -207,3 +207,18 @@ async def test_sessions_of_one_agent_do_not_disturb_each_other(scripted: Scripte
 
         assert await at.chat.ask("again") == "You said: again"
         assert at.state(other.uri).get("activeTurn")
+
+
+async def test_a_fork_goes_on_from_the_agents_own_copy_of_the_conversation(scripted: Scripted) -> None:
+    async with hosted(scripted, turns=[[{"text": "one"}]]) as at:
+        await at.chat.ask("first")
+        [turn] = at.state()["turns"]
+        forked = await at.client.create_session(fork=(at.session.uri, turn["id"]))
+        chat = await forked.chat()
+        await chat.ask("second")
+
+        source = scripted.received("session/prompt")[0]["sessionId"]
+        assert [params["sessionId"] for params in scripted.received("session/fork")] == [source]
+        assert scripted.received("session/prompt")[1]["sessionId"] == f"{source}-fork"
+        told = [part["kind"] for part in at.state(chat.uri)["turns"][-1]["responseParts"]]
+        assert "systemNotification" not in told

@@ -188,8 +188,20 @@ class AcpChat(AgentChat):
         if isinstance(id, str) and await session.restore(id, servers):
             session.prompted = True
             return
+        if id is None and await self._fork(session, servers):
+            return
         self._chat.remember({SESSION_ID: await session.new(servers)})
         self._untold_history = bool(self._chat.history)
+
+    async def _fork(self, session: AcpSession, servers: Sequence[McpServerOffer]) -> bool:
+        """Go on from the conversation this chat was forked from, where the agent can do that."""
+        source = self._chat.forked_memory.get(SESSION_ID)
+        forked = await session.fork(source, servers) if isinstance(source, str) else None
+        if forked is None:
+            return False
+        self._chat.remember({SESSION_ID: forked})
+        session.prompted = True
+        return True
 
     async def _drop(self) -> None:
         session, self._session = self._session, None

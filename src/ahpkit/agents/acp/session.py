@@ -133,6 +133,23 @@ class AcpSession:
         self._opened(id, result)
         return id
 
+    async def fork(self, source: str, servers: Sequence[McpServerOffer]) -> str | None:
+        """Begin a conversation as a copy of another one; its id, or None if the agent cannot."""
+        if not self.connection.session_can("fork"):
+            return None
+        self._id = None
+        try:
+            result = obj(await self._open("session/fork", {"sessionId": source}, servers))
+        except AgentError as error:
+            if error.error_type == EXITED:
+                raise
+            _log.warning("agent %s: session/fork failed: %s", self._config.name, error.message)
+            return None
+        id = text(result.get("sessionId"))
+        if id is not None:
+            self._opened(id, result)
+        return id
+
     async def restore(self, id: str, servers: Sequence[McpServerOffer]) -> bool:
         """Take up an earlier conversation; False if the agent cannot. What it repeats of it is dropped."""
         ways = ["session/resume"] if self.connection.session_can("resume") else []
