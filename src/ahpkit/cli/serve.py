@@ -35,6 +35,9 @@ from ahpkit.transports.websocket import WebSocketServer, serve_websocket
 _EXIT_AT_ONCE = 130
 """Exit code after the second Ctrl-C."""
 
+_PATIENCE = 1.0
+"""Seconds before a person wonders whether Ctrl-C did anything."""
+
 
 @click.command()
 @click.option("--host", help="Address to listen on. Anything but loopback needs the token.  [default: 127.0.0.1]")
@@ -114,6 +117,7 @@ def _stop_signals() -> asyncio.Event:
         if stop.is_set():
             running.cancel()
         stop.set()
+        loop.call_later(_PATIENCE, lambda: click.echo("stopping; Ctrl-C again ends it at once", err=True))
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, asked)
