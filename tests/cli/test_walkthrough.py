@@ -1,6 +1,8 @@
 """The README and the first tutorial show what a new user sees, letter by letter."""
 
 import re
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,13 +61,22 @@ async def test_the_first_session_of_the_readme(host: HostProcess) -> None:
         assert await shell(prompting, host.home) == (0, "delta 1 delta 2 delta 3 delta 4 delta 5 \n", "")
 
 
-async def test_the_start_in_the_tutorial(tmp_path: Path) -> None:
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Short, as homes are: the names of sockets in it must be."""
+    with tempfile.TemporaryDirectory(prefix="home") as directory:
+        yield Path(directory)
+
+
+async def test_the_start_in_the_tutorial(home: Path) -> None:
     [block] = blocks(TUTORIAL, "Start a host")
-    async with terminal(["serve", "--port", "0"], tmp_path) as person:
+    async with terminal(["serve", "--port", "0"], home) as person:
         await person.see("chat")
         text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:7110", person.screen.text)
         text = re.sub(r"terminal:  .*", "terminal:  .venv/bin/ahpkit chat", text)
         assert text.splitlines() == shown(block)
+        person.interrupt()
+        assert await person.exited() == 0
 
 
 async def test_two_terminals_in_the_tutorial(host: HostProcess) -> None:
