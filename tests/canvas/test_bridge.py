@@ -605,6 +605,22 @@ async def test_a_provider_that_leaves_right_after_its_answer_leaves_a_stale_inst
     assert (await opening)["availability"] == "stale"
 
 
+async def test_a_provider_that_leaves_right_after_its_answer_and_returns_is_asked_again(
+    scene: Scene, canvases: Canvases, provider: PythonProvider, board: Board
+) -> None:
+    board.hold = asyncio.Event()
+    opening = asyncio.create_task(scene.agent.open("board", "b1"))
+    request = await request_for(scene.watcher, "b1")
+    done = {"requestId": request["requestId"], "result": {"kind": "open"}}
+    scene.bench.host.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
+    board.hold = None
+    canvases.remove_provider(provider)
+    canvases.add_provider(provider)
+    assert (await opening)["availability"] == "stale"
+    await until(lambda: scene.agent.list_open()[0]["availability"] == "ready")
+    assert board.calls[-1][1]["reopen"] is True
+
+
 # -- renderers ----------------------------------------------------------------------------------------------------
 
 

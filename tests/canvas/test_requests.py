@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ahpkit.canvas import Canvases
+from ahpkit.canvas import Canvases, PythonProvider, canvas
 from ahpkit.canvas.limits import MAX_ANSWER
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.connect import connect_transport
+from ahpkit.transports.websocket import serve_websocket
 from support import requirement
 from support.bench import Bench
 from support.canvases import (
@@ -23,7 +27,7 @@ from support.canvases import (
     runtime,
     until,
 )
-from support.raw_client import Json
+from support.raw_client import Json, RawClient
 
 
 @requirement("canvas:bridge:timeout-cancels", "canvas:action:cancel-reasons", "canvas:state:request-deadline")
@@ -128,6 +132,52 @@ async def test_fifty_megabytes_are_no_answer(bench: Bench, board: Board) -> None
     assert error.code == "canvas_provider_error"
     assert len(str(client.received)) < 1_000_000
     assert (await bench.state(client, session))["canvasRequests"] == []
+
+
+async def test_a_provider_that_will_not_be_stopped_is_not_heard_any_more(tmp_path: Path) -> None:
+    answered = asyncio.Event()
+
+    class Stubborn:
+        async def open(self, request: Any) -> Any:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                answered.set()
+            return {"title": "too late"}
+
+    stubborn = PythonProvider("stubborn", [canvas("board", display_name="B", description="b")(Stubborn)])
+    bench = Bench(tmp_path)
+    bench.features = [Canvases([stubborn], timeout=0.05)]
+    await bench.start()
+    try:
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        agent = await runtime(bench, client, chat)
+        assert (await failure(agent.open("board", "b1"))).code == "canvas_timeout"
+        await answered.wait()
+        await bench.host.durable()
+        await client.ask("ping")
+        assert kinds(canvas_actions(client, session)) == ["RequestCreated", "RequestCancelled"]
+    finally:
+        await bench.stop()
+
+
+async def test_a_client_that_sends_fifty_megabytes_loses_its_connection_and_its_requests(bench: Bench) -> None:
+    async with serve_websocket(bench.host.serve, auth=Authenticator(None)) as server:
+        watcher = await bench.client()
+        session, chat = await bench.session(watcher)
+        agent = await runtime(bench, watcher, chat)
+        desk = RawClient(await connect_transport(server.url), "desk")
+        await desk.initialize(session)
+        await claim(desk, session, canvasProviders=[CHART])
+        opening = asyncio.create_task(agent.open("chart", "c1"))
+        request = await request_for(desk, "c1")
+        action = {"type": "session/canvasRequestCompleted", "requestId": request["requestId"]}
+        desk.post(session, {**action, "result": {"kind": "open", "title": "x" * 50_000_000}})
+        assert (await failure(opening)).code == "canvas_provider_unavailable"
+        assert (await desk.wait_closed()).code == 1009
+        cancelled = await watcher.action("session/canvasRequestCancelled")
+        assert cancelled["action"]["reason"] == "providerDisconnected"
 
 
 @requirement("canvas:action:cancel-reasons")

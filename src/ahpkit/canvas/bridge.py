@@ -7,6 +7,7 @@ providers it is `Provider`, or, for the active client, the request that stands i
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -60,7 +61,10 @@ class SessionBridge:
         self._rehydrating = rehydrating
         self._requests = Requests(uri, services, timeout=timeout)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._declared: frozenset[Key] = frozenset()
+        self._opening: set[str] = set()
+        self._declared: dict[Key, int] = {}
+        """When each declaration appeared: one that left and came back is another."""
+        self._appearances = itertools.count(1)
         self._closing = False
 
     # -- what stands in the state ----------------------------------------------------------------------------------
@@ -143,13 +147,14 @@ class SessionBridge:
         if registry != list(self.registry):
             self._dispatch("canvasRegistryChanged", canvases=registry)
             self.runtime.registry_changed()
-        before, self._declared = self._declared, frozenset(map(key_of, registry))
+        before = self._declared
+        self._declared = {key: before.get(key) or next(self._appearances) for key in map(key_of, registry)}
         self._requests.cancel_undeclared(self._declared)
         for instance in self.instances:
             if key_of(instance) not in self._declared:
                 self._update(instance, {"availability": "stale"})
             elif key_of(instance) not in before and instance["availability"] == "stale":
-                self._services.spawn(self._rehydrate(instance["instanceId"]), name="rehydrate a canvas")
+                self._rehydrate_soon(instance["instanceId"])
 
     def active_client_changed(self, before: JsonObject, after: JsonObject) -> None:
         """Another client has the role, or the same one offers something else."""
@@ -176,6 +181,9 @@ class SessionBridge:
             return
         if self._update(instance, own_changes(changes)):
             self.runtime.instance_opened(self._required(instance_id), reopen=False)
+
+    def _rehydrate_soon(self, instance_id: str) -> None:
+        self._services.spawn(self._rehydrate(instance_id), name="rehydrate a canvas")
 
     async def _rehydrate(self, instance_id: str) -> None:
         """The provider of a stale instance is back: open it again with the input it was opened with."""
@@ -218,19 +226,27 @@ class SessionBridge:
             reopen = self._check_openable(instance_id, declaration)
             check_input(declaration.get("inputSchema"), given)
             call = self._call({**declaration, "instanceId": instance_id}, input=given, reopen=reopen or None)
-            result = await self._ask("open", call, declaration)
-            # The provider may have left between its answer and now.
-            here = key_of(declaration) in self._declared
-            instance = new_instance(declaration, call, result, available=here, renderer=self._renderer(declaration))
+            appeared = self._declared.get(key_of(declaration))
+            self._opening.add(instance_id)
+            try:
+                result = await self._ask("open", call, declaration)
+            finally:
+                self._opening.discard(instance_id)
+            # Between its answer and now the provider may have left, and may even be back without knowing the instance.
+            now = self._declared.get(key_of(declaration))
+            renderer = self._renderer(declaration)
+            instance = new_instance(declaration, call, result, available=now == appeared, renderer=renderer)
             self._dispatch("canvasInstanceOpened", instance=instance)
             self.runtime.instance_opened(instance, reopen=reopen)
+            if now not in (None, appeared):
+                self._rehydrate_soon(instance_id)
             return instance, reopen
 
     def _check_openable(self, instance_id: str, declaration: JsonObject) -> bool:
         """Whether it is a reopen; raises when the id is taken or there are too many."""
         before = self._instance(instance_id)
         if before is None:
-            taken = {one["instanceId"] for one in self.instances} | self._requests.instances("open")
+            taken = {one["instanceId"] for one in self.instances} | self._opening
             if len(taken) >= self._max_instances:
                 raise CanvasError(f"a session may have {self._max_instances} open instances, and has them", code=LIMIT)
         elif key_of(before) != key_of(declaration):

@@ -57,11 +57,6 @@ class Requests:
         self._timeout = timeout
         self._waiting: dict[str, _Waiting] = {}
 
-    def instances(self, kind: CanvasRequestKind) -> set[str]:
-        """Ids of the instances that have a request of this kind in flight."""
-        requests = (waiting.request for waiting in self._waiting.values())
-        return {request["instanceId"] for request in requests if request["kind"] == kind}
-
     async def ask(self, kind: CanvasRequestKind, call: JsonObject, target: Provider | str) -> JsonObject:
         """Put a request to a provider, or to the client with that id; its result, or `CanvasError`."""
         if len(self._waiting) >= MAX_REQUESTS:
