@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from ahpkit.agents.python import agent
 from ahpkit.cli.console import Console
 from ahpkit.cli.conversation import Conversation
+from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.client import Chat
 from ahpkit.host.agent import Turn
@@ -60,7 +61,7 @@ async def two_chats() -> AsyncGenerator[tuple[Chat, Callable[[Person, int], Awai
 
             async def conversation(person: Person, turns: int) -> Conversation:
                 await channel.wait_for(lambda state: len(state["turns"]) == turns)
-                return Conversation(person, chat, channel)
+                return Conversation(person, chat, channel, lambda: Helpers(person, ours, session))
 
             yield await session.chat(), conversation
 

@@ -33,12 +33,22 @@ def test_a_line_begins_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "ab\nline\nc\nline\n"
 
 
-def test_errors_go_to_standard_error_and_end_what_was_streamed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_do_not_disturb_what_is_streamed_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output()
+    output.stream("one ")
+    output.say("wrong", "red", error=True)
+    output.stream("line")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("one line", "wrong\n")
+
+
+def test_on_a_terminal_errors_have_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", terminal)
     output = Output()
     output.stream("half")
-    output.say("wrong", "red", error=True)
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("half\n", "wrong\n")
+    output.say("wrong", error=True)
+    assert terminal.getvalue() == "half\nwrong\n"
 
 
 def test_without_a_terminal_text_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ahpkit.cli.connecting import (
 )
 from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
+from ahpkit.cli.helpers import Helpers
 from ahpkit.client import Chat, Client, Session
 from ahpkit.protocol.errors import AhpError
 
@@ -53,7 +55,8 @@ async def chat(
             if terminal.interactive:
                 terminal.say(_greeting(session), "dim")
             try:
-                await Conversation(terminal, conversation, channel).run()
+                helpers = functools.partial(Helpers, terminal, client, session)
+                await Conversation(terminal, conversation, channel, helpers).run()
             except Left:
                 return EXIT_INTERRUPTED
             finally:

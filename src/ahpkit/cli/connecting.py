@@ -15,6 +15,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, connect
+from ahpkit.client.responder import OnConfirmation, OnInput
 
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,9 +56,15 @@ def session_options(function: F) -> F:
 
 
 @asynccontextmanager
-async def connected(url: str | None, token: str | None) -> AsyncGenerator[Client]:
+async def connected(
+    url: str | None,
+    token: str | None,
+    *,
+    on_confirmation: OnConfirmation | None = None,
+    on_input: OnInput | None = None,
+) -> AsyncGenerator[Client]:
     """A client of that host, or of the running one."""
-    async with connect(url, token=token) as client:
+    async with connect(url, token=token, on_confirmation=on_confirmation, on_input=on_input) as client:
         yield client
 
 

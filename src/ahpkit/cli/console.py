@@ -26,6 +26,8 @@ class Console(Output):
     def __init__(self) -> None:
         super().__init__()
         self._interrupted = asyncio.Event()
+        self.asking = asyncio.Lock()
+        """Held by whoever asks the person something."""
         self._buffer = b""
         self._ended = False
 
@@ -87,6 +89,7 @@ class TerminalConsole(Console):
         self._decoder = Keys()
         self._keys: deque[Key] = deque()
         self._prompt: tuple[str, LineEditor] | None = None
+        self._held: list[tuple[str, str]] = []
         self._row = 0
         """Where the cursor is, in rows below the beginning of the prompt."""
 
@@ -97,6 +100,13 @@ class TerminalConsole(Console):
         self._erase()
         super().say(text, style, error=error)
         return self._draw()
+
+    def stream(self, text: str, style: str = "") -> None:
+        """Write a piece of text; once the prompt is gone, because above it there are whole lines only."""
+        if self._prompt is None:
+            super().stream(text, style)
+        else:
+            self._held.append((text, style))
 
     def redraw(self) -> None:
         """The prompt is not on the screen any more."""
@@ -154,6 +164,9 @@ class TerminalConsole(Console):
         finally:
             self._erase()
             self._prompt = None
+            held, self._held = self._held, []
+            for text, style in held:
+                self.stream(text, style)
 
     def _draw(self) -> None:
         if self._prompt is None:

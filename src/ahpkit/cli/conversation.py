@@ -1,4 +1,4 @@
-"""A conversation at the terminal: what is typed here, what others do meanwhile, and decisions. Knows no click.
+"""A conversation at the terminal: what is typed here, and what others do meanwhile. Knows no click.
 
 What is shown comes from the chat's state, so that turns of other clients, and those missed while the connection was
 away, are shown like our own.
@@ -12,18 +12,16 @@ from contextlib import suppress
 from typing import Any
 
 from ahpkit.cli.console import Console
-from ahpkit.cli.decide import ask_approval, ask_questions
+from ahpkit.cli.decisions import Decisions
+from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
-from ahpkit.cli.show_turn import TurnPrinter
-from ahpkit.client import ActionRejected, Approve, Chat, Decline, Dispatch, Rejected, Subscription
-from ahpkit.client.answers import answer_to
-from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnStarted
-from ahpkit.client.turn_tracker import TurnTracker, find_turn
+from ahpkit.cli.show_turn import TurnPrinter, subagents
+from ahpkit.client import ActionRejected, Chat, Subscription
+from ahpkit.client.events import TurnEvent, TurnStarted
+from ahpkit.client.turn_tracker import TurnTracker
 
 _LEAVE = frozenset({"/quit", "/exit"})
-
-_WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
 
 _RECENT = 3
 """Turns of an old session that are shown when it is taken up again."""
@@ -39,14 +37,14 @@ class Left(Exception):
 class Conversation:
     """One chat on one console."""
 
-    def __init__(self, console: Console, chat: Chat, channel: Subscription) -> None:
-        """`channel` is a subscription of the chat's channel."""
+    def __init__(self, console: Console, chat: Chat, channel: Subscription, helpers: Callable[[], Helpers]) -> None:
+        """`channel` is a subscription of the chat's channel; `helpers` makes what looks after a turn's sub-agents."""
         self._console = console
         self._chat = chat
         self._channel = channel
+        self._helpers = helpers
+        self._decisions = Decisions(console, chat, channel)
         self._entry = LineEditor()
-        self._on_screen = ""
-        """The turn that is shown now, or was shown last."""
         turns = chat.confirmed["turns"]
         unseen = _RECENT if console.interactive else 0
         self._shown = {turn["id"] for turn in turns[: max(len(turns) - unseen, 0)]}
@@ -137,79 +135,13 @@ class Conversation:
 
     async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool) -> None:
         printer = TurnPrinter(self._console)
-        async for event in turn:
-            match event:
-                case TurnStarted(turn_id=turn_id, message=message):
-                    self._on_screen = turn_id
-                    if not ours:
-                        self._console.say(f"» {message['text']}", "bold")
-                case ConfirmationNeeded():
-                    await self._confirm(event)
-                case InputNeeded():
-                    await self._answer(event)
-                case _:
+        async with self._helpers() as helpers:
+            async for event in turn:
+                if not ours and isinstance(event, TurnStarted):
+                    self._console.say(f"» {event.message['text']}", "bold")
+                if not await self._decisions.take(event):
                     printer.show(event)
-
-    # Decisions: ours, unless somebody else is faster.
-
-    async def _confirm(self, event: ConfirmationNeeded) -> None:
-        call_id = event.call["toolCallId"]
-
-        def decided(state: Any) -> bool:
-            return not any(
-                part["kind"] == "toolCall"
-                and part["toolCall"]["toolCallId"] == call_id
-                and part["toolCall"]["status"] in _WAITING
-                for part in state.get("activeTurn", {}).get("responseParts", ())
-            )
-
-        decision = await self._unless(decided, ask_approval(self._console, event))
-        if decision is None:
-            return
-        approved = isinstance(decision, Approve)
-        if event.of == "result":
-            dispatch = self._chat.confirm_result(call_id, approved=approved)
-        elif approved:
-            dispatch = self._chat.approve(call_id, option_id=decision.option_id)
-        else:
-            dispatch = self._chat.deny(call_id, option_id=decision.option_id, reason=decision.reason)
-        await self._settle(dispatch)
-
-    async def _answer(self, event: InputNeeded) -> None:
-        request = event.request
-
-        def answered(state: Any) -> bool:
-            return all(one["id"] != request["id"] for one in state.get("inputRequests", ()))
-
-        async def check(question_id: str, value: Any) -> str | None:
-            answer = answer_to(request, question_id, value)
-            outcome = await self._chat.draft(request["id"], question_id, answer)
-            return outcome.reason if isinstance(outcome, Rejected) else None
-
-        reply = await self._unless(answered, ask_questions(self._console, event, check))
-        if reply is None:
-            return
-        if isinstance(reply, Decline):
-            await self._settle(self._chat.decline(request["id"]))
-        else:
-            await self._settle(self._chat.answer(request["id"], reply.answers))
-
-    async def _unless(self, settled: Callable[[Any], bool], asking: Any) -> Any:
-        """What the person says; None when it was settled elsewhere meanwhile, and they are told."""
-        name, answer = await race(answer=asking, settled=self._channel.wait_for(settled))
-        if name == "settled" and self._goes_on():
-            self._console.say("  settled by another client", "dim")
-        return answer if name == "answer" else None
-
-    def _goes_on(self) -> bool:
-        """Whether the turn on the screen runs, or completed: it did not end in the middle of a question."""
-        turn = find_turn(dict(self._chat.confirmed), self._on_screen)
-        return turn is not None and turn.get("state") in (None, "complete")
-
-    async def _settle(self, dispatch: Dispatch) -> None:
-        outcome = await dispatch
-        if isinstance(outcome, Rejected):
-            self._console.say(f"✗ {outcome.reason}", "red")
+                helpers.look_after(subagents(event))
 
 
 async def _result(task: asyncio.Task[None]) -> None:

@@ -21,8 +21,9 @@ class Output:
         self._inside_line = False
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
-        """Write a whole line."""
-        self.end_line()
+        """Write a whole line. An error does not disturb what is streamed into a pipe or a file."""
+        if not error or sys.stdout.isatty():
+            self.end_line()
         (self._err if error else self._out)(f"{text}\n", style)
 
     def stream(self, text: str, style: str = "") -> None:

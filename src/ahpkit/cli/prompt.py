@@ -15,7 +15,7 @@ import click
 
 from ahpkit.cli.connecting import EXIT_FAILED, EXIT_INTERRUPTED, connected, host_command, open_session, session_options
 from ahpkit.cli.output import Output
-from ahpkit.cli.show_turn import TurnPrinter, event_line
+from ahpkit.cli.show_turn import TurnPrinter, event_line, subagents
 from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.protocol.codec import encode
@@ -56,11 +56,11 @@ async def prompt(
     text = _read_standard_input() if text == "-" else text
     if not text.strip():
         raise click.UsageError("there is nothing to send: the message is empty")
-    async with connected(url, token) as client:
+    shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
+    async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline) as client:
         session = await open_session(client, name, provider=provider, model=model, directory=directory)
-        shot = _OneShot(session, approve_all=approve == "all", json_lines=json_lines)
         try:
-            return await shot.run(text)
+            return await shot.run(session, text)
         finally:
             if name is None and not keep:
                 await session.dispose()
@@ -76,31 +76,35 @@ def _read_standard_input() -> str:
 
 
 class _OneShot:
-    """One turn, printed."""
+    """One turn, printed. What it and its sub-agents ask for is decided without a person."""
 
-    def __init__(self, session: Session, *, approve_all: bool, json_lines: bool) -> None:
+    def __init__(self, *, approve_all: bool, json_lines: bool) -> None:
         self.output = Output()
-        self._session = session
         self._approve_all = approve_all
         self._json_lines = json_lines
         self._printer = TurnPrinter(self.output, quiet=True)
+        self._helpers: set[str] = set()
 
-    async def run(self, text: str) -> int:
+    async def run(self, session: Session, text: str) -> int:
         """The exit code."""
-        chat = await self._session.chat()
+        chat = await session.chat()
         if self._json_lines:
-            self.output.say(encode({"event": "Session", "session": self._session.uri, "chat": chat.uri}).decode())
+            self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
         async with _cancelled_by_interrupt(chat):
             try:
-                return await self._take(chat, text)
+                return await self._take(session, chat, text)
             except ActionRejected as error:
                 self.output.say(f"✗ {error.reason}", "red", error=True)
                 return EXIT_FAILED
 
-    async def _take(self, chat: Chat, text: str) -> int:
+    async def _take(self, session: Session, chat: Chat, text: str) -> int:
         last: Any = None
-        async for last in chat.send(text, on_confirmation=self._decide, on_input=self._decline):
+        async for last in chat.send(text):
             self._show(last)
+            for uri in subagents(last):
+                if uri not in self._helpers:
+                    self._helpers.add(uri)
+                    await session.chat(uri)  # From now on the callbacks are asked for it, too.
         if isinstance(last, TurnCancelled):
             return EXIT_INTERRUPTED
         return 0 if isinstance(last, TurnCompleted) else EXIT_FAILED
@@ -111,13 +115,13 @@ class _OneShot:
         else:
             self._printer.show(event)
 
-    def _decide(self, event: ConfirmationNeeded) -> bool | Deny:
+    def decide(self, event: ConfirmationNeeded) -> bool | Deny:
         if self._approve_all:
             return True
         self.output.say(f"✗ {event.call['displayName']}: not run ({_NO_APPROVALS})", "yellow", error=True)
         return Deny(reason=_NO_APPROVALS)
 
-    def _decline(self, event: InputNeeded) -> Decline:
+    def decline(self, event: InputNeeded) -> Decline:
         self.output.say("✗ the agent asked a question; nobody is there to answer: ahpkit chat", "yellow", error=True)
         return Decline()
 

@@ -21,6 +21,13 @@ def event_line(event: TurnEvent) -> str:
     return encode({"event": type(event).__name__, **fields}).decode()
 
 
+def subagents(event: TurnEvent) -> dict[str, str]:
+    """The chats that the tool call of an event has started and that still go on: URI and title."""
+    call: Any = getattr(event, "call", None)
+    content = call.get("content", ()) if call is not None and call["status"] == "running" else ()
+    return {one["resource"]: one["title"] for one in content if one["type"] == "subagent"}
+
+
 class TurnPrinter:
     """Writes the events of a turn as they come. What needs a person's decision is for others to show."""
 
@@ -35,8 +42,10 @@ class TurnPrinter:
             case events.TextDelta(part_id=part, text=text):
                 self._stream(part, text)
             case events.TurnFailed(error=error):
+                self._output.end_line()
                 self._output.say(f"✗ {error['message']}", "red", error=self._quiet)
             case events.TurnCancelled():
+                self._output.end_line()
                 self._output.say("✗ cancelled", "yellow", error=self._quiet)
             case events.TurnCompleted():
                 self._output.end_line()
@@ -88,4 +97,4 @@ def describe_usage(usage: Any) -> str:
     return f"tokens: {counts}" if counts else "tokens: unknown"
 
 
-__all__ = ["TurnPrinter", "describe_usage", "event_line"]
+__all__ = ["TurnPrinter", "describe_usage", "event_line", "subagents"]

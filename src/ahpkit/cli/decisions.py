@@ -1,0 +1,122 @@
+"""What a chat waits for a person to decide: asked here, unless somebody else is faster. Shows no turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ahpkit.cli.console import Console
+from ahpkit.cli.decide import ask_approval, ask_questions
+from ahpkit.cli.race import race
+from ahpkit.client import Approve, Chat, Decline, Dispatch, Rejected, Subscription
+from ahpkit.client.answers import answer_to
+from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
+from ahpkit.client.turn_tracker import find_turn
+
+_WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
+
+Settled = Callable[[Any], bool]
+"""Whether a state of the chat no longer waits for the decision."""
+
+
+class Decisions:
+    """One chat's questions to the person at the console; one at a time, whichever chats they are from."""
+
+    def __init__(self, console: Console, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
+        """`channel` is a subscription of the chat's channel; `asker` is named when it is not the chat on the screen."""
+        self._console = console
+        self._asker = asker
+        self._chat = chat
+        self._channel = channel
+
+    async def take(self, event: TurnEvent) -> bool:
+        """Ask when an event needs a decision; whether it does."""
+        match event:
+            case ConfirmationNeeded():
+                await self._confirm(event)
+            case InputNeeded():
+                await self._answer(event)
+            case _:
+                return False
+        return True
+
+    async def _confirm(self, event: ConfirmationNeeded) -> None:
+        call_id = event.call["toolCallId"]
+        decision = await self._unless(_is_decided(call_id), lambda: ask_approval(self._console, event))
+        if decision is None:
+            return
+        approved = isinstance(decision, Approve)
+        if event.of == "result":
+            await self._dispatch(lambda: self._chat.confirm_result(call_id, approved=approved))
+        elif approved:
+            await self._dispatch(lambda: self._chat.approve(call_id, option_id=decision.option_id))
+        else:
+            options = {"option_id": decision.option_id, "reason": decision.reason}
+            await self._dispatch(lambda: self._chat.deny(call_id, **options))
+
+    async def _answer(self, event: InputNeeded) -> None:
+        """Each answer is shared as it is given, and the host says what is wrong with it."""
+        request = event.request
+
+        async def check(question_id: str, value: Any) -> str | None:
+            answer = answer_to(request, question_id, value)
+            return await self._refusal(lambda: self._chat.draft(request["id"], question_id, answer))
+
+        refused = True
+        while refused:
+            answered = _is_answered(request["id"])
+            reply = await self._unless(answered, lambda: ask_questions(self._console, event, check))
+            if reply is None:
+                return
+            if isinstance(reply, Decline):
+                refused = await self._dispatch(lambda: self._chat.decline(request["id"]))
+            else:
+                refused = await self._dispatch(lambda reply=reply: self._chat.answer(request["id"], reply.answers))
+
+    async def _unless(self, settled: Settled, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """What the person says; None when it was settled elsewhere meanwhile, and they are told."""
+        turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
+        async with self._console.asking:
+            if settled(self._channel.confirmed):
+                return None
+            if self._asker:
+                self._console.say(f"{self._asker} asks:", "dim")
+            name, answer = await race(answer=ask(), settled=self._channel.wait_for(settled))
+            if name == "settled" and self._went_on(turn_id):
+                self._console.say("  settled by another client", "dim")
+        return answer if name == "answer" else None
+
+    def _went_on(self, turn_id: str) -> bool:
+        """Whether the turn runs, or completed: it did not end in the middle of a question."""
+        turn = find_turn(dict(self._chat.confirmed), turn_id)
+        return turn is not None and turn.get("state") in (None, "complete")
+
+    async def _dispatch(self, decide: Callable[[], Dispatch]) -> bool:
+        """Tell the host; whether it refused, and then the person is told why."""
+        reason = await self._refusal(decide)
+        if reason is not None:
+            self._console.say(f"✗ {reason}", "red")
+        return reason is not None
+
+    async def _refusal(self, decide: Callable[[], Dispatch]) -> str | None:
+        try:
+            outcome = await decide()
+        except LookupError:  # At this very moment it was settled elsewhere.
+            return "it is settled already"
+        return outcome.reason if isinstance(outcome, Rejected) else None
+
+
+def _is_decided(call_id: str) -> Settled:
+    def decided(state: Any) -> bool:
+        parts = state.get("activeTurn", {}).get("responseParts", ())
+        calls = (part["toolCall"] for part in parts if part["kind"] == "toolCall")
+        return not any(call["toolCallId"] == call_id and call["status"] in _WAITING for call in calls)
+
+    return decided
+
+
+def _is_answered(request_id: str) -> Settled:
+    return lambda state: all(one["id"] != request_id for one in state.get("inputRequests", ()))
+
+
+__all__ = ["Decisions"]

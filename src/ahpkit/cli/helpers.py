@@ -1,0 +1,53 @@
+"""Chats of sub-agents, as far as they need a person: their approvals and questions. What they say is not shown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Self
+
+from ahpkit.cli.console import Console
+from ahpkit.cli.decisions import Decisions
+from ahpkit.client import Client, Session
+from ahpkit.protocol.errors import AhpError
+
+_log = logging.getLogger(__name__)
+
+
+class Helpers:
+    """Looks after the sub-agents of one turn while the `async with` lasts."""
+
+    def __init__(self, console: Console, client: Client, session: Session) -> None:
+        self._console = console
+        self._client = client
+        self._session = session
+        self._following: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        for task in self._following.values():
+            task.cancel()
+        await asyncio.gather(*self._following.values(), return_exceptions=True)
+
+    def look_after(self, chats: Mapping[str, str]) -> None:
+        """Follow chats, by URI with their titles, that are not followed yet."""
+        for uri, title in chats.items():
+            if uri not in self._following:
+                self._following[uri] = asyncio.create_task(self._follow(uri, title))
+
+    async def _follow(self, uri: str, title: str) -> None:
+        try:
+            async with await self._session.chat(uri) as chat, self._client.subscribe(uri) as channel:
+                await channel.wait_for(lambda state: "activeTurn" in state or state["turns"])
+                decisions = Decisions(self._console, chat, channel, asker=title)
+                if (turn := chat.follow()) is not None:
+                    async for event in turn:
+                        await decisions.take(event)
+        except AhpError as error:  # It is gone, or so is the host; the chat on the screen tells.
+            _log.info("%s: %s", uri, error)
+
+
+__all__ = ["Helpers"]
