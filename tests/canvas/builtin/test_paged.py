@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
@@ -20,7 +16,8 @@ from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.websocket import serve_websocket
 from support.bench import Bench
 from support.canvases import failure, runtime, until
-from support.http import Answer, get
+from support.http import get
+from support.pages import as_user, shown
 from support.raw_client import RawClient
 
 
@@ -56,17 +53,6 @@ async def stage(tmp_path: Path) -> AsyncGenerator[Stage]:
     await made.start()
     yield made
     await made.stop()
-
-
-async def as_user(url: str, action: str, **given: Any) -> Answer:
-    found = re.search(r'key: "([\w-]+)"', (await get(url)).text)
-    assert found is not None
-    query = urlencode({"key": found[1], "do": json.dumps({"action": action, "input": given})})
-    return await get(f"{url}change?{query}")
-
-
-async def shown(url: str) -> Any:
-    return (await get(f"{url}news")).json()["data"]
 
 
 async def test_both_canvases_are_declared(stage: Stage) -> None:

@@ -1,0 +1,35 @@
+"""A canvas in twenty lines: a page of notes that an agent writes on.
+
+Run: ahpkit serve --extension "python examples/canvas_notes.py"
+"""
+
+from html import escape
+from urllib.parse import quote
+
+from ahpkit.canvas import canvas, canvas_action, run_extension
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+@canvas("notes", display_name="Notes", description="A page of notes to write on.")
+class Notes:
+    def __init__(self):
+        self.pages = {}
+
+    def open(self, request):
+        self.pages.setdefault(request["instanceId"], [])
+        return {"title": "Notes", "url": self.url(request)}
+
+    @canvas_action(description="Write a line.", input_schema=TEXT)
+    def write(self, request):
+        self.pages[request["instanceId"]].append(escape(request["input"]["text"]))
+        Notes.push(request["sessionId"], request["instanceId"], url=self.url(request))
+
+    def close(self, request):
+        del self.pages[request["instanceId"]]
+
+    def url(self, request):
+        return "data:text/html," + quote("<br>".join(self.pages[request["instanceId"]]))
+
+
+run_extension("example.notes", [Notes])

@@ -1,0 +1,117 @@
+"""The canvas examples do what they say, on a real host, and the documentation shows their code."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import re
+import shlex
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from ahpkit.canvas.errors import CODES
+from ahpkit.canvas.url_policy import check_url
+from ahpkit.client import Client, connect
+from support.pages import as_user, shown
+from support.process import host_process
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "canvas.md").read_text(encoding="utf-8")
+EXAMPLES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("canvas_*.py")}
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@asynccontextmanager
+async def client_of(home: Path, *options: str) -> AsyncGenerator[Client]:
+    async with host_process(home, *options) as host, connect(host.url, token=host.token) as client:
+        yield client
+
+
+async def eventually(condition: Any) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_the_tutorials_canvas_works_with_the_demo_agent(tmp_path: Path) -> None:
+    command = shlex.join([sys.executable, str(ROOT / "examples" / "canvas_notes.py")])
+    async with client_of(tmp_path, "--extension", command) as client:
+        session = await client.create_session(provider="demo")
+        await eventually(lambda: "example.notes" in str(session.confirmed.get("canvasRegistry")))
+        chat = await session.chat()
+        assert "Opened `n1`" in await chat.ask("/canvas open notes n1")
+        for text in ("bread", "<b>milk</b>"):
+            await chat.ask(f'/canvas invoke n1 write {{"text": "{text}"}}')
+        await eventually(lambda: "milk" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]
+        url = session.confirmed["openCanvases"][0]["url"]  # type: ignore[typeddict-item]
+        assert check_url(url).allowed
+        assert unquote(url) == "data:text/html,bread<br>&lt;b&gt;milk&lt;/b&gt;"
+        refused = await chat.ask("/canvas invoke n1 write {}")
+        assert "canvas_invalid_input" in refused
+        assert "Closed `n1`" in await chat.ask("/canvas close n1")
+
+
+async def test_the_chart_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with client_of(tmp_path) as client:
+        await load("canvas_chart").main(client, points=3, pause=0)
+        url, _, rest = capsys.readouterr().out.partition("\n")
+        assert "sine,2,0.247" in rest
+        assert [len(series["points"]) for series in (await shown(url))["series"]] == [3, 3]
+
+
+async def test_the_checklist_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with client_of(tmp_path) as client:
+        running = asyncio.create_task(load("canvas_checklist").main(client))
+        printed: list[str] = []
+        await eventually(lambda: printed.append(capsys.readouterr().out) or "0 of 3 done" in "".join(printed))
+        url = "".join(printed).partition("\n")[0]
+        for id in ("1", "2", "3"):
+            assert (await as_user(url, "moveItem", id=id, column="Done")).status == 200
+        async with asyncio.timeout(30):
+            await running
+        assert "Return the keys" in capsys.readouterr().out
+
+
+def test_the_page_shows_code_of_the_examples() -> None:
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    sources = "\n".join(EXAMPLES.values())
+    assert len(blocks) >= 2
+    for block in blocks:
+        assert block in sources, block
+
+
+def test_the_tutorials_canvas_has_twenty_lines() -> None:
+    code = EXAMPLES["canvas_notes"].partition('"""\n\n')[2]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+    assert code in PAGE
+
+
+def test_every_code_is_on_the_page_with_its_meaning() -> None:
+    for code, meaning in CODES.items():
+        assert f"| `{code}` | {meaning} |" in PAGE
+
+
+def test_the_page_names_every_limit() -> None:
+    from ahpkit.canvas import limits
+
+    for name in ("MAX_INSTANCES", "MAX_REQUESTS", "MAX_INPUT", "MAX_ANSWER", "MAX_DECLARATIONS", "MAX_ID", "MAX_DEPTH"):
+        assert re.search(rf"\| `{name}` \| {getattr(limits, name):_} \|", PAGE), name
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_page_names_every_example(name: str) -> None:
+    assert f"examples/{name}.py" in PAGE
