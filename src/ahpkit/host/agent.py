@@ -436,7 +436,8 @@ class CanvasRuntime(Protocol):
     async def invoke(self, instance_id: str, action: str, input: Any = None) -> Any: ...
 
     def subscribe(self, listener: Callable[[str, JsonObject], Awaitable[None] | None]) -> Callable[[], None]:
-        """Hear `session.canvas.opened` and `session.canvas.registry_changed`; call the result to stop."""
+        """Hear `session.canvas.opened` (also when an open instance changes), `session.canvas.registry_changed` and
+        `capabilities.changed`; call the result to stop."""
         ...
 
 
