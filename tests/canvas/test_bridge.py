@@ -173,6 +173,12 @@ async def test_opening_an_open_instance_reopens_it(scene: Scene, board: Board) -
     assert [one["title"] for one in (await scene.state())["openCanvases"]] == ["B"]
 
 
+async def test_a_reopen_without_input_has_the_input_of_the_last_time(scene: Scene, board: Board) -> None:
+    await scene.agent.open("board", "b1", input={"title": "A"})
+    again = await scene.agent.open("board", "b1")
+    assert (again["input"], board.calls[1][1]["input"]) == ({"title": "A"}, {"title": "A"})
+
+
 async def test_an_id_that_another_canvas_has_is_refused(scene: Scene, canvases: Canvases) -> None:
     canvases.add_provider(board_provider(Board(), "example.other"))
     await scene.agent.open("board", "b1", extension_id=EXTENSION)

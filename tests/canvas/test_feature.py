@@ -127,6 +127,30 @@ async def test_a_provider_that_cannot_reopen_leaves_the_instance_stale(bench: Be
     assert state["canvasRequests"] == []
 
 
+async def test_after_a_restart_an_extension_is_asked_for_a_few_instances_at_a_time(tmp_path: Path) -> None:
+    slow, quick = Board(), Board()
+    bench = Bench(tmp_path)
+    bench.features = [Canvases([board_provider(slow, "slow"), board_provider(quick, "quick")])]
+    await bench.start()
+    try:
+        client = await bench.client()
+        _, chat = await bench.session(client)
+        agent = await runtime(bench, client, chat)
+        for number in range(20):
+            await agent.open("board", f"s{number}", extension_id="slow")
+        await agent.open("board", "q", extension_id="quick")
+        await bench.stop()
+        slow.hold = asyncio.Event()
+        bench.features = [Canvases([board_provider(slow, "slow"), board_provider(quick, "quick")])]
+        await bench.start()
+        await until(lambda: quick.verbs() == ["open q"] * 2)  # One that hangs keeps no other waiting.
+        assert len(slow.calls) == 20 + 8
+        slow.hold.set()
+        await until(lambda: len(slow.calls) == 40)
+    finally:
+        await bench.stop()
+
+
 async def test_declarations_that_are_too_much_are_refused(bench: Bench) -> None:
     client = await bench.client()
     session, _ = await bench.session(client)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -40,7 +39,10 @@ _log = logging.getLogger(__name__)
 
 
 class SessionBridge:
-    """One session. `providers` are the host's, as they are now; the client's stand in the session's state."""
+    """One session. `providers` are the host's, as they are now; the client's stand in the session's state.
+
+    `reopening` bounds how many instances of an extension are opened again at the same time, in all sessions.
+    """
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class SessionBridge:
         *,
         timeout: float,
         max_instances: int,
-        rehydrating: AbstractAsyncContextManager[Any],
+        reopening: Callable[[str], asyncio.Semaphore],
     ) -> None:
         self.uri = uri
         self.runtime = SessionCanvases(self, services)
@@ -58,7 +60,7 @@ class SessionBridge:
         self._providers = providers
         self._timeout = timeout
         self._max_instances = max_instances
-        self._rehydrating = rehydrating
+        self._reopening = reopening
         self._requests = Requests(uri, services, timeout=timeout)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._opening: set[str] = set()
@@ -154,7 +156,7 @@ class SessionBridge:
             if key_of(instance) not in self._declared:
                 self._update(instance, {"availability": "stale"})
             elif key_of(instance) not in before and instance["availability"] == "stale":
-                self._rehydrate_soon(instance["instanceId"])
+                self._rehydrate_soon(instance)
 
     def active_client_changed(self, before: JsonObject, after: JsonObject) -> None:
         """Another client has the role, or the same one offers something else."""
@@ -182,17 +184,18 @@ class SessionBridge:
         if self._update(instance, own_changes(changes)):
             self.runtime.instance_opened(self._required(instance_id), reopen=False)
 
-    def _rehydrate_soon(self, instance_id: str) -> None:
-        self._services.spawn(self._rehydrate(instance_id), name="rehydrate a canvas")
+    def _rehydrate_soon(self, instance: JsonObject) -> None:
+        self._services.spawn(self._rehydrate(instance), name="rehydrate a canvas")
 
-    async def _rehydrate(self, instance_id: str) -> None:
-        """The provider of a stale instance is back: open it again with the input it was opened with."""
-        async with self._rehydrating:
-            instance = self._instance(instance_id)
-            if instance is None or instance["availability"] == "ready" or self._closing:
+    async def _rehydrate(self, instance: JsonObject) -> None:
+        """The provider of a stale instance is back: open it again, with the input it was opened with."""
+        instance_id = instance["instanceId"]
+        async with self._reopening(instance["extensionId"]):
+            now = self._instance(instance_id)
+            if now is None or now["availability"] == "ready" or self._closing:
                 return
             try:
-                await self.open(instance["canvasId"], instance_id, instance["extensionId"], instance.get("input"))
+                await self.open(now["canvasId"], instance_id, now["extensionId"], None)
             except CanvasError as error:
                 _log.info("the canvas instance %s stays stale: %s", instance_id, error)
 
@@ -219,31 +222,43 @@ class SessionBridge:
     async def open(
         self, canvas_id: str, instance_id: str, extension_id: str | None, input: Any
     ) -> tuple[JsonObject, bool]:
-        """Open or reopen an instance: what stands in state then, and whether it was open before."""
+        """Open or reopen an instance: what stands in state then, and whether it was open before.
+
+        Without input a reopen has the input of the last time.
+        """
         given = own_input(input)
         async with self._alone(check_id(instance_id)):
             declaration = find_canvas(self.registry, canvas_id, extension_id)
-            reopen = self._check_openable(instance_id, declaration)
+            before = self._openable(instance_id, declaration)
+            if given is None and before is not None:
+                given = before.get("input")
             check_input(declaration.get("inputSchema"), given)
+            reopen = before is not None
             call = self._call({**declaration, "instanceId": instance_id}, input=given, reopen=reopen or None)
-            appeared = self._declared.get(key_of(declaration))
-            self._opening.add(instance_id)
-            try:
-                result = await self._ask("open", call, declaration)
-            finally:
-                self._opening.discard(instance_id)
-            # Between its answer and now the provider may have left, and may even be back without knowing the instance.
-            now = self._declared.get(key_of(declaration))
-            renderer = self._renderer(declaration)
-            instance = new_instance(declaration, call, result, available=now == appeared, renderer=renderer)
-            self._dispatch("canvasInstanceOpened", instance=instance)
+            instance = await self._opened(declaration, call)
             self.runtime.instance_opened(instance, reopen=reopen)
-            if now not in (None, appeared):
-                self._rehydrate_soon(instance_id)
             return instance, reopen
 
-    def _check_openable(self, instance_id: str, declaration: JsonObject) -> bool:
-        """Whether it is a reopen; raises when the id is taken or there are too many."""
+    async def _opened(self, declaration: JsonObject, call: JsonObject) -> JsonObject:
+        """Have the provider open it, and tell everyone when it has."""
+        key, instance_id = key_of(declaration), call["instanceId"]
+        appeared = self._declared.get(key)
+        self._opening.add(instance_id)
+        try:
+            result = await self._ask("open", call, declaration)
+        finally:
+            self._opening.discard(instance_id)
+        # Between its answer and now the provider may have left, and may even be back without knowing the instance.
+        now = self._declared.get(key)
+        renderer = self._renderer(declaration)
+        instance = new_instance(declaration, call, result, available=now == appeared, renderer=renderer)
+        self._dispatch("canvasInstanceOpened", instance=instance)
+        if now not in (None, appeared):
+            self._rehydrate_soon(instance)
+        return instance
+
+    def _openable(self, instance_id: str, declaration: JsonObject) -> JsonObject | None:
+        """The instance as it is, if it is open; raises when the id is another canvas's or there are too many."""
         before = self._instance(instance_id)
         if before is None:
             taken = {one["instanceId"] for one in self.instances} | self._opening
@@ -254,7 +269,7 @@ class SessionBridge:
                 f"{instance_id!r} is an instance of {before['canvasId']!r} of {before['extensionId']!r}",
                 code=INSTANCE_TAKEN,
             )
-        return before is not None
+        return before
 
     def _renderer(self, declaration: JsonObject) -> str | None:
         """Who shows it: a client its own canvases, else the active client if it can render."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from ahpkit.canvas.bridge import SessionBridge
 from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completion, check_declarations
@@ -13,8 +14,8 @@ from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Applied, Feature, Values
 from ahpkit.protocol.common.state import JsonObject
 
-_REHYDRATE_AT_ONCE = 8
-"""Instances opened again at the same time after a restart: providers are not run down by their own sessions."""
+_REOPEN_AT_ONCE = 8
+"""Instances of one extension that are opened again at the same time: it is not run down by its own sessions."""
 
 
 class Canvases(Feature):
@@ -35,13 +36,13 @@ class Canvases(Feature):
         self._timeout = timeout
         self._max_instances = max_instances
         self._bridges: dict[str, SessionBridge] = {}
+        self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         for provider in providers:
             self._register(provider)
 
     # -- life ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        self._rehydrating = asyncio.Semaphore(_REHYDRATE_AT_ONCE)
         for provider in self._providers.values():
             provider.attach(self)
         for uri in self.services.session_uris():
@@ -71,9 +72,13 @@ class Canvases(Feature):
                 self._providers,
                 timeout=self._timeout,
                 max_instances=self._max_instances,
-                rehydrating=self._rehydrating,
+                reopening=self._reopening,
             )
         return self._bridges[uri]
+
+    def _reopening(self, extension_id: str) -> asyncio.Semaphore:
+        """It lives for as long as somebody holds or awaits it."""
+        return self._semaphores.setdefault(extension_id, asyncio.Semaphore(_REOPEN_AT_ONCE))
 
     # -- providers -------------------------------------------------------------------------------------------------
 
