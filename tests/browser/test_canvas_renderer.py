@@ -56,11 +56,22 @@ async def test_a_chart_grows_while_the_agent_adds_points(browser: Browser, show:
     await chart.wait_for("document.querySelector('polyline').dataset.points == '3'")
     await show.agent.invoke("load", "addPoints", {"series": "ram", "points": [[0, 5], [2, 9]]})
     await chart.wait_for("document.querySelectorAll('polyline').length == 2")
+    labels = "[...document.querySelectorAll('.label')].map((label) => label.textContent)"
+    assert await chart.evaluate(labels) == ["2", "4", "6", "8", "0", "2"]
     fill = "getComputedStyle(document.querySelector('polyline')).fill"
     assert await chart.evaluate(fill) == "none"
     await show.agent.invoke("load", "setTitle", {"title": "Load of today"})
     await chart.wait_for("document.querySelector('h1').textContent == 'Load of today'")
     await page.wait_for("document.querySelector('iframe')")
+
+
+async def test_a_chart_of_strange_numbers_is_drawn(browser: Browser, show: Show) -> None:
+    strange = [[0, 1e300], [1, -1e300], [2, 1e16], [3, 1e16 + 2], [4, 5e-324], [5, 0]]
+    for number, point in enumerate([strange, strange[2:4], strange[4:], [[0, 7]]]):
+        given = {"kind": "bar" if number % 2 else "line", "series": [{"name": "x", "points": point}]}
+        opened = await show.agent.open("chart", f"c{number}", input=given)
+        page = await browser.open(opened["url"])
+        await page.wait_for("document.querySelector('#say').textContent.includes('points')")
 
 
 class Site:

@@ -18,6 +18,7 @@ import pytest
 from ahpkit.canvas.errors import CODES
 from ahpkit.canvas.url_policy import check_url
 from ahpkit.client import Client, connect
+from support import requirement
 from support.pages import as_user, shown
 from support.process import host_process
 
@@ -84,6 +85,21 @@ async def test_the_checklist_example(tmp_path: Path, capsys: pytest.CaptureFixtu
         async with asyncio.timeout(30):
             await running
         assert "Return the keys" in capsys.readouterr().out
+
+
+@requirement("canvas:roles:renderer-displays")
+def test_the_renderer_example_shows_title_and_url_and_names_what_it_refuses() -> None:
+    renderer = load("canvas_renderer")
+    fine = {"instanceId": "a", "availability": "ready", "title": "<A>", "url": "https://a.example/?x=1&y='2'"}
+    hostile = {"instanceId": "b", "availability": "ready", "url": "javascript:alert(1)"}
+    response = renderer.render([fine, hostile, {"instanceId": "c", "availability": "stale"}])
+    body = response.body.decode()
+    assert "<h2>&lt;A&gt;</h2><iframe sandbox=" in body
+    assert 'src="https://a.example/?x=1&amp;y=&#x27;2&#x27;"' in body
+    assert body.count("<iframe") == 1
+    assert "javascript: URLs are not shown here" in body
+    assert "alert(1)" not in body
+    assert "frame-src https://a.example;" in response.headers["Content-Security-Policy"]
 
 
 def test_the_page_shows_code_of_the_examples() -> None:
