@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 import pytest
-from support import requirement
 
 from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.settings import Settings
 from ahpkit.host import porting
+from support import requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]

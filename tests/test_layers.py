@@ -56,9 +56,6 @@ def test_a_package_imports_only_what_is_to_its_left(package: str) -> None:
 
 
 def test_every_module_says_what_it_is_in_its_first_line() -> None:
-    silent = [
-        path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
-        if path.read_text(encoding="utf-8").strip() and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    silent = [name for name, text in texts.items() if text.strip() and not ast.get_docstring(ast.parse(text))]
     assert silent == []

@@ -82,7 +82,8 @@ def render() -> str:
     lines = [
         "# Requirements",
         "",
-        "Every sentence of the specification that can be tested, and the tests that prove it. Written by `tools/requirements.py`.",
+        "Every sentence of the specification that can be tested, and the tests that prove it.",
+        "Written by `tools/requirements.py`.",
         "",
         f"{len(requirements)} requirements: {len(requirements) - len(pending)} tested, {len(pending)} not yet built.",
     ]

@@ -53,6 +53,9 @@ def kinds(client: RawClient, session: str) -> list[str]:
 @requirement("customizations:children:no-client-id")
 @requirement("customizations:identity:minted-by-publisher")
 @requirement("customizations:tree:host-is-authoritative")
+@requirement("session:state:client-plugins-propagated")
+@requirement("session:customization:host-fills-children")
+@requirement("core:wire:host-reads-virtual-plugin")
 async def test_a_plugin_that_is_on_no_disk_is_read_from_its_client(
     desk: Desk, watcher: RawClient, publisher: Publisher, session: str
 ) -> None:
@@ -113,6 +116,7 @@ async def test_it_goes_when_another_client_becomes_active(
 
 @requirement("customizations:publish:nonce-detects-change")
 @requirement("customizations:publish:nonce-optional")
+@requirement("session:customization:nonce-saves-parsing")
 async def test_it_is_read_again_only_when_its_nonce_changes(
     watcher: RawClient, publisher: Publisher, session: str
 ) -> None:

@@ -87,6 +87,7 @@ async def test_configured_plugins_stand_on_every_agent_before_any_session(desk: 
 @requirement("customizations:save:child-surfaces")
 @requirement("customizations:save:host-watches-directory")
 @requirement("customizations:update:child-change-sends-container")
+@requirement("session:customization:directory-discovery")
 async def test_a_new_file_appears_with_its_whole_container(desk: Desk) -> None:
     desk.files({".claude/commands/one.md": "1"})
     client = await desk.start()
@@ -342,6 +343,8 @@ async def test_a_command_the_user_may_not_use_is_just_text(desk: Desk) -> None:
 
 @requirement("customizations:identity:persistent-reference-is-uri")
 @requirement("enablement:invocation:agent-user-gate")
+@requirement("session:summary:agent-uri")
+@requirement("commands:create-session:agent")
 async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(desk: Desk) -> None:
     desk.files({".github/agents/a.md": text("You are A."), ".github/agents/b.md": text("B", user_invocable="false")})
     client = await desk.start()
