@@ -41,6 +41,18 @@ async def test_a_channel_that_was_left_can_be_followed_again(host: FakeHost, cli
         assert again.state["summary"]["title"] == "while away"
 
 
+async def test_a_channel_that_is_followed_anew_during_a_reconnect_waits_for_its_snapshot(client: Client):
+    channels = client._core.channels  # pyright: ignore[reportPrivateUsage]
+    first = await channels.open(SESSION)
+    channels.begin()
+    _, resumed = channels.resumable()
+    channels.release(first)
+    again = channels.hold(SESSION)
+    action = {"channel": SESSION, "action": renamed("missed"), "serverSeq": 99}
+    channels.take_replay([action], resumed)
+    assert (again.live, again.seq, again.confirmed) == (False, 0, None)
+
+
 async def test_following_a_channel_that_does_not_exist_says_so(client: Client):
     with pytest.raises(ChannelGone, match="ahp-session:/nowhere"):
         async with client.subscribe("ahp-session:/nowhere"):

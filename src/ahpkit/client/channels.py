@@ -231,7 +231,9 @@ class Channels:
     def take_replay(self, actions: Iterable[JsonObject], resumed: Iterable[str]) -> None:
         self._tell(self._mirror.replay(actions, now=self._now()))
         for uri in resumed:
-            self._resume(uri)
+            # One that was left and followed anew meanwhile has no state yet: it waits for its snapshot.
+            if uri in self._channels and self._channels[uri].joined:
+                self._resume(uri)
 
     def _on_status(self, status: Status) -> None:
         if status == "connected":

@@ -167,7 +167,7 @@ class Mirror:
         """What was missed, in order, one change at a time; what is known already is dropped."""
         for envelope in envelopes:
             channel = self._channels.get(envelope["channel"])
-            if channel is not None:
+            if channel is not None and channel.joined:
                 yield from self._take(channel, envelope, now)
 
     def resume(self, uri: str, *, now: int) -> Iterator[Change]:
