@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ahpkit.host import verbs
-from ahpkit.host.agent import Turn
+from ahpkit.host.agent import AgentChat, Chat, Turn
 from ahpkit.host.feature import Applied, Feature
 from ahpkit.host.host import Host
 from ahpkit.log.entry import Batch, Entry
@@ -423,3 +423,86 @@ async def test_a_handshake_with_too_many_subscriptions_is_refused_and_may_be_rep
     error = await client.refused(method, clientId="greedy", **params)
     assert "subscriptions" in error["message"]
     await client.initialize(ROOT_URI)
+
+
+# -- sessions that end while something is on its way -------------------------------------------------------------------
+
+
+async def test_an_action_that_was_taken_is_echoed_although_its_session_is_disposed_of(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client, other = await bench.client(), await bench.client()
+        session, chat = await bench.session(client)
+        bench.disk.working.clear()
+        seqs = [client.post(session, title("last words")), client.post(chat, say("last question"))]
+        await eventually(lambda: "activeTurn" in (bench.host.state(chat) or {}))
+        disposing = asyncio.create_task(other.ask("disposeSession", session))
+        await eventually(lambda: bench.host.state(session) is None)
+        too_late = await client.rejected(session, title("too late"))
+        assert "no channel" in too_late
+        bench.disk.working.set()
+        for seq in seqs:
+            echo = await client.action(lambda said, seq=seq: said.get("origin", {}).get("clientSeq") == seq)
+            assert "rejectionReason" not in echo
+        await client.notification("root/sessionRemoved")
+        await disposing
+
+
+async def test_a_session_whose_end_is_not_durable_yet_cannot_be_made_again(tmp_path: Path) -> None:
+    async with disk_bench(tmp_path) as bench:
+        client, other = await bench.client(), await bench.client()
+        session, _ = await bench.session(client)
+        bench.disk.working.clear()
+        disposing = asyncio.create_task(client.ask("disposeSession", session))
+        await eventually(lambda: bench.host.state(session) is None)
+        assert (await other.refused("createSession", session))["code"] == -32003
+        assert [item["resource"] for item in (await other.ask("listSessions"))["items"]] == [session]
+        bench.disk.working.set()
+        await disposing
+        await other.ask("createSession", session)
+
+
+async def _waiting(turn: Turn) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_choice_that_waits_for_a_turn_is_answered_when_its_session_is_disposed_of(bench: Bench) -> None:
+    bench.agent.script = _waiting
+    client, other = await bench.client(), await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("wait"))
+    seq = client.post(session, {"type": "session/modelChanged", "model": {"id": "large"}})
+    await client.ask("ping")
+    await other.ask("disposeSession", session)
+    answer = await client.action(lambda said: said.get("origin", {}).get("clientSeq") == seq)
+    assert "disposed" in answer["rejectionReason"]
+
+
+async def test_a_choice_that_waits_for_a_turn_and_is_sent_again_is_applied_once(bench: Bench) -> None:
+    bench.agent.script = _waiting
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("wait"))
+    for _ in range(2):
+        client.post(session, {"type": "session/modelChanged", "model": {"id": "large"}}, client_seq=500)
+    await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
+    await client.accepted(session, title("afterwards"))
+    types = [said["action"]["type"] for said in client.actions(session)]
+    assert types.count("session/modelChanged") == 1
+
+
+async def test_an_agent_that_opens_while_its_session_is_disposed_of_is_closed(bench: Bench) -> None:
+    opening, opened = asyncio.Event(), asyncio.Event()
+    open_chat = bench.agent.open
+
+    async def slowly(chat: Chat) -> AgentChat:
+        opening.set()
+        await opened.wait()
+        return await open_chat(chat)
+
+    bench.agent.open = slowly
+    client = await bench.client()
+    await client.ask("createSession", "ahp-session:/short")
+    await opening.wait()
+    await client.ask("disposeSession", "ahp-session:/short")
+    opened.set()
+    await eventually(lambda: [chat.closed for chat in bench.agent.chats] == [True])

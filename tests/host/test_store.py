@@ -59,9 +59,9 @@ def sessions(count: int) -> dict[str, Any]:
 def test_a_channel_is_seen_once_its_opening_is_durable(store: Store, log: ListLog) -> None:
     store.open(ROOT, STATE)
     assert (store.state(ROOT), store.committed(ROOT)) == (STATE, None)
-    assert store.commit(log.queued - 1, []) == []
+    assert store.commit(log.queued - 1, []) == ([], [])
     assert store.committed(ROOT) is None
-    assert store.commit(log.queued, []) == [ROOT]
+    assert store.commit(log.queued, []) == ([ROOT], [])
     assert store.committed(ROOT) == STATE
 
 
@@ -84,23 +84,21 @@ def test_a_channel_that_was_given_a_new_beginning_is_seen_as_it_was_until_then(s
     store.apply(ROOT, sessions(1))
     store.open(ROOT, {**STATE, "activeSessions": 9})
     assert (store.opened_at(ROOT), store.committed(ROOT)) == (1, STATE)
-    assert store.commit(log.queued, log.entries()) == []
+    assert store.commit(log.queued, log.entries()) == ([], [])
     assert store.committed(ROOT) == {**STATE, "activeSessions": 9}
 
 
-def test_a_closed_channel_is_gone_at_once_and_what_was_on_its_way_does_not_bring_it_back(
-    store: Store, log: ListLog
-) -> None:
+def test_a_closed_channel_is_not_found_at_once_and_gone_once_that_is_durable(store: Store, log: ListLog) -> None:
     store.open(ROOT, STATE)
     store.commit(log.queued, [])
     store.apply(ROOT, sessions(1))
     store.close(ROOT)
+    store.close(ROOT)
     assert (store.state(ROOT), store.committed(ROOT), store.channels()) == (None, None, [])
-    store.open(ROOT, {**STATE, "activeSessions": 5})
-    assert store.commit(log.queued - 1, log.entries()) == []
-    assert store.committed(ROOT) is None
-    assert store.commit(log.queued, []) == [ROOT]
-    assert store.committed(ROOT) == {**STATE, "activeSessions": 5}
+    assert store.commit(log.queued - 1, log.entries()) == ([], [])
+    assert store.taken(ROOT)
+    assert store.commit(log.queued, []) == ([], [ROOT])
+    assert not store.taken(ROOT)
 
 
 @requirement("core:connection:server-seq-monotonic")

@@ -188,7 +188,6 @@ class Host:
 
     def close_channel(self, uri: str) -> None:
         self.store.close(uri)
-        self.fanout.close(uri)
 
     def client(self, client_id: str) -> ConnectedClient | None:
         return self.clients.get(client_id)
@@ -269,7 +268,12 @@ class Host:
         reason = self.dispatcher.check(uri, action, origin.client_id)
         if reason is None:
             self.dispatcher.apply(uri, action, origin)
-        elif (client := self.clients.get(origin.client_id)) is not None:
+        else:
+            self.reject(uri, action, origin, reason)
+
+    def reject(self, uri: str, action: JsonObject, origin: Origin, reason: str) -> None:
+        """Send an action back to whoever dispatched it."""
+        if (client := self.clients.get(origin.client_id)) is not None:
             client.notify("action", envelope(uri, action, self.store.committed_head, origin, reason))
 
     def client_tool(self, session_uri: str, model_name: str) -> tuple[str, str] | None:
@@ -369,9 +373,11 @@ class Host:
 
     def _committed(self, entries: list[Entry]) -> None:
         self._trouble.clear()
-        appeared = self.store.commit(self.log.durable, entries)
+        turnover = self.store.commit(self.log.durable, entries)
         self.fanout.deliver(entries)
-        self.catalogue.follow(appeared, {entry.channel for entry in entries})
+        for uri in turnover.gone:
+            self.fanout.close(uri)
+        self.catalogue.follow(turnover, {entry.channel for entry in entries})
         for uri in self.log.snapshots_due():
             self.store.checkpoint(uri)
         if self.store.backlog <= self.config.max_log_backlog:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ahpkit import __version__
 from ahpkit.host.agent import Agent
+from ahpkit.host.store import Turnover
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
@@ -60,26 +61,22 @@ class SessionCatalogue:
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def __len__(self) -> int:
-        return len(self._told)
-
-    def uris(self) -> list[str]:
-        return list(self._told)
-
     def restore(self, uri: str) -> None:
         """A session from before the restart: nobody needs to be told."""
-        self._told[uri] = self.summary(uri)
+        self._told[uri] = self._summary(uri)
 
-    def follow(self, appeared: Iterable[str], changed: Iterable[str]) -> None:
-        """Channels that became visible, and channels whose committed state changed: sessions are among them."""
-        for uri in appeared:
+    def follow(self, turnover: Turnover, changed: Iterable[str]) -> None:
+        """A commit: channels that came and went, and channels whose state changed. Sessions are among them."""
+        for uri in turnover.gone:
+            self._removed(uri)
+        for uri in turnover.appeared:
             if (channel := channel_of(uri)) is not None and channel.name == "session":
-                self._told[uri] = self.summary(uri)
+                self._told[uri] = self._summary(uri)
                 self._announcer.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
         for uri in changed:
             self._touch(uri.removesuffix(_ANNOTATIONS))
 
-    def removed(self, uri: str) -> None:
+    def _removed(self, uri: str) -> None:
         if self._told.pop(uri, None) is not None:
             self._changed.discard(uri)
             self._announcer.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
@@ -98,22 +95,24 @@ class SessionCatalogue:
             self._timer = None
         changed, self._changed = self._changed, set()
         for uri in changed:
-            now = self.summary(uri)
+            now = self._summary(uri)
             changes = changed_fields(self._told[uri], now)
             if changes:
                 self._told[uri] = now
                 params: JsonObject = {"channel": ROOT_URI, "session": uri, "changes": changes}
                 self._announcer.to_root("root/sessionSummaryChanged", params)
 
-    def summary(self, uri: str) -> JsonObject:
-        """One session's aggregated summary, now."""
+    def _summary(self, uri: str) -> JsonObject:
+        """One session's aggregated summary, now; of a session that is just going, the last one."""
         state: Any = self._state_of(uri)
+        if state is None:
+            return self._told[uri]
         annotations = self._state_of(uri + _ANNOTATIONS)
         return aggregate(state) | ({"annotations": annotations_summary(uri, annotations)} if annotations else {})
 
     def summaries(self) -> list[JsonObject]:
         """All of them: those not touched since they were told need no work."""
-        return [self.summary(uri) if uri in self._changed else told for uri, told in self._told.items()]
+        return [self._summary(uri) if uri in self._changed else told for uri, told in self._told.items()]
 
 
 __all__ = ["Announcer", "SessionCatalogue", "agent_info", "initial_root"]

@@ -92,13 +92,13 @@ class Sessions:
         self._open_session(uri, agent, state)
         self._add_default_chat(uri, params, source)
         self._count_changed()
-        self._host.spawn(self._finish_creating(uri), name=f"create {uri}")
+        self._host.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
 
     def _check_new(self, uri: str) -> None:
         channel = channel_of(uri)
         if channel is None or channel.name != "session":
             raise InvalidParams(f"channel: {uri!r} is not a session URI; use ahp-session:/<id>")
-        if self._host.state(uri) is not None:
+        if self._host.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
 
     def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
@@ -149,15 +149,17 @@ class Sessions:
             action = {"type": "session/activeClientChanged", "activeClient": params["activeClient"]}
             self._host.dispatch(uri, action)
 
-    async def _finish_creating(self, uri: str) -> None:
-        session = self._sessions[uri]
+    async def _finish_creating(self, uri: str, session: _Session) -> None:
+        failure: Exception | None = None
         try:
             await self._prepare(uri, session)
         except Exception as error:
-            if uri in self._sessions:
-                self._creation_failed(uri, session, error)
-            return
-        if uri in self._sessions:
+            failure = error
+        if self._sessions.get(uri) is not session:
+            await self._close_runners(session)  # Disposed of meanwhile; an agent may have opened since.
+        elif failure is not None:
+            self._creation_failed(uri, session, failure)
+        else:
             self._host.dispatch(uri, {"type": "session/ready"})
             session.ready.set_result(None)
 
@@ -205,7 +207,7 @@ class Sessions:
         if not document["chats"]:
             self._add_default_chat(uri, {}, None)
         self._count_changed()
-        self._host.spawn(self._finish_creating(uri), name=f"import {uri}")
+        self._host.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"import {uri}")
         return uri
 
     # -- chats ---------------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ class Sessions:
             raise InvalidParams(f"chat: {uri!r} is not a chat URI; use ahp-chat:/<id>")
         if session_uri not in self._sessions:
             raise SessionNotFound(f"there is no session {session_uri}")
-        if self._host.state(uri) is not None:
+        if self._host.store.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
         self._check_model(self._sessions[session_uri].agent, params.get("model"))
         chosen: JsonObject | None = params.get("agent")
@@ -319,8 +321,13 @@ class Sessions:
             self._close_chat(chat, session.chats.get(chat))
         self._host.close_channel(f"{uri}/annotations")
         self._host.close_channel(uri)
-        self._host.catalogue.removed(uri)
         self._count_changed()
+        for action, origin in session.deferred:
+            self._host.reject(uri, action, origin, f"the session {uri} was disposed of before this could be applied")
+        await self._close_runners(session)
+
+    @staticmethod
+    async def _close_runners(session: _Session) -> None:
         for runner in session.chats.values():
             await runner.aclose()
 
@@ -355,7 +362,7 @@ class Sessions:
         session = self._sessions[uri]
         state = self._host.state(uri) or {}
         if state["lifecycle"] == "creating":
-            self._host.spawn(self._finish_creating(uri), name=f"create {uri}")
+            self._host.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
         elif state["lifecycle"] == "creationFailed":
             session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
             session.ready.exception()
@@ -382,7 +389,8 @@ class Sessions:
             return False
         if not self._busy(session):
             return False
-        session.deferred.append((action, origin))
+        if all(waiting != origin for _, waiting in session.deferred):  # A client that reconnected sends it again.
+            session.deferred.append((action, origin))
         return True
 
     def turn_over(self, session_uri: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
 from ahpkit.protocol.channels import reduce
@@ -57,6 +57,13 @@ class _Channel:
     """None until its opening is durable."""
 
 
+class Turnover(NamedTuple):
+    """Channels that a commit made visible, and channels whose end it made durable."""
+
+    appeared: list[str]
+    gone: list[str]
+
+
 class Store:
     """All channel states of a host, and the one counter that orders their actions."""
 
@@ -64,8 +71,9 @@ class Store:
         self._log = log
         self._now = now
         self._channels: dict[str, _Channel] = {}
-        self._uncommitted: deque[tuple[int, _Channel, JsonObject]] = deque()
-        """Each change with the number of log steps that make it durable."""
+        self._uncommitted: deque[tuple[int, _Channel, JsonObject | None]] = deque()
+        """Each change with the number of log steps that make it durable; without a state, the channel is closed."""
+        self._closing: set[str] = set()
         self.head = 0
         """serverSeq of the newest action."""
         self.committed_head = 0
@@ -99,6 +107,10 @@ class Store:
     def channels(self) -> list[str]:
         return list(self._channels)
 
+    def taken(self, uri: str) -> bool:
+        """Whether there is such a channel, or was and its end is not durable yet."""
+        return uri in self._channels or uri in self._closing
+
     def open(self, uri: str, state: JsonObject) -> None:
         """Create a channel, or give an existing one a new beginning, at the present place in the sequence."""
         data = encode(state)
@@ -109,10 +121,13 @@ class Store:
         self._uncommitted.append((self._log.queued, channel, state))
 
     def close(self, uri: str) -> None:
-        """Forget a channel: from now on nobody sees it."""
-        if self._channels.pop(uri, None) is not None:
+        """Forget a channel: from now on nobody finds it. Who follows it gets what happened until now."""
+        channel = self._channels.pop(uri, None)
+        if channel is not None:
+            self._closing.add(uri)
             self._log.set_value(_OPENED + uri, None)
             self._log.remove(uri)
+            self._uncommitted.append((self._log.queued, channel, None))
 
     def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[int, JsonObject, JsonObject]:
         """Reduce, number and log one action; returns its serverSeq and the states before and after it."""
@@ -132,17 +147,20 @@ class Store:
         """Write the newest state, so that a restart need not replay what led to it."""
         self._log.snapshot(ChannelSnapshot(uri, self.head, encode(self._channels[uri].state)))
 
-    def commit(self, durable: int, entries: Sequence[Entry]) -> list[str]:
-        """That many steps of the log are durable now, these entries the last of them; the channels that appeared."""
+    def commit(self, durable: int, entries: Sequence[Entry]) -> Turnover:
+        """That many steps of the log are durable now, these entries the last of them."""
         if entries:
             self.committed_head = entries[-1].seq
-        appeared: list[str] = []
+        turnover = Turnover([], [])
         while self._uncommitted and self._uncommitted[0][0] <= durable:
             _, channel, state = self._uncommitted.popleft()
-            if channel.committed is None and self._channels.get(channel.uri) is channel:
-                appeared.append(channel.uri)
+            if state is None:
+                self._closing.discard(channel.uri)
+                turnover.gone.append(channel.uri)
+            elif channel.committed is None and self._channels.get(channel.uri) is channel:
+                turnover.appeared.append(channel.uri)
             channel.committed = state
-        return appeared
+        return turnover
 
     @property
     def backlog(self) -> int:
@@ -160,4 +178,4 @@ def envelope(uri: str, action: JsonObject, seq: int, origin: Origin | None, reje
     return made
 
 
-__all__ = ["LogDoor", "Origin", "Store", "envelope"]
+__all__ = ["LogDoor", "Origin", "Store", "Turnover", "envelope"]

@@ -197,8 +197,7 @@ class Verbs:
     def _dispatch(self, client: Connection, uri: str, action: JsonObject, origin: Origin) -> None:
         reason = self._host.dispatcher.dispatch(uri, action, origin)
         if reason is not None:
-            rejected = envelope(uri, action, self._host.store.committed_head, origin, reason)
-            client.notify("action", rejected)
+            self._host.reject(uri, action, origin, reason)
 
     def _exists(self, uri: str) -> bool:
         return self._host.store.committed(uri) is not None
