@@ -88,17 +88,17 @@ def test_a_channel_that_was_given_a_new_beginning_is_seen_as_it_was_until_then(s
     assert store.committed(ROOT) == {**STATE, "activeSessions": 9}
 
 
-def test_a_closed_channel_is_not_found_at_once_and_gone_once_that_is_durable(store: Store, log: ListLog) -> None:
+def test_a_closed_channel_takes_nothing_and_is_seen_until_its_end_is_durable(store: Store, log: ListLog) -> None:
     store.open(ROOT, STATE)
     store.commit(log.queued, [])
     store.apply(ROOT, sessions(1))
     store.close(ROOT)
     store.close(ROOT)
-    assert (store.state(ROOT), store.committed(ROOT), store.channels()) == (None, None, [])
+    assert (store.state(ROOT), store.committed(ROOT), store.channels()) == (None, STATE, [])
     assert store.commit(log.queued - 1, log.entries()) == ([], [])
-    assert store.taken(ROOT)
+    assert (store.taken(ROOT), store.committed(ROOT)) == (True, {**STATE, "activeSessions": 1})
     assert store.commit(log.queued, []) == ([], [ROOT])
-    assert not store.taken(ROOT)
+    assert (store.taken(ROOT), store.committed(ROOT)) == (False, None)
 
 
 @requirement("core:connection:server-seq-monotonic")

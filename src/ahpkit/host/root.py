@@ -103,10 +103,8 @@ class SessionCatalogue:
                 self._announcer.to_root("root/sessionSummaryChanged", params)
 
     def _summary(self, uri: str) -> JsonObject:
-        """One session's aggregated summary, now; of a session that is just going, the last one."""
+        """One session's aggregated summary, now."""
         state: Any = self._state_of(uri)
-        if state is None:
-            return self._told[uri]
         annotations = self._state_of(uri + _ANNOTATIONS)
         return aggregate(state) | ({"annotations": annotations_summary(uri, annotations)} if annotations else {})
 

@@ -73,7 +73,8 @@ class Store:
         self._channels: dict[str, _Channel] = {}
         self._uncommitted: deque[tuple[int, _Channel, JsonObject | None]] = deque()
         """Each change with the number of log steps that make it durable; without a state, the channel is closed."""
-        self._closing: set[str] = set()
+        self._closing: dict[str, _Channel] = {}
+        """Closed, but not durably: readers see them until then."""
         self.head = 0
         """serverSeq of the newest action."""
         self.committed_head = 0
@@ -96,20 +97,23 @@ class Store:
 
     def committed(self, uri: str) -> JsonObject | None:
         """The durable state: what subscribers have been or will be shown at `committed_head`."""
-        channel = self._channels.get(uri)
+        channel = self._visible(uri)
         return None if channel is None else channel.committed
 
     def opened_at(self, uri: str) -> int:
         """serverSeq after which the channel's state can be rebuilt from actions alone."""
-        channel = self._channels.get(uri)
+        channel = self._visible(uri)
         return 0 if channel is None else channel.opened_at
 
     def channels(self) -> list[str]:
         return list(self._channels)
 
     def taken(self, uri: str) -> bool:
-        """Whether there is such a channel, or was and its end is not durable yet."""
-        return uri in self._channels or uri in self._closing
+        """Whether there is such a channel, in anybody's eyes."""
+        return self._visible(uri) is not None
+
+    def _visible(self, uri: str) -> _Channel | None:
+        return self._channels.get(uri) or self._closing.get(uri)
 
     def open(self, uri: str, state: JsonObject) -> None:
         """Create a channel, or give an existing one a new beginning, at the present place in the sequence."""
@@ -121,10 +125,10 @@ class Store:
         self._uncommitted.append((self._log.queued, channel, state))
 
     def close(self, uri: str) -> None:
-        """Forget a channel: from now on nobody finds it. Who follows it gets what happened until now."""
+        """Forget a channel: no action is taken any more, and once that is durable nobody sees it."""
         channel = self._channels.pop(uri, None)
         if channel is not None:
-            self._closing.add(uri)
+            self._closing[uri] = channel
             self._log.set_value(_OPENED + uri, None)
             self._log.remove(uri)
             self._uncommitted.append((self._log.queued, channel, None))
@@ -155,7 +159,7 @@ class Store:
         while self._uncommitted and self._uncommitted[0][0] <= durable:
             _, channel, state = self._uncommitted.popleft()
             if state is None:
-                self._closing.discard(channel.uri)
+                del self._closing[channel.uri]
                 turnover.gone.append(channel.uri)
             elif channel.committed is None and self._channels.get(channel.uri) is channel:
                 turnover.appeared.append(channel.uri)
