@@ -32,13 +32,13 @@ def test_a_diff_refers_to_stored_texts_and_counts_lines() -> None:
     store = Stored()
 
     [edit] = contents(store).tool_content(
-        [{"type": "diff", "path": "/work/a.py", "oldText": "x\ny", "newText": "x\nz\nw"}]
+        [{"type": "diff", "path": "/project/a.py", "oldText": "x\ny", "newText": "x\nz\nw"}]
     )
 
     assert edit == {
         "type": "fileEdit",
-        "before": {"uri": "file:///work/a.py", "content": {"uri": "store:/2"}},
-        "after": {"uri": "file:///work/a.py", "content": {"uri": "store:/1"}},
+        "before": {"uri": "file:///project/a.py", "content": {"uri": "store:/2"}},
+        "after": {"uri": "file:///project/a.py", "content": {"uri": "store:/1"}},
         "diff": {"added": 2, "removed": 1},
     }
     assert store.kept == [(b"x\nz\nw", "text/plain"), (b"x\ny", "text/plain")]
@@ -50,7 +50,7 @@ def test_a_diff_without_an_old_text_creates_the_file_and_a_relative_path_is_in_t
     )
 
     assert "before" not in edit
-    assert edit.get("after", {}).get("uri") == "file:///work/new%20file"
+    assert edit.get("after", {}).get("uri") == "file:///project/new%20file"
     assert edit.get("diff") == {"added": 1, "removed": 0}
 
 
