@@ -17,7 +17,7 @@ class Stored:
 
 
 def contents(store: Stored | None = None, terminals: dict[str, str] | None = None) -> Contents:
-    return Contents(store or Stored(), root=Path("/work"), terminal_uri=(terminals or {}).get)
+    return Contents(store or Stored(), root=Path("/project"), terminal_uri=(terminals or {}).get)
 
 
 def block(**fields: Any) -> dict[str, Any]:
