@@ -120,7 +120,8 @@ class Histories(RuleBasedStateMachine):
             client = Client(lambda number=number: self._dial(number), client_id=f"person-{number}", backoff=QUICKLY)
             self.people.append(Person(client, seen))
             await client.__aenter__()
-        await self._create("ahp-session:/0")
+        self.sessions.append("ahp-session:/0")
+        await self._request(0, "createSession", "ahp-session:/0")
         for person in self.people:
             await self._subscribe(person, self._channel(0))
             await self._subscribe(person, self._channel(0, chat=True))
@@ -293,7 +294,9 @@ class Histories(RuleBasedStateMachine):
     @rule(number=CLIENTS)
     def create_session(self, number: int) -> None:
         if len(self.sessions) < 4:
-            self.soon(self._create(f"ahp-session:/{len(self.sessions)}", number))
+            uri = f"ahp-session:/{len(self.sessions)}"
+            self.sessions.append(uri)
+            self.soon(self._request(number, "createSession", uri))
 
     @precondition(lambda self: len(self.sessions) > 1)
     @rule(number=CLIENTS, which=st.integers(0, 5))
@@ -301,10 +304,6 @@ class Histories(RuleBasedStateMachine):
         """Never the first one: there is always somewhere to go on."""
         uri = self.sessions[1:][which % (len(self.sessions) - 1)]
         self.soon(self._request(number, "disposeSession", uri))
-
-    async def _create(self, uri: str, number: int = 0) -> None:
-        self.sessions.append(uri)
-        await self._request(number, "createSession", uri)
 
     async def _request(self, number: int, method: str, uri: str) -> None:
         with suppress(AhpError, TimeoutError):
