@@ -53,7 +53,7 @@ class Dispatcher:
     def __init__(self, store: Store, features: Sequence[Feature], ledger: Ledger) -> None:
         self._store = store
         self.ledger = ledger
-        self._features = features
+        self._refusing = [feature.refuse for feature in features if type(feature).refuse is not Feature.refuse]
         self._listeners: list[Callable[[Applied], None]] = []
         self._telling: deque[Applied] | None = None
         self.session_state: Callable[[str], JsonObject | None] = lambda chat_uri: None
@@ -101,11 +101,9 @@ class Dispatcher:
             state_of=self._store.state,
             session=self.session_state(uri),
         )
-        return reason or self._feature_refusal(client_id, uri, action, state)
-
-    def _feature_refusal(self, client_id: str, uri: str, action: JsonObject, state: JsonObject) -> str | None:
-        refusals = (feature.refuse(client_id, uri, action, state) for feature in self._features)
-        return next((reason for reason in refusals if reason is not None), None)
+        for refuse in self._refusing:
+            reason = reason or refuse(client_id, uri, action, state)
+        return reason
 
     def _tell(self, applied: Applied) -> None:
         if self._telling is not None:
@@ -116,16 +114,12 @@ class Dispatcher:
             while self._telling:
                 current = self._telling.popleft()
                 for listener in self._listeners:
-                    self._tell_one(listener, current)
+                    try:
+                        listener(current)
+                    except Exception:  # The action stands, and the others have to hear of it.
+                        _log.exception("a listener failed at %s of %s", current.action["type"], current.channel)
         finally:
             self._telling = None
-
-    @staticmethod
-    def _tell_one(listener: Callable[[Applied], None], applied: Applied) -> None:
-        try:
-            listener(applied)
-        except Exception:  # The action stands, and the others have to hear of it.
-            _log.exception("a listener failed at %s of %s", applied.action["type"], applied.channel)
 
 
 __all__ = ["Dispatcher", "Ledger"]

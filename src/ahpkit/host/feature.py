@@ -7,8 +7,7 @@ Customizations, canvases, resources, extensions and MCP are features: they enter
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, TurnContext
 from ahpkit.protocol.chat.commands import CompletionItem
@@ -34,8 +33,7 @@ class ConnectedClient(Protocol):
     def notify(self, method: str, params: JsonObject) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """One action that was reduced into a state."""
 
     channel: str

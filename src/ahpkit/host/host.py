@@ -134,7 +134,8 @@ class Host:
         for feature in self.features:
             feature.services = self
             verbs |= feature.commands  # type: ignore[arg-type]  # a Connection is the ConnectedClient it takes
-            self.dispatcher.listen(feature.on_applied)
+            if type(feature).on_applied is not Feature.on_applied:  # Most hear nothing, and there are many actions.
+                self.dispatcher.listen(feature.on_applied)
         self.verbs = verbs
 
     def _open_root(self) -> None:

@@ -21,8 +21,7 @@ _OPENED = "opened/"
 """Key of the durable value that says where in the sequence a channel began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """The client that dispatched an action, and that client's number for it."""
 
     client_id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ahpkit.protocol.common.state import JsonObject
 
@@ -11,8 +11,7 @@ StateOf = Callable[[str], JsonObject | None]
 """The present state of any channel by URI."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """A client's action that has the right shape and is addressed to a channel that exists."""
 
     client_id: str
