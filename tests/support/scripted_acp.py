@@ -9,6 +9,9 @@ from typing import Any
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.acp.chat import AcpChat
+from ahpkit.host.agent import Chat
+from ahpkit.host.resources.access import Access, Roots
+from ahpkit.host.resources.agent_files import AgentFiles
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 
@@ -20,6 +23,16 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+def directory_files(chat: Chat) -> AgentFiles:
+    """The files of a chat's working directory, as the host's resources serve them to agents."""
+    roots = Roots(write={chat.working_directory.resolve()})
+
+    async def nothing_unsaved(uri: str) -> None:
+        return None
+
+    return AgentFiles(chat.working_directory, Access(lambda: roots), unsaved=nothing_unsaved, run=asyncio.to_thread)
 
 
 class Scripted:
@@ -43,7 +56,8 @@ class Scripted:
             **(config or {}),
         }
         env = {MARK: str(self.directory), **settings.pop("env", {})}
-        agent = AcpAgent(AcpAgentConfig(env=env, **settings), **(given or {}))
+        injected: dict[str, Any] = {"files": directory_files, **(given or {})}
+        agent = AcpAgent(AcpAgentConfig(env=env, **settings), **injected)
         self.agents.append(agent)
         return agent
 

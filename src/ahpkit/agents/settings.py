@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Any
 from ahpkit.host.agent import Agent
 
 if TYPE_CHECKING:
+    from ahpkit.agents.acp import AcpAgentConfig
+    from ahpkit.host.resources import Resources
     from ahpkit.host.terminals import Terminals
 
 _SCHEMES = ("http://", "https://")
 
 
-def agent_from_settings(name: str, fields: Mapping[str, Any], *, terminals: Terminals | None = None) -> Agent:
+def agent_from_settings(
+    name: str, fields: Mapping[str, Any], *, resources: Resources | None = None, terminals: Terminals | None = None
+) -> Agent:
     """`fields` are the keys of the table, or `{"option": "NAME=…"}` for the option.
 
-    With the host's `terminals`, ACP agents are told that they may run commands in them.
+    ACP agents reach files through the host's `resources`, and run commands in its `terminals` where there are any.
     """
     option = fields.get("option")
     url = option.partition("=")[2] if isinstance(option, str) else fields.get("url")
@@ -29,7 +33,8 @@ def agent_from_settings(name: str, fields: Mapping[str, Any], *, terminals: Term
         return _python_agent(fields["python"])
     if isinstance(url, str) and url.startswith(_SCHEMES):
         return _openai_agent(name, {"url": url} if isinstance(option, str) else fields)
-    return _acp_agent(name, option, fields, terminals)
+    config = _acp_config(name, option, fields)
+    return _acp_agent(config, resources, terminals)
 
 
 def _python_agent(reference: str) -> Agent:
@@ -44,13 +49,20 @@ def _openai_agent(name: str, table: Mapping[str, Any]) -> Agent:
     return OpenAiAgent(config_from_table(name, table))
 
 
-def _acp_agent(name: str, option: Any, table: Mapping[str, Any], terminals: Terminals | None) -> Agent:
-    from ahpkit.agents.acp import AcpAgent, HostTerminals, config_from_table, parse_agent_option
+def _acp_config(name: str, option: Any, table: Mapping[str, Any]) -> AcpAgentConfig:
+    from ahpkit.agents.acp import config_from_table, parse_agent_option
 
-    config = parse_agent_option(option) if isinstance(option, str) else config_from_table(name, table)
-    if terminals is None:
-        return AcpAgent(config)
-    return AcpAgent(config, terminals=lambda chat: HostTerminals(terminals, chat.session_uri))
+    return parse_agent_option(option) if isinstance(option, str) else config_from_table(name, table)
+
+
+def _acp_agent(config: AcpAgentConfig, resources: Resources | None, terminals: Terminals | None) -> Agent:
+    from ahpkit.agents.acp import AcpAgent, HostTerminals
+
+    return AcpAgent(
+        config,
+        files=resources.agent_files if resources else None,
+        terminals=(lambda chat: HostTerminals(terminals, chat.session_uri)) if terminals else None,
+    )
 
 
 __all__ = ["agent_from_settings"]

@@ -25,6 +25,7 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
+from ahpkit.host.resources import Resources
 from ahpkit.host.terminals import Terminals
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
@@ -164,12 +165,15 @@ async def running_host(
             yield server, token, data_dir
 
 
-def make_agents(settings: Settings, terminals: Terminals) -> Sequence[Agent]:
+def make_agents(settings: Settings, resources: Resources, terminals: Terminals) -> Sequence[Agent]:
     """The configured agents, then the demo agent: the first one is the default."""
     from ahpkit.agents.demo import DemoAgent
     from ahpkit.agents.settings import agent_from_settings
 
-    configured = (agent_from_settings(name, table, terminals=terminals) for name, table in settings.agents.items())
+    configured = [
+        agent_from_settings(name, table, resources=resources, terminals=terminals)
+        for name, table in settings.agents.items()
+    ]
     agents = [*configured, DemoAgent()]
     known = [agent.provider for agent in agents]
     if settings.default_agent not in (None, *known):
@@ -180,14 +184,12 @@ def make_agents(settings: Settings, terminals: Terminals) -> Sequence[Agent]:
 
 
 def make_parts(settings: Settings, data_dir: Path, pages: Pages) -> tuple[Sequence[Agent], Sequence[Feature]]:
-    """The agents and the features: agents run their commands in the host's terminals."""
-    from ahpkit.host.resources import Resources
-
+    """The agents and the features: agents reach files and run commands through those of the host."""
     resources = Resources(content_directory=data_dir / "content")
     directory = settings.default_directory or Path.cwd()
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory), make_canvases(settings, data_dir, pages)
-    return make_agents(settings, terminals), [resources, terminals, customizations, canvases]
+    return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases]
 
 
 def make_customizations(settings: Settings, directory: Path) -> Feature:

@@ -17,6 +17,7 @@ from ahpkit.client.link import Dial, Status
 from ahpkit.client.offers import Offers
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.reconnect import Backoff
+from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList
@@ -24,6 +25,7 @@ from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
 from ahpkit.protocol.root.state import RootState
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
@@ -51,15 +53,21 @@ class Client:
         request_timeout: float | None = REQUEST_TIMEOUT,
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
+        unsaved_text: OnUnsavedText | None = None,
     ) -> None:
-        """`extensions` are announced to the host: namespace → any JSON. Pass the same `client_id` to stay known."""
+        """`extensions` are announced to the host: namespace → any JSON. Pass the same `client_id` to stay known.
+
+        `unsaved_text` is for editors: agents read what it returns for a file instead of what is on disk.
+        """
+        announced = dict(extensions or {}) | ({UNSAVED_TEXT: {"version": "1"}} if unsaved_text else {})
         self._core = Core(
             dial,
             client_id=client_id,
             backoff=backoff or Backoff(),
             locale=locale,
-            capabilities={"_meta": dict(extensions)} if extensions else {},
+            capabilities={"_meta": announced} if announced else {},
             request_timeout=request_timeout,
+            unsaved_text=unsaved_text,
         )
         self._offers = Offers()
         self._responders = Responders(self._core.channels, self._core.tasks, on_confirmation, on_input)

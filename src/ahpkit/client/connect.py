@@ -10,6 +10,7 @@ from ahpkit.client.client import REQUEST_TIMEOUT, Client
 from ahpkit.client.endpoints import Endpoint, find_endpoint
 from ahpkit.client.errors import HostNotFound
 from ahpkit.client.reconnect import Backoff
+from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.wire.transport import Transport
 
@@ -26,6 +27,7 @@ def connect(
     ssl: SSLContext | None = None,
     on_confirmation: OnConfirmation | None = None,
     on_input: OnInput | None = None,
+    unsaved_text: OnUnsavedText | None = None,
 ) -> Client:
     """`async with connect() as client`: the host at `url` (ws, wss or ws+unix), else the one that is running.
 
@@ -41,6 +43,7 @@ def connect(
         request_timeout=request_timeout,
         on_confirmation=on_confirmation,
         on_input=on_input,
+        unsaved_text=unsaved_text,
     )
 
 

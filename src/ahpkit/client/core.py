@@ -14,7 +14,7 @@ from ahpkit.client.incoming import Incoming
 from ahpkit.client.link import Dial, Link
 from ahpkit.client.mirror import Mirror
 from ahpkit.client.reconnect import Backoff
-from ahpkit.client.resources import Resources
+from ahpkit.client.resources import OnUnsavedText, Resources
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tracing import span, with_context
 from ahpkit.protocol.channels import ROOT_URI
@@ -34,10 +34,11 @@ class Core:
         locale: str | None,
         capabilities: Mapping[str, Any],
         request_timeout: float | None,
+        unsaved_text: OnUnsavedText | None,
     ) -> None:
         self.client_id = client_id or str(uuid.uuid4())
         self.tasks = Tasks()
-        self.resources = Resources(self.client_id)
+        self.resources = Resources(self.client_id, unsaved_text=unsaved_text)
         self.incoming = Incoming(self.resources, self.tasks)
         self.link = Link(
             dial,

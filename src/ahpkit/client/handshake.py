@@ -10,6 +10,7 @@ from ahpkit.client.channels import Channels
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RemoteProtocolError, RpcError
+from ahpkit.protocol.meta_keys import CAPABILITIES
 from ahpkit.protocol.version import SPOKEN
 from ahpkit.wire.rpc import RpcConnection
 
@@ -82,8 +83,7 @@ class Handshake:
             "subscriptions": subscriptions,
         }
         if self._capabilities:
-            # 0.4.0 says them in `initialize` only; a host that was restarted meanwhile does not remember.
-            params["_meta"] = {"ahpkit/capabilities": self._capabilities}
+            params["_meta"] = {CAPABILITIES: self._capabilities}
         try:
             result = await rpc.request("reconnect", params)
         except RpcError:

@@ -1,12 +1,16 @@
-"""Files that this client shows to the host under `virtual://` URIs, read-only. Knows no sessions and no plugins."""
+"""Files that this client shows to the host, read-only: trees under `virtual://` URIs, and unsaved text of files.
+
+Knows no sessions and no plugins.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import hashlib
+import inspect
 import mimetypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import quote, unquote
@@ -21,6 +25,9 @@ METHODS = frozenset(
     for verb in ("Read", "Write", "List", "Copy", "Delete", "Move", "Resolve", "Mkdir", "Request")
 )  # fmt: skip
 """The resource family, which a host may ask of a client."""
+
+OnUnsavedText = Callable[[str], Awaitable[str | None] | str | None]
+"""The text an open editor has of a `file:` URI, or None when it has none that is not on disk. Plain or async."""
 
 _NOT_SHOWN = frozenset({".git"})
 """Never part of a published folder: large, and holds more than its owner thinks of."""
@@ -102,8 +109,9 @@ def fingerprint(provider: ResourceProvider) -> str:
 class Resources:
     """All trees a client shows, by URI; answers the host's resource requests about them."""
 
-    def __init__(self, client_id: str) -> None:
+    def __init__(self, client_id: str, *, unsaved_text: OnUnsavedText | None = None) -> None:
         self._base = f"virtual://{quote(client_id, safe='')}"
+        self._unsaved_text = unsaved_text
         self._mounts: dict[str, ResourceProvider] = {}
 
     def mount(self, name: str, provider: ResourceProvider) -> str:
@@ -120,6 +128,8 @@ class Resources:
         uri = params.get("uri", params.get("source"))
         if not isinstance(uri, str):
             raise InvalidParams("uri: expected string")
+        if self._unsaved_text is not None and method == "resourceRead" and uri.startswith("file:"):
+            return await _unsaved(self._unsaved_text, uri)
         provider, path = self._find(uri)
         serve = {"resourceRead": _read, "resourceList": _list, "resourceResolve": _resolve}.get(method)
         if serve is None:
@@ -134,6 +144,14 @@ class Resources:
             if uri == base or uri.startswith(f"{base}/"):
                 return provider, _clean(unquote(uri.removeprefix(base)))
         raise NotFound(f"this client shows nothing at {uri}")
+
+
+async def _unsaved(unsaved_text: OnUnsavedText, uri: str) -> JsonObject:
+    found = unsaved_text(uri)
+    text = await found if inspect.isawaitable(found) else found
+    if text is None:
+        raise NotFound(f"there is no unsaved text of {uri}")
+    return {"data": text, "encoding": "utf-8"}
 
 
 def _read(provider: ResourceProvider, path: str, params: JsonObject) -> JsonObject:
@@ -192,4 +210,13 @@ def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
 
-__all__ = ["METHODS", "EntryType", "FolderResources", "MemoryResources", "ResourceProvider", "Resources", "fingerprint"]
+__all__ = [
+    "METHODS",
+    "EntryType",
+    "FolderResources",
+    "MemoryResources",
+    "OnUnsavedText",
+    "ResourceProvider",
+    "Resources",
+    "fingerprint",
+]

@@ -32,6 +32,7 @@ from ahpkit.protocol.errors import (
     SessionNotFound,
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
+from ahpkit.protocol.meta_keys import CAPABILITIES
 from ahpkit.protocol.validation import check_params
 from ahpkit.protocol.version import negotiate
 
@@ -126,9 +127,7 @@ class Verbs:
     async def reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
         wanted = dict.fromkeys(params["subscriptions"])
         _check_subscriptions(len(wanted))
-        # 0.4.0 says capabilities in `initialize` only; our client repeats them, for a host that was restarted.
-        capabilities = params.get("_meta", {}).get("ahpkit/capabilities", {})
-        self._host.admit(client, params["clientId"], capabilities)
+        self._host.admit(client, params["clientId"], params.get("_meta", {}).get(CAPABILITIES, {}))
         present = [uri for uri in wanted if self._exists(uri)]
         missing = [uri for uri in wanted if not self._exists(uri)]
         snapshots = [self._subscribe(client, uri) for uri in present]

@@ -11,11 +11,13 @@ Everything but the transport and the storage is what `ahpkit serve` runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from ahpkit.client.client import Client
+from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
@@ -37,11 +39,20 @@ class MemoryHost:
         self,
         *,
         client_id: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
+        unsaved_text: OnUnsavedText | None = None,
     ) -> Client:
         """A client to enter with `async with`; the options are those of `ahpkit.client.connect`."""
-        return Client(self._dial, client_id=client_id, on_confirmation=on_confirmation, on_input=on_input)
+        return Client(
+            self._dial,
+            client_id=client_id,
+            extensions=extensions,
+            on_confirmation=on_confirmation,
+            on_input=on_input,
+            unsaved_text=unsaved_text,
+        )
 
     async def _dial(self) -> Transport:
         ours, theirs = memory_pair()

@@ -29,6 +29,8 @@ _EOF_PATIENCE = 1.0
 """Seconds to leave by itself when its input ends."""
 _TERM_PATIENCE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
+_LOOK_AGAIN = 0.01
+"""Seconds between two looks at whether what was killed is gone."""
 _CHUNK = 64 * 1024
 
 
@@ -118,6 +120,7 @@ class ChildProcess:
             self._signal(signal.SIGKILL)
             try:
                 await self.wait_exit(_TERM_PATIENCE)
+                await self._descendants_gone(_TERM_PATIENCE)
             finally:
                 self._process.close()  # Also ends pipes that somebody holds who got away.
             await asyncio.gather(*self._tasks)
@@ -140,6 +143,13 @@ class ChildProcess:
     async def wait_over(self, seconds: float) -> None:
         """Wait until it has ended and all it wrote to stderr was read, but not longer."""
         await asyncio.wait(self._tasks, timeout=seconds)
+
+    async def _descendants_gone(self, seconds: float) -> None:
+        """A killed process takes a moment to die, and one that is not our child tells nobody when it has."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while _marked(self._mark):  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_AGAIN)
 
     def kill(self) -> None:
         """End it and all it started now. `async with` still has to be left."""

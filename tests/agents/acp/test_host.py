@@ -67,7 +67,7 @@ async def hosted(scripted: Scripted, **script: Any) -> AsyncGenerator[Hosted]:
     def given(chat: AgentSideChat) -> HostTerminals:
         return HostTerminals(terminals, chat.session_uri)
 
-    agent = scripted.agent(given={"terminals": given}, **script)
+    agent = scripted.agent(given={"files": resources.agent_files, "terminals": given}, **script)
     async with (
         memory_host(agent, features=[resources, terminals], directory=workspace) as host,
         host.client() as client,
@@ -222,3 +222,21 @@ async def test_a_fork_goes_on_from_the_agents_own_copy_of_the_conversation(scrip
         assert scripted.received("session/prompt")[1]["sessionId"] == f"{source}-fork"
         told = [part["kind"] for part in at.state(chat.uri)["turns"][-1]["responseParts"]]
         assert "systemNotification" not in told
+
+
+async def test_the_agent_reads_what_an_editor_has_not_saved_and_writes_to_disk(scripted: Scripted) -> None:
+    path = scripted.chat().working_directory / "notes.txt"
+    path.write_text("saved")
+    steps = [
+        {"request": "fs/read_text_file", "params": {"path": str(path)}},
+        {"request": "fs/write_text_file", "params": {"path": str(path), "content": "by the agent"}},
+        {"request": "fs/read_text_file", "params": {"path": str(path.with_name("missing.txt"))}},
+    ]
+    open_files = {path.as_uri(): "typed, not saved"}
+    async with hosted(scripted, turns=[steps]) as at, at.host.client(unsaved_text=open_files.get) as editor:
+        await editor.session(at.session.uri)
+        await at.chat.ask("read and write")
+
+    read, written, missing = scripted.answers()
+    assert (read, written, missing["code"]) == ({"content": "typed, not saved"}, {}, -32002)
+    assert path.read_text() == "by the agent"

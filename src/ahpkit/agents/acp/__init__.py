@@ -1,7 +1,7 @@
 """Agents that speak the Agent Client Protocol (ACP), as agents of the host."""
 
-from ahpkit.agents.acp.access import DirectoryFiles, FileAccess, TerminalAccess, TerminalOutput
-from ahpkit.agents.acp.agent import AcpAgent, directory_files
+from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
+from ahpkit.agents.acp.agent import AcpAgent
 from ahpkit.agents.acp.config import AcpAgentConfig, AcpConfigError, config_from_table, parse_agent_option
 from ahpkit.agents.acp.host_terminals import HostTerminals
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
@@ -11,13 +11,11 @@ __all__ = [
     "AcpAgent",
     "AcpAgentConfig",
     "AcpConfigError",
-    "DirectoryFiles",
     "FileAccess",
     "HostTerminals",
     "KnownAgent",
     "TerminalAccess",
     "TerminalOutput",
     "config_from_table",
-    "directory_files",
     "parse_agent_option",
 ]

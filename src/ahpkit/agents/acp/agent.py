@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ahpkit.agents.acp.access import DirectoryFiles, FileAccess, TerminalAccess
+from ahpkit.agents.acp.access import FileAccess, TerminalAccess
 from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.options import SessionOptions
@@ -19,23 +19,19 @@ from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
 from ahpkit.protocol.session.state import SessionConfigSchema
 
 
-def directory_files(chat: Chat) -> FileAccess:
-    """Files of the chat's working directory."""
-    return DirectoryFiles(chat.working_directory)
-
-
 class AcpAgent(Agent):
     """Any program that speaks the Agent Client Protocol on its standard streams.
 
-    `files` and `terminals` serve what the agent asks of its client, per chat; without `terminals` it is told that there
-    are none. `extensions` is announced to the agent: what the host's clients may be asked for.
+    `files` and `terminals` serve what the agent asks of its client, per chat: give it those of the host's features.
+    Without `terminals` it is told that there are none. `extensions` is announced to the agent: what the host's clients
+    may be asked for.
     """
 
     def __init__(
         self,
         config: AcpAgentConfig,
         *,
-        files: Callable[[Chat], FileAccess] | None = directory_files,
+        files: Callable[[Chat], FileAccess] | None = None,
         terminals: Callable[[Chat], TerminalAccess] | None = None,
         extensions: Mapping[str, Any] | None = None,
     ) -> None:
@@ -130,4 +126,4 @@ def _protected_resource(uri: str, method: JsonObject) -> ProtectedResourceMetada
     return shown
 
 
-__all__ = ["AcpAgent", "directory_files"]
+__all__ = ["AcpAgent"]

@@ -17,10 +17,13 @@ from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import obj, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, MethodNotFound, RpcError
+from ahpkit.protocol.errors import InvalidParams, MethodNotFound, NotFound, RpcError
 
 T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]
+
+RESOURCE_NOT_FOUND = -32002
+"""ACP's code for a file that is not there."""
 
 
 class Callbacks:
@@ -174,7 +177,11 @@ class Callbacks:
 
 def _file_handlers(files: FileAccess) -> Mapping[str, Handler]:
     async def read(params: JsonObject) -> JsonObject:
-        content = await files.read(Path(_required(params, "path")))
+        path = Path(_required(params, "path"))
+        try:
+            content = await files.read(path)
+        except NotFound as error:
+            raise RpcError(RESOURCE_NOT_FOUND, error.message) from None
         return {"content": _lines(content, params.get("line"), params.get("limit"))}
 
     async def write(params: JsonObject) -> JsonObject:
@@ -207,4 +214,4 @@ def _required(params: JsonObject, key: str) -> str:
     return value
 
 
-__all__ = ["Callbacks"]
+__all__ = ["RESOURCE_NOT_FOUND", "Callbacks"]

@@ -1,4 +1,4 @@
-"""Which files a client may touch: the roots it has, and the one check every operation passes. Knows no JSON-RPC.
+"""Which files a client or an agent may touch: its roots, and the one check that everything passes. Knows no JSON-RPC.
 
 A path is resolved first, links and parents included, and checked afterwards: what is opened is what was checked. The
 default is no.
@@ -69,7 +69,7 @@ class Access:
         granted = self._granted.get(client_id, Roots())
         roots = self._roots()
         if _inside(path, roots.sealed) or (whole and any(sealed.is_relative_to(path) for sealed in roots.sealed)):
-            raise PermissionDenied(f"{path} is in a directory that clients may not write into")
+            raise PermissionDenied(f"{path} is not to be written through the host")
         if not _inside(path, roots.write | granted.write):
             raise _denied(uri, path, write=True)
         return path

@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ahpkit.host.agent import Chat
 from ahpkit.host.feature import CommandHandler, ConnectedClient, Feature
 from ahpkit.host.resources import files
 from ahpkit.host.resources.access import Access, Roots, file_path, resolve
+from ahpkit.host.resources.agent_files import AgentFiles
 from ahpkit.host.resources.content import ContentStore
+from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
 from ahpkit.protocol.common.state import JsonObject
 
@@ -22,7 +25,7 @@ _HOOK_FILES = (
     ".github/copilot/settings.local.json",
     ".github/hooks",
 )
-"""Where a workspace declares hooks: what is written there could run later, so clients never write it."""
+"""Where a workspace declares hooks: what is written there could run later, so nobody writes it through the host."""
 
 
 class Resources(Feature):
@@ -74,18 +77,34 @@ class Resources(Feature):
         if self._watches is not None:
             self._watches.release(uri)
 
+    def agent_files(self, chat: Chat) -> AgentFiles:
+        """Files for the agent of a chat: its working directory and what its session shows, no other session's."""
+        directory = chat.working_directory
+
+        def roots() -> Roots:
+            roots = Roots()
+            _add_directory(roots, directory)
+            self._add_session(roots, chat.session_uri)
+            return roots
+
+        unsaved = UnsavedText(self.services)
+        return AgentFiles(
+            directory, Access(roots), unsaved=lambda uri: unsaved.of(chat.session_uri, uri), run=self._run
+        )
+
     def _roots(self) -> Roots:
         roots = Roots()
         for uri in self.services.session_uris():
-            session = self.services.state(uri) or {}
-            directory = session.get("summary", {}).get("workingDirectory")
-            if directory is not None:
-                working = resolve(file_path(directory))
-                roots.write.add(working)
-                roots.sealed.update(working / name for name in _HOOK_FILES)
-            for container in session.get("customizations", ()):
-                _add_container(roots, container)
+            self._add_session(roots, uri)
         return roots
+
+    def _add_session(self, roots: Roots, uri: str) -> None:
+        session = self.services.state(uri) or {}
+        directory = session.get("summary", {}).get("workingDirectory")
+        if directory is not None:
+            _add_directory(roots, file_path(directory))
+        for container in session.get("customizations", ()):
+            _add_container(roots, container)
 
     async def _read(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         uri, encoding = params["uri"], params.get("encoding")
@@ -158,6 +177,12 @@ class Resources(Feature):
     async def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """One at a time, off the event loop: a check and the write it belongs to are not interrupted by another."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
+
+
+def _add_directory(roots: Roots, directory: Path) -> None:
+    working = resolve(directory)
+    roots.write.add(working)
+    roots.sealed.update(working / name for name in _HOOK_FILES)
 
 
 def _add_container(roots: Roots, container: JsonObject) -> None:

@@ -31,7 +31,10 @@ MAX_ENTRIES = 20_000
 def read(path: Path, encoding: str | None) -> JsonObject:
     """The content: as asked for where possible, else text when it is text."""
     with _errors(path):
-        if path.stat().st_size > MAX_READ:
+        found = path.stat()
+        if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):  # Reading it might never end.
+            raise InvalidParams(f"uri: {path} is not a file")
+        if found.st_size > MAX_READ:
             raise InvalidParams(f"uri: {path} is larger than {MAX_READ} bytes")
         data = path.read_bytes()
     content_type = mimetypes.guess_type(path.name)[0]

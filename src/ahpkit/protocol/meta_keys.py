@@ -1,0 +1,15 @@
+"""Keys under `_meta` that our host and our client both have to know. AHP names none of them."""
+
+from __future__ import annotations
+
+CAPABILITIES = "ahpkit/capabilities"
+"""In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been
+restarted meanwhile."""
+
+UNSAVED_TEXT = "ahpkit/unsaved-text"
+"""In a client's capabilities: it answers `resourceRead` of a `file:` URI with text that an editor has not saved yet."""
+
+ASK_AGENTS = "ahpkit/ask-agents"
+"""In `listSessions`: true starts agents that do not run, to learn which conversations they keep."""
+
+__all__ = ["ASK_AGENTS", "CAPABILITIES", "UNSAVED_TEXT"]
