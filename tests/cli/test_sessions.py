@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from ahpkit.host.porting import FORMAT
+from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process
 from support.raw_client import RawClient
 from support.shell import shell
@@ -266,3 +268,19 @@ async def test_a_file_that_is_no_text_or_not_there_is_refused(host: HostProcess,
 async def test_a_list_can_be_cut_short(host: HostProcess, session: str) -> None:
     code, output, errors = await shell("ahpkit sessions list | head -c 1", host.home)
     assert (code, output, errors) == (0, session[:1], "")
+
+
+async def test_conversations_that_an_agent_keeps_are_listed_when_asked_for_and_can_be_shown(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    kept = {"cwd": str(tmp_path), "history": [["user", "Six times seven?"], ["agent", "Forty-two."]]}
+    (store / "kept-1.json").write_text(json.dumps(kept))
+    command = shlex.join(scripted_command(tmp_path / "script.json", store=str(store)))
+    async with host_process(tmp_path, "--durability", "memory", "--agent", f"keeper={command}") as host:
+        assert await listed(host) == []
+        code, output, _ = await sessions(host, "list", "--ask-agents")
+        assert (code, output.split()[3:]) == (0, ["keeper", "idle", "Six", "times", "seven?"])
+        code, output, _ = await sessions(host, "show", "Six times")
+
+    assert code == 0
+    assert "> Six times seven?\nForty-two." in output

@@ -25,6 +25,8 @@ _PIECE = 4 * 1024 * 1024
 async def export_session(client: Client, uri: str, progress: Progress) -> dict[str, Any]:
     """A session as a document: what `import` takes. Turns that still run are left out."""
     async with await client.session(uri) as session:
+        if not session.chats:
+            await session.wait_ready()  # An agent's own conversation: it is just being told.
         state = session.state
         default = state.get("defaultChat")
         entries = sorted(state["chats"], key=lambda chat: chat["resource"] != default)

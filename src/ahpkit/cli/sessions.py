@@ -12,7 +12,7 @@ import click
 from ahpkit.cli.connecting import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.porting import export_session, import_session
-from ahpkit.cli.progress import progress
+from ahpkit.cli.progress import patiently, progress
 from ahpkit.cli.text import as_json, plain, shorten
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.session.state import SessionStatus
@@ -40,17 +40,24 @@ def sessions() -> None:
 
 @sessions.command("list")
 @click.option("--all", "everything", is_flag=True, help="Archived ones too.")
+@click.option("--ask-agents", is_flag=True, help="Start agents that do not run, for the conversations they keep.")
 @click.option("--json", "json_output", is_flag=True, help="The summaries as JSON.")
 @host_command
-async def list_sessions(url: str | None, token: str | None, everything: bool, json_output: bool) -> None:
+async def list_sessions(
+    url: str | None, token: str | None, everything: bool, ask_agents: bool, json_output: bool
+) -> None:
     """List sessions, the one changed last first.
+
+    Conversations that agents keep by themselves are among them: those of agents that run, or were asked before.
 
     \b
     Example:
       ahpkit sessions list --all
+      ahpkit sessions list --ask-agents
     """
     async with connected(url, token) as client:
-        found = [one for one in await client.sessions() if everything or not _is_archived(one)]
+        listed = await patiently(client.sessions(ask_agents=ask_agents), "Asking the agents")
+    found = [one for one in listed if everything or not _is_archived(one)]
     found.sort(key=lambda one: one["modifiedAt"], reverse=True)
     output = Output()
     if json_output:
@@ -68,9 +75,16 @@ def _is_archived(summary: Any) -> bool:
 def _summary_line(summary: Any) -> str:
     status = next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
     status += ", archived" if _is_archived(summary) else ""
-    when = datetime.fromtimestamp(summary["modifiedAt"] / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
     title = shorten(summary["title"], 60)
-    return f"{short_id(summary['resource']):8}  {when}  {summary['provider']:10}  {status:14}  {title}"
+    when = _when(summary["modifiedAt"])
+    return f"{short_id(summary['resource']):8}  {when:16}  {summary['provider']:10}  {status:14}  {title}"
+
+
+def _when(milliseconds: float) -> str:
+    """Local time; nothing for an agent's conversation of which nobody knows."""
+    if not milliseconds:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 @sessions.command()

@@ -25,7 +25,7 @@ from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol.meta_keys import UNSAVED_TEXT
+from ahpkit.protocol.meta_keys import ASK_AGENTS, UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
 from ahpkit.protocol.root.state import RootState
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
@@ -136,9 +136,12 @@ class Client:
 
     # Sessions.
 
-    async def sessions(self) -> list[SessionSummary]:
-        """All sessions, now."""
-        return (await self.request("listSessions"))["items"]
+    async def sessions(self, *, ask_agents: bool = False) -> list[SessionSummary]:
+        """All sessions, now, with conversations that agents keep by themselves: they can be opened like the others.
+
+        Agents that run are asked for theirs anyway, with `ask_agents` the others are started for it.
+        """
+        return (await self.request("listSessions", {"_meta": {ASK_AGENTS: True}} if ask_agents else None))["items"]
 
     def session_list(self, on_change: Callable[[], Awaitable[None] | None] | None = None) -> SessionList:
         """All sessions, kept up to date inside an `async with`."""

@@ -79,7 +79,8 @@ class Session:
 
     async def chat(self, uri: str | None = None) -> Chat:
         """Open a chat: the one with that URI, or the one that input to the session goes to."""
-        if uri is None:
+        if uri is None and (uri := _default_chat(self.state)) is None:
+            await self.wait_ready()
             uri = _default_chat(await wait_for(self._channel, lambda state: _default_chat(state) is not None))
         channel = await self._core.channels.open(cast("str", uri))
         return Chat(self._core, channel, self._responders)

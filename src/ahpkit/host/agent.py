@@ -127,6 +127,18 @@ class InputAnswers:
     answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict[str, ChatInputAnswer])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSession:
+    """A conversation that an agent keeps by itself: begun in its own interface, or by a host that is gone."""
+
+    memory: JsonObject
+    """What `Chat.memory` has to be for a chat that goes on with it. No two have the same."""
+    working_directory: Path
+    title: str | None = None
+    modified_at: int | None = None
+    """Milliseconds since the epoch."""
+
+
 class ToolCall(Protocol):
     """One tool call of a turn, driven through its life cycle: streaming, confirmed or not, running, completed."""
 
@@ -283,6 +295,14 @@ class SubChat(Protocol):
     async def __aexit__(self, *exc: object) -> None: ...
 
 
+class History(Protocol):
+    """Takes a conversation that was held elsewhere, turn by turn, as the agent tells it."""
+
+    def turn(self, text: str) -> Turn:
+        """What the user said next. The turn before it is over then; the last one when the telling ends."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A slash command the agent itself understands."""
@@ -368,6 +388,9 @@ class AgentChat(abc.ABC):
     async def truncated(self, turns: Sequence[TurnRecord]) -> None:
         """History was cut; `turns` is what is left."""
 
+    async def forget(self) -> None:
+        """The chat was disposed of for good: what the agent keeps of it may go too. `aclose` follows."""
+
     async def aclose(self) -> None:
         """The chat is gone or the host stops."""
 
@@ -395,6 +418,16 @@ class Agent(abc.ABC):
 
     async def aclose(self) -> None:
         """The host stops: end everything that was started."""
+
+    async def sessions(self, directory: Path, *, start: bool) -> Sequence[AgentSession] | None:
+        """The conversations that the agent keeps; None when it would have to be started for it and `start` is not set.
+
+        `directory` is where to start it.
+        """
+        return ()
+
+    async def recall(self, chat: Chat, memory: JsonObject, history: History) -> None:
+        """Tell the history of a kept conversation to a chat that is about to go on with it."""
 
     async def session_config(
         self, working_directory: Path | None, values: Mapping[str, Any]
@@ -445,10 +478,12 @@ __all__ = [
     "Agent",
     "AgentChat",
     "AgentError",
+    "AgentSession",
     "CanvasRuntime",
     "Chat",
     "Command",
     "Confirmation",
+    "History",
     "InputAnswers",
     "McpServerOffer",
     "SkillOffer",

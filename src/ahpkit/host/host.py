@@ -22,6 +22,7 @@ from opentelemetry.trace import TracerProvider
 from ahpkit.host.active_client import ActiveClients
 from ahpkit.host.agent import Agent, SubChat
 from ahpkit.host.agent_commands import AgentCommands
+from ahpkit.host.agent_sessions import AgentSessions
 from ahpkit.host.chat_summaries import ChatSummaries
 from ahpkit.host.clients import Clients
 from ahpkit.host.clock import steady
@@ -80,6 +81,7 @@ class Host:
         self.clients = Clients(self)
         self.catalogue = SessionCatalogue(self.store.committed, self.clients)
         self.sessions = Sessions(self)
+        self.agent_sessions = AgentSessions(self)
         self.extensions = Extensions(self.clients)
         self.active_clients = ActiveClients(grace=self.config.client_grace)
         self.commands_board = AgentCommands()

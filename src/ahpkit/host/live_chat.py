@@ -18,6 +18,10 @@ CONFIG_META = "ahpkit/config"
 """Key of the session's `_meta` for a config schema learnt after creation: no action can change `config.schema`."""
 
 
+MEMORY_PREFIX = "agent-memory/"
+"""Before a chat's URI: the durable value that holds what its agent remembers."""
+
+
 def path_of(uri: str | None, default: Path) -> Path:
     """The path a `file:` URI names."""
     if uri is None:
@@ -104,7 +108,7 @@ class LiveChat:
         continued = source.get("activeTurn") or not turns or turns[-1]["id"] != origin.get("turnId")
         if origin.get("kind") != "fork" or continued:
             return {}
-        return self._services.values.get(f"agent-memory/{origin['chat']}") or {}
+        return self._services.values.get(MEMORY_PREFIX + origin["chat"]) or {}
 
     def forget(self) -> None:
         """The chat is disposed: drop what its agent stored."""
@@ -152,7 +156,7 @@ class LiveChat:
 
     @property
     def _memory_key(self) -> str:
-        return f"agent-memory/{self.uri}"
+        return MEMORY_PREFIX + self.uri
 
 
-__all__ = ["CONFIG_META", "CommandBoard", "ExtensionDoor", "LiveChat", "path_of"]
+__all__ = ["CONFIG_META", "MEMORY_PREFIX", "CommandBoard", "ExtensionDoor", "LiveChat", "path_of"]

@@ -1,15 +1,19 @@
-"""First states of sessions and chats, made from the params of their commands. Pure: knows no store, clock or agent."""
+"""First states of sessions and chats, made from the params of commands or what agents keep. Pure: knows no store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ahpkit.host.agent import AgentSession
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import SessionStatus
 
 DEFAULT_TITLE = "New session"
+
+NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
+"""Nothing to configure."""
 
 
 def present(**fields: Any) -> JsonObject:
@@ -36,6 +40,20 @@ def new_session(
         project=project,
     )
     return {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
+
+
+def kept_session(uri: str, provider: str, kept: AgentSession) -> JsonObject:
+    """A conversation that an agent keeps, as a session that is being created."""
+    directory = kept.working_directory
+    state = new_session(
+        {"channel": uri, "workingDirectory": directory.as_uri()},
+        provider=provider,
+        project={"uri": directory.as_uri(), "displayName": directory.name},
+        config=NO_CONFIG,
+        now=kept.modified_at or 0,
+    )
+    state["summary"]["title"] = kept.title or DEFAULT_TITLE
+    return state
 
 
 def new_chat(
@@ -68,4 +86,4 @@ def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
     return turns[: ids.index(turn_id) + 1] if turn_id in ids else None
 
 
-__all__ = ["DEFAULT_TITLE", "new_chat", "new_session", "present", "turns_until"]
+__all__ = ["DEFAULT_TITLE", "NO_CONFIG", "kept_session", "new_chat", "new_session", "present", "turns_until"]

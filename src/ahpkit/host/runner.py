@@ -103,17 +103,28 @@ class ChatRunner:
             chat = self.chat
             await self._agent_chat.configure(model=chat.model, agent=chat.agent, config=chat.config)
 
-    async def aclose(self, reason: str | None = None) -> None:
-        """Stop. With a reason, a running turn ends as an error that says it."""
-        turn, task = self.turn, self._task
-        if turn is not None and not turn.over and reason is not None:
+    async def aclose(self, reason: str) -> None:
+        """Stop because the host does: a running turn ends as an error that says so."""
+        turn = self.turn
+        if turn is not None and not turn.over:
             self._fail(turn, AgentError(reason, error_type="host/stopped"))
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task], timeout=_CANCEL_PATIENCE)
-        if self._agent_chat is not None:
-            agent_chat, self._agent_chat = self._agent_chat, None
+        if (agent_chat := await self._stop()) is not None:
             await agent_chat.aclose()
+
+    async def dispose(self) -> None:
+        """Stop because the chat is gone for good."""
+        if (agent_chat := await self._stop()) is not None:
+            try:
+                await agent_chat.forget()
+            finally:
+                await agent_chat.aclose()
+
+    async def _stop(self) -> AgentChat | None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_CANCEL_PATIENCE)
+        agent_chat, self._agent_chat = self._agent_chat, None
+        return agent_chat
 
     def _begin(self, action: JsonObject) -> None:
         turn = self._host.make_turn(self.chat, action["turnId"], action["message"])

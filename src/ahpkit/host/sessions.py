@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ahpkit.host.agent import Agent, AgentError, SubChat
+from ahpkit.host.agent import Agent, AgentError, AgentSession, SubChat
+from ahpkit.host.history import ToldHistory
 from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.missing_agent import MissingAgent
-from ahpkit.host.new_state import DEFAULT_TITLE, new_chat, new_session, turns_until
+from ahpkit.host.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session, turns_until
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.runner import ChatRunner
 from ahpkit.host.session_config import initial_config
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from ahpkit.host.host import Host
 
 _log = logging.getLogger(__name__)
+
+
+_ADOPTED = "adopted/"
+"""Before a session's URI: the durable value that says which conversation its first chat is to go on with."""
 
 
 @dataclass(slots=True)
@@ -169,6 +174,8 @@ class Sessions:
             raise AgentError(f"the working directory {directory} does not exist", error_type="host/working-directory")
         for feature in self._host.features:
             await feature.prepare_session(uri)
+        if not session.chats:
+            await self._recall(uri, session)
         self._check_agent(uri)
         for runner in list(session.chats.values()):
             await runner.open()
@@ -195,9 +202,8 @@ class Sessions:
         uri = f"ahp-session:/{self._host.new_id()}"
         provider = document["provider"] if document["provider"] in self._host.agents else None
         agent = self._agent_for({"provider": provider} if provider else {}, None)
-        config: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
         state = new_session(
-            {"channel": uri}, provider=agent.provider, project=None, config=config, now=self._host.now()
+            {"channel": uri}, provider=agent.provider, project=None, config=NO_CONFIG, now=self._host.now()
         )
         state["summary"]["title"] = document["title"]
         self._open_session(uri, agent, state)
@@ -209,6 +215,30 @@ class Sessions:
         self._count_changed()
         self._host.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"import {uri}")
         return uri
+
+    def adopt(self, uri: str, agent: Agent, kept: AgentSession) -> None:
+        """Make a conversation that an agent keeps a session: its chat comes when the agent has told the history."""
+        self._host.values.set(_ADOPTED + uri, kept.memory)
+        self._open_session(uri, agent, kept_session(uri, agent.provider, kept))
+        self._count_changed()
+        self._host.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"adopt {uri}")
+
+    def is_adopted(self, uri: str) -> bool:
+        """Whether it is such a session, and its history is still to come."""
+        return self._host.values.get(_ADOPTED + uri) is not None
+
+    async def _recall(self, uri: str, session: _Session) -> None:
+        memory: JsonObject = self._host.values.get(_ADOPTED + uri) or {}
+        chat = self.live_chat(f"ahp-chat:/{self._host.new_id()}", uri)
+        history = ToldHistory(chat, self._host)
+        await session.agent.recall(chat, memory, history)
+        if self._sessions.get(uri) is not session:
+            return  # Disposed of meanwhile.
+        chat.remember(memory)
+        self._host.values.set(_ADOPTED + uri, None)
+        title = chat.session["summary"]["title"]
+        self._open_chat(uri, new_chat(chat.uri, title=title, now=self._host.now(), turns=history.turns()))
+        self._host.dispatch(uri, {"type": "session/defaultChatChanged", "defaultChat": chat.uri})
 
     # -- chats ---------------------------------------------------------------------------------------------------
 
@@ -288,13 +318,15 @@ class Sessions:
         self._host.dispatch(session_uri, {"type": "session/chatRemoved", "chat": uri})
         runner = session.chats.pop(uri)
         self._close_chat(uri, runner)
-        await runner.aclose()
+        await runner.dispose()
 
     def _close_chat(self, uri: str, runner: ChatRunner | None) -> None:
         del self._session_of[uri]
         if runner is not None:
             if runner.turn is not None:
                 runner.turn.end()
+            if runner.chat.memory:
+                self._host.agent_sessions.hide(runner.agent.provider, runner.chat.memory)
             runner.chat.forget()
         self._host.close_channel(uri)
 
@@ -314,8 +346,11 @@ class Sessions:
     async def dispose(self, uri: str) -> None:
         """`disposeSession`: the session, its chats and what agents and features hold for it are gone."""
         session = self._sessions.pop(uri, None)
+        if session is None and self._host.agent_sessions.dismiss(uri):
+            return
         if session is None:
             raise SessionNotFound(f"there is no session {uri}")
+        self._forget_adoption(uri, session)
         self._host.tell_features(lambda feature: feature.on_session_disposed(uri))
         for chat in [chat for chat, owner in self._session_of.items() if owner == uri]:
             self._close_chat(chat, session.chats.get(chat))
@@ -326,10 +361,15 @@ class Sessions:
             self._host.reject(uri, action, origin, f"the session {uri} was disposed of before this could be applied")
         await self._close_runners(session)
 
+    def _forget_adoption(self, uri: str, session: _Session) -> None:
+        if (memory := self._host.values.get(_ADOPTED + uri)) is not None:
+            self._host.agent_sessions.hide(session.agent.provider, memory)
+            self._host.values.set(_ADOPTED + uri, None)
+
     @staticmethod
     async def _close_runners(session: _Session) -> None:
         for runner in session.chats.values():
-            await runner.aclose()
+            await runner.dispose()
 
     async def aclose(self) -> None:
         """The host stops: running turns end with an error that says so."""

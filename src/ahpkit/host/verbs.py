@@ -32,7 +32,7 @@ from ahpkit.protocol.errors import (
     SessionNotFound,
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
-from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.meta_keys import ASK_AGENTS, CAPABILITIES
 from ahpkit.protocol.validation import check_params
 from ahpkit.protocol.version import negotiate
 
@@ -161,6 +161,8 @@ class Verbs:
         if channel is not None and channel.reducer is None and self._host.serves_stateless(uri):
             self._host.fanout.subscribe(uri, client.outbox)
             return {}
+        if not self._exists(uri) and self._host.agent_sessions.adopt(uri):
+            await self._host.durable()
         if not self._exists(uri):
             raise _no_channel(uri)
         return {"snapshot": self._subscribe(client, uri)}
@@ -210,7 +212,9 @@ class Verbs:
     # -- sessions and chats --------------------------------------------------------------------------------------
 
     async def list_sessions(self, client: Connection, params: JsonObject) -> JsonObject:
-        return {"items": self._host.catalogue.summaries()}
+        kept = self._host.agent_sessions
+        await kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
+        return {"items": [*self._host.catalogue.summaries(), *kept.summaries()]}
 
     async def create_session(self, client: Connection, params: JsonObject) -> None:
         self._check_writable()

@@ -156,14 +156,15 @@ class ScriptedAgent:
 
     async def _on_session_list(self, params: Json, after: Steps) -> None:
         self._load("*")
-        raise Answer({"sessions": [{"sessionId": id, "cwd": s["cwd"]} for id, s in self._sessions.items()]})
+        raise Answer({"sessions": [_listed(id, session) for id, session in self._sessions.items()]})
 
     async def _on_session_close(self, params: Json, after: Steps) -> None:
         self._known(params["sessionId"])
 
     async def _on_session_delete(self, params: Json, after: Steps) -> None:
-        self._known(params["sessionId"])["history"].clear()
-        self._save(params["sessionId"])
+        del self._sessions[params["sessionId"]]
+        if "store" in self._script:
+            (Path(self._script["store"]) / f"{params['sessionId']}.json").unlink()
 
     async def _on_session_set_mode(self, params: Json, after: Steps) -> None:
         after.append({"update": {"sessionUpdate": "current_mode_update", "currentModeId": params["modeId"]}})
@@ -303,6 +304,14 @@ class ScriptedAgent:
 def _leave_child(*, daemon: bool) -> int:
     """Start a process that outlives this one and holds its pipes; returns its id."""
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=daemon).pid
+
+
+def _listed(id: str, session: Json) -> Json:
+    """A session as `session/list` shows it: named after the first thing the user said."""
+    said = [text for kind, text in session["history"] if kind == "user"]
+    return {"sessionId": id, "cwd": session["cwd"], "updatedAt": "2026-11-15T12:00:00Z"} | (
+        {"title": said[0]} if said else {}
+    )
 
 
 def _prompt_text(params: Json) -> str:

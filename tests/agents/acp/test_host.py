@@ -13,6 +13,7 @@ from ahpkit.host.agent import Chat as AgentSideChat
 from ahpkit.host.resources import Resources
 from ahpkit.host.terminals import Terminals
 from ahpkit.testing.memory_host import MemoryHost, memory_host
+from ahpkit.testing.recording import RecordingTurn
 from support import requirement
 from support.scripted_acp import Scripted, until
 
@@ -240,3 +241,48 @@ async def test_the_agent_reads_what_an_editor_has_not_saved_and_writes_to_disk(s
     read, written, missing = scripted.answers()
     assert (read, written, missing["code"]) == ({"content": "typed, not saved"}, {}, -32002)
     assert path.read_text() == "by the agent"
+
+
+async def held_elsewhere(scripted: Scripted) -> None:
+    """A conversation with the agent that no host took part in."""
+    agent, chat = scripted.agent(), scripted.chat()
+    turn = RecordingTurn("What is 6 times 7?", chat=chat)
+    await (await agent.open(chat)).run(turn)
+    await agent.aclose()
+
+
+async def test_a_conversation_held_elsewhere_is_listed_opened_and_goes_on(scripted: Scripted) -> None:
+    await held_elsewhere(scripted)
+    async with hosted(scripted) as at:
+        [kept] = [one for one in await at.client.sessions() if one["resource"] != at.session.uri]
+        session = await at.client.session(kept["resource"])
+        chat = await session.chat()
+
+        assert kept["title"] == "What is 6 times 7?"
+        assert [(turn["message"]["text"]) for turn in chat.state["turns"]] == ["What is 6 times 7?"]
+        assert await chat.ask("And 7 times 6?") == "You said: And 7 times 6?"
+        assert len(chat.state["turns"]) == 2
+        assert len(await at.client.sessions()) == 2
+        [taken_up] = scripted.received("session/resume")
+        assert taken_up["sessionId"] == scripted.received("session/prompt")[0]["sessionId"]
+
+
+async def test_what_is_disposed_of_here_is_deleted_by_the_agent(scripted: Scripted) -> None:
+    await held_elsewhere(scripted)
+    async with hosted(scripted) as at:
+        [kept] = [one for one in await at.client.sessions() if one["resource"] != at.session.uri]
+        session = await at.client.session(kept["resource"])
+        await (await session.chat()).ask("go on")
+
+        await session.dispose()
+
+        [deleted] = scripted.received("session/delete")
+        assert deleted["sessionId"] == scripted.received("session/prompt")[0]["sessionId"]
+        assert [one["resource"] for one in await at.client.sessions()] == [at.session.uri]
+
+
+async def test_a_host_that_stops_deletes_nothing(scripted: Scripted) -> None:
+    async with hosted(scripted) as at:
+        await at.chat.ask("hello")
+
+    assert scripted.received("session/delete") == []

@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp.mapping import MAX_LATE, PLAN_KEY, TURN_UPDATES, USAGE_KEY, SessionMapper
+from ahpkit.agents.acp.mapping import MAX_LATE, PLAN_KEY, USAGE_KEY, SessionMapper
 from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.agents.acp.turn import TURN_UPDATES
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 
 STABLE_AND_UNSTABLE = [

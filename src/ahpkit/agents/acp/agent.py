@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,11 +11,14 @@ from urllib.parse import quote
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess
 from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.agents.acp.config import AcpAgentConfig
+from ahpkit.agents.acp.connection import AcpConnection
+from ahpkit.agents.acp.kept import SESSION_ID, kept_sessions
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.shape import objects, text
-from ahpkit.host.agent import Agent, AgentError, Chat
+from ahpkit.host.agent import Agent, AgentError, AgentSession, Chat, History
 from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
+from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.session.state import SessionConfigSchema
 
 
@@ -60,6 +63,38 @@ class AcpAgent(Agent):
 
     async def aclose(self) -> None:
         await asyncio.gather(*(chat.aclose() for chat in list(self._chats)))
+
+    async def sessions(self, directory: Path, *, start: bool) -> Sequence[AgentSession] | None:
+        running = next((found for chat in self._chats if (found := chat.connection) is not None), None)
+        if running is not None:
+            return await kept_sessions(running)
+        if not start:
+            return None
+        async with self._bare_connection(directory) as connection:
+            return await kept_sessions(connection)
+
+    def _bare_connection(self, directory: Path) -> AcpConnection:
+        """A process that is only asked about itself."""
+
+        async def refuse(method: str, params: JsonObject) -> Any:
+            raise MethodNotFound(f"there is no session yet that could serve {method}")
+
+        def ignore(method: str, params: JsonObject) -> None:
+            """Nobody listens yet."""
+
+        return AcpConnection(
+            self._config, cwd=directory, on_request=refuse, on_notification=ignore, secrets=self._secrets
+        )
+
+    async def recall(self, chat: Chat, memory: JsonObject, history: History) -> None:
+        """In a process of its own, which ends: the chat's own one starts with its first turn, as after a restart."""
+        session = AcpSession(chat, self._setup())
+        try:
+            await session.start()
+            self._started(session)
+            await session.recall(memory[SESSION_ID], history)
+        finally:
+            await session.aclose()
 
     async def session_config(
         self, working_directory: Path | None, values: Mapping[str, Any]

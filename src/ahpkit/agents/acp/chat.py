@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ahpkit.agents.acp.connection import EXITED
+from ahpkit.agents.acp.connection import EXITED, AcpConnection
+from ahpkit.agents.acp.kept import SESSION_ID
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.instructions import instructions
@@ -24,9 +25,6 @@ from ahpkit.wire.backoff import backoff
 
 STARTS = 3
 """How often a process that dies while it starts is tried for one turn."""
-
-SESSION_ID = "sessionId"
-"""Key of the chat's memory: the ACP session to take up after a restart."""
 
 _log = logging.getLogger(__name__)
 
@@ -138,6 +136,15 @@ class AcpChat(AgentChat):
         if self._session is not None and not self._session.closed:
             await self._session.authenticate(method)
 
+    @property
+    def connection(self) -> AcpConnection | None:
+        """To the process that runs, if one does."""
+        return None if self._session is None or self._session.closed else self._session.connection
+
+    async def forget(self) -> None:
+        if self._session is not None:
+            await self._session.delete()
+
     async def aclose(self) -> None:
         self._stop_idle_watch()
         await self._drop()
@@ -151,7 +158,7 @@ class AcpChat(AgentChat):
         if session is not None and not session.closed and list(session.servers) != list(servers):
             if not session.prompted:
                 self._chat.remember({SESSION_ID: await session.new(servers)})
-            elif session.restorable:
+            elif session.connection.restores:
                 await self._drop()
         if session is not None and session.closed:
             await self._drop()
@@ -210,7 +217,7 @@ class AcpChat(AgentChat):
 
     def _watch_idle(self) -> None:
         session = self._session
-        if session is not None and (session.restorable or not session.prompted):
+        if session is not None and (session.connection.restores or not session.prompted):
             self._stop_idle_watch()
             self._idle = asyncio.create_task(self._end_when_idle(), name="acp idle")
 
@@ -226,4 +233,4 @@ class AcpChat(AgentChat):
                 await self._drop()
 
 
-__all__ = ["SESSION_ID", "STARTS", "AcpChat"]
+__all__ = ["STARTS", "AcpChat"]

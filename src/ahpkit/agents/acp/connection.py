@@ -119,12 +119,17 @@ class AcpConnection:
         return obj(obj(self.initialized.get("_meta")).get("steering")).get("supported") is True
 
     def session_can(self, what: str) -> bool:
-        """`list`, `resume`, `close`, `fork`: announced by an object, also an empty one."""
+        """`list`, `resume`, `close`, `fork`, `delete`: announced by an object, also an empty one."""
         return isinstance(obj(self.capabilities.get("sessionCapabilities")).get(what), dict)
 
     @property
     def loads(self) -> bool:
         return self.capabilities.get("loadSession") is True
+
+    @property
+    def restores(self) -> bool:
+        """It can take up an earlier session."""
+        return self.loads or self.session_can("resume")
 
     def facts(self) -> JsonObject:
         """What clients may know about the agent."""

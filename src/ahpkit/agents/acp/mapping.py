@@ -2,21 +2,23 @@
 
 A variant belongs to the session (commands, options, title, plan, usage) or to the turn that runs (text, thoughts, tool
 calls, notices). What an agent says between turns has no place in AHP: it is shown when the next turn begins. While a
-session is being restored the agent repeats its history, which the host already has: that part is dropped.
+session is being restored the agent repeats its history, which the host already has: that part is dropped, unless the
+host takes over a conversation that it does not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.meta import META_KEY, clean, upward
 from ahpkit.agents.acp.options import SessionOptions
-from ahpkit.agents.acp.turn import TurnMapper, notice_text
+from ahpkit.agents.acp.replay import Replay
+from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, notice_text
 from ahpkit.agents.acp.usage import Usage
 from ahpkit.agents.shape import obj, objects, text
-from ahpkit.host.agent import Chat, Command, StopReason, Turn
+from ahpkit.host.agent import Chat, Command, History, StopReason, Turn
 from ahpkit.protocol.common.state import JsonObject
 
 PLAN_KEY = "ahpkit/plan"
@@ -51,6 +53,7 @@ class SessionMapper:
         self._unknown: set[str] = set()
         self._late = ""
         self._holding = False
+        self._replay: Replay | None = None
         self._past_tool_calls: frozenset[str] = frozenset()
 
     # The life of the session.
@@ -72,8 +75,7 @@ class SessionMapper:
 
     def begin(self, turn: Turn) -> TurnMapper:
         """A prompt is about to be sent."""
-        contents = Contents(turn.store, root=self._chat.working_directory, terminal_uri=self._terminal_uri)
-        self.turn = TurnMapper(turn, contents, past_tool_calls=self._past_tool_calls)
+        self.turn = TurnMapper(turn, self._contents(turn), past_tool_calls=self._past_tool_calls)
         late, self._late = self._late.strip(), ""
         if late:
             turn.notice(f"Between turns the agent said: {late}")
@@ -93,6 +95,19 @@ class SessionMapper:
             self._past_tool_calls = self.turn.tool_calls.ids
             self.turn = None
 
+    @contextmanager
+    def replaying(self, history: History) -> Generator[None]:
+        """The agent repeats a history that the host does not have: it is told on."""
+        self._replay = Replay(history, self._contents)
+        try:
+            yield
+            self._replay.end()
+        finally:
+            self._replay = None
+
+    def _contents(self, turn: Turn) -> Contents:
+        return Contents(turn.store, root=self._chat.working_directory, terminal_uri=self._terminal_uri)
+
     # What the agent says.
 
     def update(self, update: JsonObject) -> None:
@@ -103,6 +118,8 @@ class SessionMapper:
             self._session_update(kind, update)
         elif self.turn is not None:
             for_turn(self.turn, update)
+        elif self._replay is not None:
+            self._replay.update(kind, update)
         elif not self.restoring:
             self._between_turns(kind, update)
 
@@ -202,16 +219,4 @@ def _command(entry: JsonObject) -> Command:
     return Command(name=entry["name"], description=str(entry.get("description") or ""), hint=hint)
 
 
-TURN_UPDATES: Mapping[str, Callable[[TurnMapper, JsonObject], None]] = {
-    "user_message_chunk": TurnMapper.user_message_chunk,
-    "agent_message_chunk": TurnMapper.agent_message_chunk,
-    "agent_thought_chunk": TurnMapper.agent_thought_chunk,
-    "tool_call": TurnMapper.tool_call,
-    "tool_call_update": TurnMapper.tool_call,
-    "notice": TurnMapper.notice_update,
-    "compaction_update": TurnMapper.compaction_update,
-    "compaction_summary_chunk": TurnMapper.compaction_summary_chunk,
-}
-"""The variants that belong to the turn that runs."""
-
-__all__ = ["MAX_LATE", "PLAN_KEY", "TURN_UPDATES", "USAGE_KEY", "SessionMapper"]
+__all__ = ["MAX_LATE", "PLAN_KEY", "USAGE_KEY", "SessionMapper"]

@@ -25,7 +25,7 @@ from ahpkit.agents.acp.mcp_servers import mcp_servers
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.shape import obj, text
-from ahpkit.host.agent import AgentError, Chat, McpServerOffer, StopReason, Turn
+from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import InvalidParams
@@ -111,14 +111,17 @@ class AcpSession:
         finally:
             await self.connection.__aexit__(None, None, None)
 
+    async def delete(self) -> None:
+        """Have the agent forget the conversation, if it can."""
+        if self._id is not None and not self.closed and self.connection.session_can("delete"):
+            with suppress(AgentError):
+                await self._call("session/delete", {}, timeout=_PATIENCE)
+            self._id = None
+
     @property
     def closed(self) -> bool:
         """The process has ended, or is not to be used any more."""
         return self._broken or self.connection.closed
-
-    @property
-    def restorable(self) -> bool:
-        return self.connection.loads or self.connection.session_can("resume")
 
     async def authenticate(self, method: str) -> None:
         await self.connection.request("authenticate", {"methodId": method}, timeout=self._config.start_timeout)
@@ -169,6 +172,14 @@ class AcpSession:
             self._opened(id, result)
             return True
         return False
+
+    async def recall(self, id: str, history: History) -> None:
+        """Have an earlier conversation repeated. An agent that can only resume it tells nothing."""
+        if self.connection.loads:
+            self._id = id
+            with self._mapper.replaying(history):
+                result = obj(await self._open("session/load", {"sessionId": id}, ()))
+            self._opened(id, result)
 
     async def _open(self, method: str, params: JsonObject, servers: Sequence[McpServerOffer]) -> Any:
         self.servers = list(servers)

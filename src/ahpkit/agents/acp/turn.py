@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import get_args
 
 from ahpkit.agents.acp.content import Contents, block_data, shown_as_text
@@ -86,8 +86,7 @@ class TurnMapper:
 
     def finish(self, result: JsonObject, usage: Usage) -> StopReason:
         """The prompt was answered: close what is open, say what it took, and why it ended."""
-        self._flush_echo()
-        self.tool_calls.close(ended_well=result.get("stopReason") == "end_turn")
+        self.close(ended_well=result.get("stopReason") == "end_turn")
         reason = self._stop_reason(result.get("stopReason"))
         if self._silent and reason == "end_turn":
             self.turn.notice("The agent ended its turn without an answer.")
@@ -95,6 +94,11 @@ class TurnMapper:
         if info is not None:
             self.turn.usage(info)
         return reason
+
+    def close(self, *, ended_well: bool) -> None:
+        """Nothing more comes: end what is open."""
+        self._flush_echo()
+        self.tool_calls.close(ended_well=ended_well)
 
     def _stop_reason(self, said: object) -> StopReason:
         if said == "cancelled" or said is None:
@@ -143,4 +147,16 @@ def notice_text(update: JsonObject) -> str:
     return next((words for words in found if words), "The agent sent a notice without words.")
 
 
-__all__ = ["MAX_ECHO", "TurnMapper", "notice_text"]
+TURN_UPDATES: Mapping[str, Callable[[TurnMapper, JsonObject], None]] = {
+    "user_message_chunk": TurnMapper.user_message_chunk,
+    "agent_message_chunk": TurnMapper.agent_message_chunk,
+    "agent_thought_chunk": TurnMapper.agent_thought_chunk,
+    "tool_call": TurnMapper.tool_call,
+    "tool_call_update": TurnMapper.tool_call,
+    "notice": TurnMapper.notice_update,
+    "compaction_update": TurnMapper.compaction_update,
+    "compaction_summary_chunk": TurnMapper.compaction_summary_chunk,
+}
+"""The variants that belong to the turn that runs."""
+
+__all__ = ["MAX_ECHO", "TURN_UPDATES", "TurnMapper", "notice_text"]
