@@ -139,7 +139,31 @@ async def test_changing_one_meta_key_keeps_the_others(bench: Bench) -> None:
     session, chat = await bench.session(client)
     await client.accepted(chat, say("go"))
     await client.action("chat/turnComplete")
-    assert (await bench.state(client, session))["_meta"] == {"example.com/two": {"a": [1]}}
+    assert (await bench.state(client, session))["_meta"] == {"example.com/two": {chat: {"a": [1]}}}
+
+
+async def test_chats_of_one_session_do_not_overwrite_what_is_said_about_each_other(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        turn.chat.meta("example.com/plan", turn.prompt)
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, first = await bench.session(client)
+    second = "ahp-chat:/second"
+    await client.ask("createChat", session, chat=second)
+    await client.ask("subscribe", second)
+    for chat in (first, second):
+        await client.accepted(chat, say(f"plan of {chat}"))
+        await client.action(
+            lambda envelope, chat=chat: (
+                envelope["channel"] == chat and envelope["action"]["type"] == "chat/turnComplete"
+            )
+        )
+
+    plans = (await bench.state(client, session))["_meta"]["example.com/plan"]
+    assert plans == {chat: f"plan of {chat}" for chat in (first, second)}
+    await client.ask("disposeChat", second)
+    assert (await bench.state(client, session))["_meta"]["example.com/plan"] == {first: f"plan of {first}"}
 
 
 class SlowAndFast(Feature):

@@ -360,7 +360,8 @@ class Chat(Protocol):
         ...
 
     def meta(self, key: str, value: Any | None) -> None:
-        """Set one namespaced key of the session's `_meta`; None removes it."""
+        """Say something about this chat under a namespaced key of the session's `_meta`: `_meta[key][chat URI]`. None
+        takes it back."""
         ...
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:

@@ -129,20 +129,32 @@ class LiveChat:
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
         config = self.session.get("config", {})
         if config.get("schema") != schema:
-            self.meta(CONFIG_META, {"schema": schema})
+            self._session_meta({CONFIG_META: {"schema": schema}})
         changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
         if changed and config:
             self._services.dispatch(self.session_uri, {"type": "session/configChanged", "config": changed})
 
     def meta(self, key: str, value: Any | None) -> None:
-        meta: JsonObject = dict(self.session.get("_meta") or {})
-        if meta.get(key) == value:
-            return
-        meta.pop(key, None)
-        if value is not None:
-            meta[key] = value
-        action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
-        self._services.dispatch(self.session_uri, action)
+        self._session_meta({key: self._beside_others(key, value)})
+
+    def clear_meta(self) -> None:
+        """The chat is gone: what was said about it goes too."""
+        said: JsonObject = self.session.get("_meta") or {}
+        ours = [key for key, about in said.items() if isinstance(about, dict) and self.uri in about]
+        self._session_meta({key: self._beside_others(key, None) for key in ours})
+
+    def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
+        """A key of the session's `_meta` with our value in it, beside those of the session's other chats."""
+        meta: JsonObject = self.session.get("_meta") or {}
+        values: JsonObject = {**meta.get(key, {}), self.uri: value}
+        return {uri: value for uri, value in values.items() if value is not None} or None
+
+    def _session_meta(self, changes: JsonObject) -> None:
+        before: JsonObject = self.session.get("_meta") or {}
+        meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
+        if meta != before:
+            action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
+            self._services.dispatch(self.session_uri, action)
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:
         return await self._extensions.forward_request(self.session_uri, self.uri, method, params)

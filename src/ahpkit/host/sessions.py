@@ -317,6 +317,7 @@ class Sessions:
             self._host.dispatch(session_uri, {"type": "session/defaultChatChanged"})
         self._host.dispatch(session_uri, {"type": "session/chatRemoved", "chat": uri})
         runner = session.chats.pop(uri)
+        runner.chat.clear_meta()
         self._close_chat(uri, runner)
         await runner.dispose()
 

@@ -142,7 +142,7 @@ async def test_options_commands_plan_and_title_are_in_the_state_of_the_session(s
 
         assert session["summary"]["title"] == "About cats"
         assert session["config"]["values"]["mode"] == "ask"
-        assert session["_meta"]["ahpkit/plan"]["plans"] == [{"entries": [{"content": "Look", "status": "pending"}]}]
+        assert session["_meta"]["ahpkit/plan"][at.chat.uri] == [{"entries": [{"content": "Look", "status": "pending"}]}]
         assert "web" in str(session["customizations"])
 
         at.client.dispatch(at.session.uri, {"type": "session/configChanged", "config": {"mode": "code"}})

@@ -101,7 +101,7 @@ def test_plans_are_shown_in_the_sessions_meta_as_they_change() -> None:
     mapped.update("plan", entries=[])
 
     def plans(*plans: Any) -> Any:
-        return ("meta", PLAN_KEY, {"chat": mapped.chat.uri, "plans": list(plans)})
+        return ("meta", PLAN_KEY, list(plans))
 
     second = {"id": "p2", "type": "markdown", "content": "# Plan"}
     assert mapped.chat.said == [
@@ -123,8 +123,8 @@ def test_usage_in_a_turn_is_told_with_the_turn_and_outside_at_once() -> None:
 
     assert mapped.turn.said[-1] == ("usage", {"_meta": {META_KEY: {"context": {"used": 1, "size": 10}}}})
     assert mapped.chat.said == [
-        ("meta", USAGE_KEY, {"chat": mapped.chat.uri, "used": 1, "size": 10}),
-        ("meta", USAGE_KEY, {"chat": mapped.chat.uri, "used": 2, "size": 10}),
+        ("meta", USAGE_KEY, {"used": 1, "size": 10}),
+        ("meta", USAGE_KEY, {"used": 2, "size": 10}),
     ]
 
 

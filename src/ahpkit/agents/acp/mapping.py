@@ -22,10 +22,10 @@ from ahpkit.host.agent import Chat, Command, History, StopReason, Turn
 from ahpkit.protocol.common.state import JsonObject
 
 PLAN_KEY = "ahpkit/plan"
-"""Session `_meta`: `{chat, plans: [{id?, entries | content | uri}]}`, the agent's plan as it stands."""
+"""Session `_meta`, by chat: `[{id?, entries | content | uri}]`, the agent's plans as they stand."""
 
 USAGE_KEY = "ahpkit/context-usage"
-"""Session `_meta`: `{chat, used, size, cost}`, how full the model's context is and what the session cost."""
+"""Session `_meta`, by chat: `{used, size, cost}`, how full the model's context is and what the session cost."""
 
 MAX_LATE = 4 * 1024
 """Characters kept of what an agent says between turns."""
@@ -199,11 +199,11 @@ class SessionMapper:
 
     def _report_plan(self) -> None:
         plans = [plan for plan in self._plans.values() if plan.get("entries") != []]
-        self._chat.meta(PLAN_KEY, {"chat": self._chat.uri, "plans": plans} if plans else None)
+        self._chat.meta(PLAN_KEY, plans or None)
 
     def _report_usage(self) -> None:
         if self._usage.context:
-            self._chat.meta(USAGE_KEY, {"chat": self._chat.uri, **self._usage.context})
+            self._chat.meta(USAGE_KEY, dict(self._usage.context))
 
     def _report_options(self) -> None:
         if self._holding:
