@@ -28,9 +28,9 @@ from support.canvases import (
     request_for,
     runtime,
     session_id,
-    until,
 )
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND, until
 
 
 @dataclass
@@ -307,7 +307,7 @@ async def test_too_many_instances_are_refused_also_when_they_open_at_once(scene:
     opening = [asyncio.create_task(scene.agent.open("board", f"b{number}")) for number in range(10_000)]
     await request_for(scene.watcher, "b3")
     board.hold.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(BOUND):
         outcomes = await asyncio.gather(*opening, return_exceptions=True)
     refused = [outcome for outcome in outcomes if not isinstance(outcome, dict)]
     assert len(refused) == 9_996
@@ -518,7 +518,7 @@ async def test_a_client_provides_a_canvas_and_answers_for_it(scene: Scene) -> No
     answer |= {"result": {"kind": "open", "url": "https://c.example"}}
     assert "another client" in await scene.watcher.rejected(scene.session, answer)
     await scene.client.accepted(scene.session, answer)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         assert (await opening)["url"] == "https://c.example"
     [instance] = (await scene.state())["openCanvases"]
     assert instance["renderer"] == {"clientId": scene.client.client_id}

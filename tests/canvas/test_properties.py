@@ -20,6 +20,7 @@ from ahpkit.protocol.channels import reduce
 from support.bench import Bench
 from support.canvases import CHART, Board, board_provider, claim
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 SESSION_FIELDS = ("canvasRegistry", "openCanvases", "canvasRequests")
 PROVIDERS = ("one", "two")
@@ -133,7 +134,7 @@ class World:
         """Let everything come to its end."""
         for name in PROVIDERS:
             await self._go_on(name)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             while self._busy():
                 await self._desk_answers()
                 await asyncio.sleep(0.001)

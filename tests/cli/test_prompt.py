@@ -10,6 +10,7 @@ import pytest
 
 from support.process import HostProcess, finish_cli, host_process, run_cli
 from support.shell import shell
+from support.waiting import BOUND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -156,7 +157,7 @@ async def test_the_address_can_come_from_the_environment(host: HostProcess, tmp_
 async def interrupted_after(process: asyncio.subprocess.Process, beginning: bytes, signum: int) -> tuple[int, str]:
     """Send a signal once the output has begun; exit code and errors."""
     assert process.stdout is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         assert await process.stdout.readexactly(len(beginning)) == beginning
         process.send_signal(signum)
         _, errors = await process.communicate()
@@ -183,7 +184,7 @@ async def test_a_second_ctrl_c_does_not_wait_for_the_host(tmp_path: Path) -> Non
     async with host_process(tmp_path) as host:
         process = await run_cli(["prompt", "/sleep 60", "--keep"], tmp_path)
         assert process.stdout is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             await process.stdout.readexactly(8)
             host.process.send_signal(signal.SIGSTOP)
             while process.returncode is None:

@@ -15,6 +15,7 @@ from support.bench import say
 from support.process import HostProcess, finish_cli, run_cli, start_host
 from support.raw_client import RawClient
 from support.shell import shell
+from support.waiting import BOUND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,12 +30,12 @@ class Tail:
         self.output, self.errors = process.stdout, process.stderr
 
     async def line(self) -> str:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             return (await self.output.readline()).decode()
 
     async def note(self) -> str:
         """A line on standard error."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             return (await self.errors.readline()).decode()
 
     async def json(self) -> Any:
@@ -103,7 +104,7 @@ async def test_a_session_by_its_title_stands_for_all_its_chats_and_those_to_come
         client.post(chat, say("/subagent count"))
         added = await tail.until("session/chatAdded")
         helper = added["action"]["summary"]["resource"]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             while (await tail.json()).get("resource") != helper:
                 pass
     await client.aclose()

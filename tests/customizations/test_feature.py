@@ -6,9 +6,10 @@ import pytest
 from ahpkit.customizations.discovery import Library
 from ahpkit.host.agent import Turn
 from customizations.builders import skill, text, write
-from customizations.desk import Desk, seen, until, updates
+from customizations.desk import Desk, seen, updates
 from support import requirement
 from support.raw_client import Json
+from support.waiting import until
 
 
 def plugin(root: Path, name: str = "tools") -> Path:

@@ -35,7 +35,8 @@ from ahpkit.transports.memory import MemoryTransport, memory_pair
 from support import requirement
 from support.bench import ScriptedAgent
 from support.clients import QUICKLY
-from support.raw_client import BOUND, Json
+from support.raw_client import Json
+from support.waiting import BOUND
 
 T = TypeVar("T")
 

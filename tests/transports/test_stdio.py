@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.stdio import LineSplitter, LineTransport
+from support.waiting import BOUND
 
 ECHO = """
 import asyncio, os
@@ -39,7 +40,7 @@ HEAR = b'import sys; sys.stdin.buffer.readline(); sys.stdout.buffer.write(b"1\\r
 async def child(program: str) -> AsyncGenerator[Process]:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(BOUND):
             yield process
     finally:
         if process.returncode is None:
@@ -145,6 +146,6 @@ class TestOwn:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", ECHO, stdin=PIPE, stdout=file, stderr=PIPE
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(BOUND):
                 _, stderr = await process.communicate(b"")
         assert b"stdin and stdout must be pipes" in stderr

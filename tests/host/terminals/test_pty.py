@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from ahpkit.host.terminals.pty import CHUNK, ExitStatus, PtyProcess
-from support.raw_client import BOUND
-from support.terminals import gone, is_alive
+from support.waiting import BOUND, gone, is_alive
 
 
 @asynccontextmanager
 async def running(script: str, *, cwd: Path = Path("/"), cols: int = 80, rows: int = 24) -> AsyncGenerator[PtyProcess]:
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    async with asyncio.timeout(3 * BOUND):
+    async with asyncio.timeout(BOUND):
         process = await PtyProcess.start(["/bin/sh", "-c", script], env=env, cwd=cwd, cols=cols, rows=rows)
         try:
             yield process
