@@ -201,6 +201,10 @@ async def test_after_unsubscribe_nothing_more_arrives(bench: Bench) -> None:
     await alice.accepted(session, {"type": "session/titleChanged", "title": "quiet"})
     await bob.ask("ping")
     assert bob.actions(session) == []
+    answered = [message["id"] for message in bob.received if "method" not in message]
+    assert answered == [1, 2, 3, 4]  # initialize, subscribe and two pings; no answer to what is no request.
+    answered = [message.get("id") for message in alice.received if "method" not in message]
+    assert answered == list(range(1, len(answered) + 1))
 
 
 async def test_subscribing_to_what_does_not_exist_names_it(bench: Bench) -> None:
