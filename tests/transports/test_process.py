@@ -43,7 +43,7 @@ class TestRunning:
             assert await process.transport.receive() == b"{}"
             with pytest.raises(TransportClosed):
                 await process.transport.receive()
-            await process.wait_exit(5)
+            await process.wait_exit(BOUND)
 
         assert sorted(process.log.lines(9)) == ["oops", "stdout: [1]", "stdout: hello"]
 
@@ -77,7 +77,8 @@ CHILD = "[sys.executable, '-c', 'import time; time.sleep(600)']"
 
 
 class TestEnding:
-    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self) -> None:
+    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("ahpkit.transports.process._EOF_PATIENCE", BOUND)  # A busy machine starts it slowly.
         async with asyncio.timeout(BOUND), python("import sys; sys.stdin.read(); sys.exit(3)") as process:
             pass
 
@@ -116,5 +117,5 @@ class TestEnding:
         async with asyncio.timeout(BOUND), python("import time; print('{}', flush=True); time.sleep(600)") as process:
             await process.transport.receive()
             process.kill()
-            await process.wait_exit(5)
+            await process.wait_exit(BOUND)
             assert process.exit_code == -signal.SIGKILL

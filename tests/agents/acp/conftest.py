@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.scripted_acp import Scripted
-from support.waiting import BOUND
+from support.waiting import BOUND, until
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ async def scripted(tmp_path: Path) -> AsyncGenerator[Scripted]:
     async with asyncio.timeout(BOUND):
         for agent in made.agents:
             await agent.aclose()
-    assert made.running() == []
+    await until(lambda: not made.running())  # Those that were killed need a moment to be gone.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -163,7 +163,10 @@ async def test_a_message_over_the_limit_ends_the_connection_with_a_clear_error(
     assert error.value.error_type == "acp/message-too-long"
 
 
-async def test_an_agent_that_closes_its_output_and_stays_is_noticed(tmp_path: Path) -> None:
+async def test_an_agent_that_closes_its_output_and_stays_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ahpkit.agents.acp.connection._EXIT_PATIENCE", 0.1)
     code = "import os, sys, time; os.close(1); time.sleep(600)"
     with pytest.raises(AgentError, match="closed its output") as error:
         async with connection(tmp_path, config={"command": sys.executable, "args": ("-c", code)}):
