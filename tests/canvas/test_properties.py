@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ahpkit.canvas import Canvases
@@ -227,7 +227,6 @@ LIMIT_RACE = [(("open", "a", "one"), 0)] * 6 + [(("open", "b", "one"), 1), (("op
 """An instance that was answered for and is not open yet counts."""
 
 
-@settings(max_examples=200, deadline=None)
 @given(scripts)
 @example([(("open", "a", "one"), 0), (("desk_answers",), 0), *LIMIT_RACE])
 def test_the_books_are_in_order_whatever_happens(script: list[tuple[tuple[str, ...], int]]) -> None:

@@ -9,7 +9,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import TransportClosed
@@ -55,7 +55,6 @@ def over(process: Process, *, max_bytes: int = 1_000_000) -> LineTransport:
 
 
 class TestSplitter:
-    @settings(deadline=None)
     @given(st.lists(st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"").replace(b"\r", b""))), st.data())
     def test_lines_come_out_whole_however_the_bytes_were_cut(self, lines: list[bytes], data: st.DataObject) -> None:
         stream = b"".join(line + data.draw(st.sampled_from([b"\n", b"\r\n"])) for line in lines)
