@@ -111,11 +111,14 @@ async def test_a_session_by_its_title_stands_for_all_its_chats_and_those_to_come
 
 
 async def test_ctrl_c_ends_it(host: HostProcess) -> None:
-    async with tailing(host.home, "ahp-root://") as tail:
+    client = await host.client(client_id="tail-interrupted")
+    session, _ = await new_session(client)
+    async with tailing(host.home, session) as tail:
         await tail.note()
         tail.process.send_signal(signal.SIGINT)
         output, errors = await tail.process.communicate()
         assert (tail.process.returncode, output, errors) == (130, b"", b"")
+    await client.aclose()
 
 
 async def test_it_ends_with_the_reader_of_its_pipe_and_does_not_wait_for_an_action(host: HostProcess) -> None:
@@ -161,7 +164,7 @@ async def test_a_channel_that_is_removed_ends_it(host: HostProcess) -> None:
     async with tailing(host.home, session) as tail:
         await tail.note()
         await client.ask("disposeSession", session)
-        _, errors = await asyncio.wait_for(tail.process.communicate(), 10)
+        _, errors = await asyncio.wait_for(tail.process.communicate(), BOUND)
         assert tail.process.returncode == 1
         assert errors.decode().startswith(f"Error: {session}: ")
     await client.aclose()
