@@ -405,7 +405,7 @@ async def test_nothing_is_left_open_by_terminals_that_came_and_went(client: RawC
     for number in range(5):
         shell = await Shell.open(client, f"n{number}")
         await client.ask("disposeTerminal", shell.uri)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 # -- floods ------------------------------------------------------------------------------------------------------------

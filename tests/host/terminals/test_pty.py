@@ -201,7 +201,7 @@ async def test_closing_leaves_no_descriptor_and_no_zombie() -> None:
         async with running("echo hi; sleep 300") as process:
             await until(process, b"hi")
             process.write(b"x" * 100_000)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
     assert str(process.pid) not in os.listdir("/proc")
 
 
@@ -220,4 +220,4 @@ async def test_a_place_that_is_not_there_is_an_error_and_leaks_nothing(tmp_path:
     with pytest.raises(FileNotFoundError):
         async with running("true", cwd=tmp_path / "missing"):
             pass
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
