@@ -1,5 +1,6 @@
 """Scripted ACP agents for tests: made from scripts, talked to over real pipes."""
 
+import asyncio
 import contextlib
 import json
 from pathlib import Path

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -102,6 +103,27 @@ class TestEnding:
             assert is_alive(child)
 
         await gone(child)
+
+    async def test_who_is_just_being_started_when_it_dies_is_found_later(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The kernel shows a new program's environment a moment after it told the parent that it runs."""
+        orphan = await asyncio.create_subprocess_exec("sleep", "600")
+        shown = tmp_path / str(orphan.pid)
+        shown.mkdir()
+        (shown / "exe").symlink_to("/bin/sleep")
+        for name in ("environ", "cmdline"):
+            (shown / name).touch()
+        monkeypatch.setattr("ahpkit.transports.process._PROC", tmp_path)
+        monkeypatch.setattr("ahpkit.transports.process._LOOKS", 1_000_000)
+        code = "import os; print('{\"mark\": \"%s\"}' % os.environ['AHPKIT_PROCESS'])"
+        async with asyncio.timeout(BOUND), python(code) as process:
+            mark = json.loads(await process.transport.receive())["mark"]
+            with pytest.raises(TransportClosed):
+                await process.transport.receive()
+            assert orphan.returncode is None
+            (shown / "environ").write_text(f"{MARK}={mark}\0")
+            assert await orphan.wait() == -signal.SIGKILL
 
     async def test_when_it_dies_what_it_left_behind_dies_and_its_pipes_end(self) -> None:
         code = f"import os, subprocess, sys; p = subprocess.Popen({CHILD})\n"
