@@ -22,7 +22,7 @@ types: $(READY)
 	$(BIN)/pyright
 
 unit: $(READY)
-	$(BIN)/pytest -q -n auto --dist loadfile
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 # Real agents of other people, installed into a scratch directory (npm and PyPI).
 test-agents: $(READY)

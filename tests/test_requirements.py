@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def manifest() -> ModuleType:
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("requirements_tool", ROOT / "tools" / "requirements.py")
     assert spec is not None
     assert spec.loader is not None
@@ -20,33 +24,41 @@ def manifest() -> ModuleType:
     return module
 
 
-def test_every_requirement_has_a_test_unless_it_is_listed_as_not_yet_built() -> None:
-    tool = manifest()
-    untested = set(tool.load()) - set(tool.claims()) - set(tool.not_yet())
-    assert sorted(untested) == []
+@pytest.fixture(scope="module")
+def known(tool: ModuleType) -> set[str]:
+    return set(tool.load())
 
 
-def test_no_test_names_an_unknown_requirement() -> None:
-    tool = manifest()
-    unknown = {id: tests for id, tests in tool.claims().items() if id not in tool.load()}
-    assert unknown == {}
+@pytest.fixture(scope="module")
+def claimed(tool: ModuleType) -> set[str]:
+    return set(tool.claims())
 
 
-def test_the_not_yet_list_names_only_untested_requirements_of_the_manifest() -> None:
-    tool = manifest()
+def test_every_requirement_has_a_test_unless_it_is_listed_as_not_yet_built(
+    tool: ModuleType, known: set[str], claimed: set[str]
+) -> None:
+    assert sorted(known - claimed - set(tool.not_yet())) == []
+
+
+def test_no_test_names_an_unknown_requirement(known: set[str], claimed: set[str]) -> None:
+    assert sorted(claimed - known) == []
+
+
+def test_the_not_yet_list_names_only_untested_requirements_of_the_manifest(
+    tool: ModuleType, known: set[str], claimed: set[str]
+) -> None:
     listed = tool.not_yet()
-    assert sorted(set(listed) - set(tool.load())) == [], "unknown ids"
-    assert sorted(set(listed) & set(tool.claims())) == [], "these have a test: take them off the list"
+    assert sorted(set(listed) - known) == [], "unknown ids"
+    assert sorted(set(listed) & claimed) == [], "these have a test: take them off the list"
     assert len(listed) == len(set(listed))
 
 
-def test_the_requirements_page_is_up_to_date() -> None:
-    tool = manifest()
+def test_the_requirements_page_is_up_to_date(tool: ModuleType) -> None:
     assert tool.PAGE.read_text(encoding="utf-8") == tool.render(), "run: python tools/requirements.py"
 
 
-def test_a_missing_test_would_be_noticed() -> None:
-    tool = manifest()
-    assert tool.load().keys() - {"core:wire:ids"} != tool.load().keys()
-    tree = __import__("ast").parse('@requirement("a:b:c")\nasync def test_x() -> None: ...\n')
-    assert list(tool._marked(tree)) == [("test_x", "a:b:c")]
+def test_only_what_a_test_is_marked_with_is_claimed(tool: ModuleType) -> None:
+    source = (
+        '@requirement("a:b:c", "a:b:d")\n@other("a:b:e")\nasync def test_x() -> None: ...\ndef test_y() -> None: ...'
+    )
+    assert list(tool._marked(ast.parse(source))) == [("test_x", "a:b:c"), ("test_x", "a:b:d")]

@@ -27,6 +27,7 @@ from ahpkit.protocol.canvas import CanvasError
 from ahpkit.protocol.chat.state import ChatInputAnswer
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
+from support.waiting import BOUND
 
 CALL = "turn-tool-1"
 
@@ -34,7 +35,7 @@ CALL = "turn-tool-1"
 async def run(prompt: str, **options: Any) -> RecordingTurn:
     turn = RecordingTurn(prompt, **options)
     chat = await DemoAgent().open(turn.chat)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await chat.run(turn)
     return turn
 
@@ -153,7 +154,7 @@ async def test_sleep_can_be_cancelled_and_leaves_no_activity_behind() -> None:
     running = asyncio.ensure_future((await DemoAgent().open(turn.chat)).run(turn))
     await asyncio.sleep(0)
     running.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await asyncio.wait([running])
     assert running.cancelled()
     assert turn.said[-1] == ("activity", None)
@@ -163,7 +164,7 @@ async def test_sleep_can_be_cancelled_and_leaves_no_activity_behind() -> None:
 async def test_steering_is_acknowledged_while_the_turn_runs(prompt: str) -> None:
     turn = RecordingTurn(prompt)
     turn.steer("turn left")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await (await DemoAgent().open(turn.chat)).run(turn)
     assert "> turn left" in turn.answer
 

@@ -9,6 +9,7 @@ from ahpkit.host.agent import AgentError, ToolOutcome, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.fake_model import Asked, CallTool, FakeModel, Reply, Say
 from ahpkit.testing.recording import RecordingChat, RecordingTurn, user_message
+from support.waiting import BOUND, until
 
 tools = Toolbox()
 
@@ -21,7 +22,7 @@ def add(a: int, b: int) -> int:
 
 async def run(model: FakeModel, turn: RecordingTurn, **config: Any) -> str | None:
     agent = OpenAiAgent(OpenAiConfig(name="local", base_url=model.url, **config), tools=tools)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         return await (await agent.open(turn.chat)).run(turn)
 
 
@@ -80,9 +81,7 @@ class TestAnswering:
         turn = RecordingTurn("SLOW 1000")
         async with FakeModel() as model:
             running = asyncio.create_task(run(model, turn))
-            async with asyncio.timeout(5):
-                while not turn.answer:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await until(lambda: turn.answer)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running

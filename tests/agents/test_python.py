@@ -13,11 +13,12 @@ import pytest
 from ahpkit.agents.python import AgentNotLoaded, PythonAgent, TurnView, agent, load_agent
 from ahpkit.host.agent import Agent, AgentError, Command, Turn
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
+from support.waiting import BOUND
 
 
 async def run(made: Agent, prompt: str = "hello", *, chat: RecordingChat | None = None) -> RecordingTurn:
     turn = RecordingTurn(prompt, chat=chat)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await (await made.open(turn.chat)).run(turn)
     return turn
 
@@ -95,7 +96,7 @@ async def test_cancelling_the_turn_ends_the_generator() -> None:
             ended.set()
 
     running = asyncio.ensure_future(run(slow))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await started.wait()
         running.cancel()
         await asyncio.wait([running])
@@ -110,15 +111,15 @@ async def test_cancelling_the_turn_closes_a_plain_generator_after_its_step() -> 
     def slow(turn: TurnView) -> Iterator[str]:
         try:
             in_step.set()
-            go_on.wait(5)
+            go_on.wait(BOUND)
             yield "too late"
         finally:
             closed.set()
 
     turn = RecordingTurn()
     running = asyncio.ensure_future((await slow.open(turn.chat)).run(turn))
-    async with asyncio.timeout(5):
-        await asyncio.to_thread(in_step.wait, 5)
+    async with asyncio.timeout(BOUND):
+        await asyncio.to_thread(in_step.wait, BOUND)
         running.cancel()
         go_on.set()
         await asyncio.wait([running])

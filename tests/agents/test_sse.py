@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ahpkit.agents.sse import MAX_ERROR, HttpError, post_events
+from support.waiting import BOUND
 
 
 @asynccontextmanager
@@ -30,7 +31,7 @@ async def answering(*pieces: bytes, stay: bool = False) -> AsyncGenerator[str]:
 
 
 async def events(url: str, *, timeout: float = 5.0, **headers: str) -> list[str]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         return [event async for event in post_events(url, headers=headers, body=b"{}", timeout=timeout)]
 
 

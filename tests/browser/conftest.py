@@ -19,9 +19,10 @@ from ahpkit.client import connect
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.websocket import serve_websocket
 from support.bench import Bench
-from support.browser import BOUND, CHROMIUM, Browser, running_browser
+from support.browser import CHROMIUM, Browser, running_browser
 from support.canvases import runtime
 from support.show import Show
+from support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,9 +68,7 @@ async def show(tmp_path: Path) -> AsyncGenerator[Show]:
         printed = io.StringIO()
         with redirect_stdout(printed):
             rendering = asyncio.create_task(renderer().main(client, session))
-            async with asyncio.timeout(BOUND):
-                while not printed.getvalue():  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await until(printed.getvalue)
         try:
             yield Show(agent, printed.getvalue().strip())
         finally:

@@ -15,9 +15,10 @@ from ahpkit.transports.gate import HttpRequest, HttpResponse
 from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 from support import requirement
-from support.browser import Browser, eventually
+from support.browser import Browser
 from support.hostile_urls import FINE, HOSTILE
 from support.show import Show
+from support.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -152,7 +153,7 @@ async def test_a_canvas_gets_no_credentials(browser: Browser, show: Show, site: 
     page = await show.open(browser)
     await page.evaluate("document.cookie = 'session=secret; path=/'; 1")  # Of this machine, whatever the port.
     await show.agent.open("anything", "a", input={"url": site.url})
-    await eventually(lambda: site.requests)
+    await until(lambda: site.requests)
     for request in site.requests:
         assert not {"cookie", "authorization", "referer"} & set(request)
     check = await browser.open(site.url + "/check")  # The cookie is there: whoever navigates by himself sends it.

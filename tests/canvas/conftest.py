@@ -10,6 +10,7 @@ import pytest
 from ahpkit.canvas import Canvases, PythonProvider
 from support.bench import Bench
 from support.canvases import Board, board_provider
+from support.waiting import BOUND
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def provider(board: Board) -> PythonProvider:
 
 @pytest.fixture
 def canvases(provider: PythonProvider) -> Canvases:
-    return Canvases([provider], timeout=20.0, max_instances=4)
+    return Canvases([provider], timeout=BOUND, max_instances=4)
 
 
 @pytest.fixture

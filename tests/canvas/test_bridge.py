@@ -28,9 +28,9 @@ from support.canvases import (
     request_for,
     runtime,
     session_id,
-    until,
 )
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND, until
 
 
 @dataclass
@@ -109,7 +109,7 @@ async def test_requests_say_what_is_asked_and_until_when(scene: Scene) -> None:
     assert (adding["input"], adding["actionName"]) == ({"card": 1}, "add")
     assert "input" not in closing
     assert "actionName" not in closing
-    assert before + 20_000 <= opening["deadlineMs"] <= scene.bench.host.now() + 20_000
+    assert before <= opening["deadlineMs"] - BOUND * 1000 <= scene.bench.host.now()
     completed = [action["requestId"] for action in actions if action["type"] == "session/canvasRequestCompleted"]
     assert completed == [request["requestId"] for request in (opening, adding, closing)]
     assert len(set(completed)) == 3
@@ -304,13 +304,13 @@ async def test_a_cancelled_turn_takes_neither_instances_nor_requests_along(scene
 
 async def test_too_many_instances_are_refused_also_when_they_open_at_once(scene: Scene, board: Board) -> None:
     board.hold = asyncio.Event()
-    opening = [asyncio.create_task(scene.agent.open("board", f"b{number}")) for number in range(10_000)]
+    opening = [asyncio.create_task(scene.agent.open("board", f"b{number}")) for number in range(1_000)]
     await request_for(scene.watcher, "b3")
     board.hold.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(BOUND):
         outcomes = await asyncio.gather(*opening, return_exceptions=True)
     refused = [outcome for outcome in outcomes if not isinstance(outcome, dict)]
-    assert len(refused) == 9_996
+    assert len(refused) == 996
     assert {getattr(outcome, "code", outcome) for outcome in refused} == {"canvas_limit"}
     assert len(board.calls) == len(scene.agent.list_open()) == 4
     await scene.agent.close("b0")
@@ -518,7 +518,7 @@ async def test_a_client_provides_a_canvas_and_answers_for_it(scene: Scene) -> No
     answer |= {"result": {"kind": "open", "url": "https://c.example"}}
     assert "another client" in await scene.watcher.rejected(scene.session, answer)
     await scene.client.accepted(scene.session, answer)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         assert (await opening)["url"] == "https://c.example"
     [instance] = (await scene.state())["openCanvases"]
     assert instance["renderer"] == {"clientId": scene.client.client_id}

@@ -21,6 +21,7 @@ from ahpkit.client import Client, connect
 from support import requirement
 from support.pages import as_user, shown
 from support.process import host_process
+from support.waiting import BOUND, until
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "canvas.md").read_text(encoding="utf-8")
@@ -42,22 +43,16 @@ async def client_of(home: Path, *options: str) -> AsyncGenerator[Client]:
         yield client
 
 
-async def eventually(condition: Any) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
 async def test_the_tutorials_canvas_works_with_the_demo_agent(tmp_path: Path) -> None:
     command = shlex.join([sys.executable, str(ROOT / "examples" / "canvas_notes.py")])
     async with client_of(tmp_path, "--extension", command) as client:
         session = await client.create_session(provider="demo")
-        await eventually(lambda: "example.notes" in str(session.confirmed.get("canvasRegistry")))
+        await until(lambda: "example.notes" in str(session.confirmed.get("canvasRegistry")))
         chat = await session.chat()
         assert "Opened `n1`" in await chat.ask("/canvas open notes n1")
         for text in ("bread", "<b>milk</b>"):
             await chat.ask(f'/canvas invoke n1 write {{"text": "{text}"}}')
-        await eventually(lambda: "milk" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]
+        await until(lambda: "milk" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]
         url = session.confirmed["openCanvases"][0]["url"]  # type: ignore[typeddict-item]
         assert check_url(url).allowed
         assert unquote(url) == "data:text/html,bread<br>&lt;b&gt;milk&lt;/b&gt;"
@@ -78,11 +73,11 @@ async def test_the_checklist_example(tmp_path: Path, capsys: pytest.CaptureFixtu
     async with client_of(tmp_path) as client:
         running = asyncio.create_task(load("canvas_checklist").main(client))
         printed: list[str] = []
-        await eventually(lambda: printed.append(capsys.readouterr().out) or "0 of 3 done" in "".join(printed))
+        await until(lambda: printed.append(capsys.readouterr().out) or "0 of 3 done" in "".join(printed))
         url = "".join(printed).partition("\n")[0]
         for id in ("1", "2", "3"):
             assert (await as_user(url, "moveItem", id=id, column="Done")).status == 200
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(BOUND):
             await running
         assert "Return the keys" in capsys.readouterr().out
 

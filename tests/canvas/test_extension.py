@@ -16,8 +16,9 @@ from ahpkit.canvas.extension_protocol import ExtensionRefused
 from ahpkit.transports.memory import MemoryTransport, memory_pair
 from support import requirement
 from support.bench import Bench
-from support.canvases import CHART, Board, board_provider, canvas_actions, failure, runtime, session_id, until
+from support.canvases import CHART, Board, board_provider, canvas_actions, failure, runtime, session_id
 from support.raw_client import Json
+from support.waiting import BOUND, until
 
 
 class Line:
@@ -27,7 +28,7 @@ class Line:
         self.transport = transport
 
     async def receive(self) -> Json:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(BOUND):
             return json.loads(await self.transport.receive())
 
     def send(self, **message: Any) -> None:
@@ -42,7 +43,7 @@ class Line:
 
 @pytest.fixture
 def canvases() -> Canvases:
-    return Canvases(timeout=20.0)
+    return Canvases(timeout=BOUND)
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def line(bench: Bench, canvases: Canvases) -> AsyncGenerator[Line]:
     serving = asyncio.create_task(serve_extension(theirs, canvases))
     yield Line(ours)
     await ours.aclose()
-    await asyncio.wait([serving], timeout=5)
+    await asyncio.wait([serving], timeout=BOUND)
     if serving.done() and not serving.cancelled():
         serving.exception()
 

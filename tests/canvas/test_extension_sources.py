@@ -20,8 +20,9 @@ from ahpkit.canvas.provider import ProviderSource
 from ahpkit.host.agent import CanvasRuntime
 from support import board_extension
 from support.bench import Bench
-from support.canvases import EXTENSION, failure, runtime, until
+from support.canvases import EXTENSION, failure, runtime
 from support.raw_client import RawClient
+from support.waiting import BOUND, is_alive, until
 
 PROGRAM = [sys.executable, "-W", "error", str(Path(board_extension.__file__))]
 
@@ -45,16 +46,7 @@ def process(*command: str, env: Mapping[str, str] | None = None) -> ExtensionPro
 
 
 async def declared(agent: CanvasRuntime) -> None:
-    async with asyncio.timeout(20):  # A Python process has to start.
-        while not agent.list():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    await until(agent.list)
 
 
 async def test_a_process_serves_and_ends_with_everything_it_started(tmp_path: Path) -> None:
@@ -70,8 +62,8 @@ async def test_a_process_serves_and_ends_with_everything_it_started(tmp_path: Pa
         await agent.invoke("b1", "grow")
         await until(lambda: "grown1" in str(agent.list()))
         pids: list[int] = await agent.invoke("b1", "pid")
-        assert all(map(alive, pids))
-    await until(lambda: not any(map(alive, pids)))
+        assert all(map(is_alive, pids))
+    await until(lambda: not any(map(is_alive, pids)))
 
 
 async def test_a_process_that_dies_is_started_again_and_its_instances_come_back(
@@ -106,7 +98,7 @@ async def test_fifty_megabytes_of_a_process_are_no_answer(tmp_path: Path) -> Non
     async with host(tmp_path, process()) as (_, client, agent):
         await declared(agent)
         await agent.open("board", "b1")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(BOUND):
             error = await failure(agent.invoke("b1", "huge", 50_000_000))
         assert error.code == "canvas_provider_error"
         assert "at most" in error.message
@@ -126,9 +118,7 @@ async def test_a_process_that_is_no_extension_is_tried_again_and_the_log_says_wh
     tmp_path: Path, caplog: pytest.LogCaptureFixture, command: list[str], why: str
 ) -> None:
     async with host(tmp_path, process(*command)) as (_, _, agent):
-        async with asyncio.timeout(20):
-            while caplog.text.count("starting again") < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: caplog.text.count("starting again") >= 2)
         assert agent.list() == []
     assert why in caplog.text
 
@@ -136,9 +126,7 @@ async def test_a_process_that_is_no_extension_is_tried_again_and_the_log_says_wh
 async def test_of_two_processes_with_one_id_one_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with host(tmp_path, process(), process()) as (_, _, agent):
         await declared(agent)
-        async with asyncio.timeout(20):
-            while "there is a canvas provider 'example.boards' already" not in caplog.text:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: "there is a canvas provider 'example.boards' already" in caplog.text)
         assert len(agent.list()) == 1
         await agent.open("board", "b1")
 
@@ -192,7 +180,7 @@ async def test_too_many_connections_are_turned_away(tmp_path: Path, monkeypatch:
         await until(path.exists)
         async with connect_socket(path) as first, connect_socket(path) as second:
             await first.receive()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(BOUND):
                 await Extension("late", []).serve(second)
 
 

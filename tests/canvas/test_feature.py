@@ -14,8 +14,9 @@ from ahpkit.canvas.provider import DuplicateExtension
 from ahpkit.host.feature import Feature
 from support import requirement
 from support.bench import Bench, say
-from support.canvases import CHART, EXTENSION, Board, board_provider, claim, request_for, runtime, until
+from support.canvases import CHART, EXTENSION, Board, board_provider, claim, request_for, runtime
 from support.raw_client import Json, RawClient
+from support.waiting import until
 
 
 @requirement("canvas:registry:server-provider", "canvas:agent:list", "canvas:state:declaration-shape")

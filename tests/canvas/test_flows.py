@@ -27,6 +27,7 @@ from support.bench import Bench
 from support.canvases import Board as Second
 from support.canvases import board_provider, failure
 from support.raw_client import Json
+from support.waiting import until
 
 CANVAS_FIELDS = ("canvasRegistry", "openCanvases", "canvasRequests")
 
@@ -90,19 +91,13 @@ class World:
             states: list[Any] = [host, self.alice.confirmed, self.bob.confirmed]
             return [{key: state.get(key, []) for key in CANVAS_FIELDS} for state in states]
 
-        await eventually(lambda: all(view == views()[0] for view in views()))
+        await until(lambda: all(view == views()[0] for view in views()))
         return views()[0]
 
     def told(self) -> list[str]:
         """The canvas actions so far, by name."""
         types = [envelope["action"]["type"] for envelope in self.envelopes]
         return [type.removeprefix("session/canvas") for type in types if "/canvas" in type]
-
-
-async def eventually(condition: Any) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 class Provider(abc.ABC):
@@ -205,7 +200,7 @@ async def world(tmp_path: Path) -> AsyncGenerator[World]:
 async def provider(world: World, request: pytest.FixtureRequest) -> Provider:
     provider: Provider = request.param(world)
     await provider.join()
-    await eventually(lambda: world.agent.list())
+    await until(lambda: world.agent.list())
     return provider
 
 
@@ -233,7 +228,7 @@ async def test_open(world: World, provider: Provider) -> None:
     [instance] = view["openCanvases"]
     assert (instance["extensionId"], instance["input"]) == (provider.extension_id, {"title": "Plan"})
     assert view["canvasRequests"] == []
-    await eventually(lambda: world.told()[-1] == "InstanceOpened")
+    await until(lambda: world.told()[-1] == "InstanceOpened")
     assert world.told()[-3:] == ["RequestCreated", "RequestCompleted", "InstanceOpened"]
     assert world.heard[-1] == ("session.canvas.opened", opened)
     error = await failure(world.agent.open("board", "b2", extension_id="example.nobody"))
@@ -252,7 +247,7 @@ async def test_invoke(world: World, provider: Provider) -> None:
     assert crashed.code == "canvas_provider_error"
     assert "secret" not in crashed.message
     assert (await world.agreed())["canvasRequests"] == []
-    await eventually(lambda: world.told()[-1] == "RequestCompleted")
+    await until(lambda: world.told()[-1] == "RequestCompleted")
     assert world.told().count("InstanceOpened") == 1
 
 
@@ -261,13 +256,13 @@ async def test_invoke(world: World, provider: Provider) -> None:
 async def test_close_and_stale_recovery(world: World, provider: Provider) -> None:
     await world.agent.open("board", "b1", input={"title": "Plan"})
     await provider.drop()
-    await eventually(
+    await until(
         lambda: any(e["action"].get("changes") == {"availability": "stale"} for e in world.envelopes),
     )
     if not isinstance(provider, OverStdio):  # It may be back already.
         assert (await failure(world.agent.invoke("b1", "told"))).code == "canvas_provider_unavailable"
     await provider.come_back()
-    await eventually(lambda: world.agent.list_open()[0]["availability"] == "ready")
+    await until(lambda: world.agent.list_open()[0]["availability"] == "ready")
     told: Any = await world.agent.invoke("b1", "told")
     assert (told["reopen"], told["input"]) == (True, {"title": "Plan"})
     assert (await world.agreed())["openCanvases"][0]["status"] == "again"

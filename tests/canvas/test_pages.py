@@ -17,6 +17,7 @@ from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 from support.http import Answer, get
+from support.waiting import BOUND, until
 
 HTML = '<script nonce="__NONCE__">const key = "__KEY__"</script>'
 
@@ -188,7 +189,7 @@ async def test_a_foreign_name_for_this_machine_is_refused(served: Served) -> Non
 
 async def test_a_server_that_stops_does_not_wait_for_those_who_wait() -> None:
     pages = Pages()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         async with (
             serve_websocket(nobody, auth=Authenticator(None), http=pages) as server,
             pages.serving(server.url),
@@ -220,6 +221,4 @@ async def test_a_page_that_is_opened_early_waits_for_its_address(url: str, base:
 
 
 async def until_waiting(page: Page, count: int) -> None:
-    async with asyncio.timeout(5):
-        while page._waiting < count:  # noqa: ASYNC110  # pyright: ignore[reportPrivateUsage]
-            await asyncio.sleep(0.001)
+    await until(lambda: page._waiting >= count)  # pyright: ignore[reportPrivateUsage]

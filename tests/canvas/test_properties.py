@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ahpkit.canvas import Canvases
@@ -20,6 +20,7 @@ from ahpkit.protocol.channels import reduce
 from support.bench import Bench
 from support.canvases import CHART, Board, board_provider, claim
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 SESSION_FIELDS = ("canvasRegistry", "openCanvases", "canvasRequests")
 PROVIDERS = ("one", "two")
@@ -133,7 +134,7 @@ class World:
         """Let everything come to its end."""
         for name in PROVIDERS:
             await self._go_on(name)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             while self._busy():
                 await self._desk_answers()
                 await asyncio.sleep(0.001)
@@ -226,7 +227,6 @@ LIMIT_RACE = [(("open", "a", "one"), 0)] * 6 + [(("open", "b", "one"), 1), (("op
 """An instance that was answered for and is not open yet counts."""
 
 
-@settings(max_examples=200, deadline=None)
 @given(scripts)
 @example([(("open", "a", "one"), 0), (("desk_answers",), 0), *LIMIT_RACE])
 def test_the_books_are_in_order_whatever_happens(script: list[tuple[tuple[str, ...], int]]) -> None:

@@ -25,9 +25,9 @@ from support.canvases import (
     kinds,
     request_for,
     runtime,
-    until,
 )
 from support.raw_client import Json, RawClient
+from support.waiting import until
 
 
 @requirement("canvas:bridge:timeout-cancels", "canvas:action:cancel-reasons", "canvas:state:request-deadline")

@@ -12,6 +12,7 @@ from ahpkit.cli.line_editor import LineEditor
 from ahpkit.client import Chat
 from ahpkit.host.agent import Turn
 from ahpkit.testing.memory_host import memory_host
+from support.waiting import BOUND
 
 
 @agent(name="patient")
@@ -67,7 +68,7 @@ async def two_chats() -> AsyncGenerator[tuple[Chat, Callable[[Person, int], Awai
 
 
 async def test_a_message_that_is_refused_is_kept_for_another_try() -> None:
-    async with two_chats() as (other, conversation), asyncio.timeout(5):
+    async with two_chats() as (other, conversation), asyncio.timeout(BOUND):
         await other.send("wait").__anext__()
         person = Person("too early")
         await (await conversation(person, 0)).run()
@@ -77,7 +78,7 @@ async def test_a_message_that_is_refused_is_kept_for_another_try() -> None:
 
 
 async def test_turns_that_began_and_ended_unseen_are_shown_in_order() -> None:
-    async with two_chats() as (other, conversation), asyncio.timeout(5):
+    async with two_chats() as (other, conversation), asyncio.timeout(BOUND):
         for text in ("one", "two", "three", "four"):
             await other.ask(text)
         person = Person(leave_after="You said: five")

@@ -8,6 +8,7 @@ import pytest
 
 from ahpkit.cli import progress as module
 from ahpkit.cli.progress import patiently, progress
+from support.waiting import BOUND
 
 
 def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,5 +67,5 @@ async def test_being_cancelled_cancels_the_work(shown: list[str]) -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await ended.wait()

@@ -10,6 +10,7 @@ import pytest
 
 from support.process import HostProcess, finish_cli, host_process, run_cli
 from support.shell import shell
+from support.waiting import BOUND, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -156,7 +157,7 @@ async def test_the_address_can_come_from_the_environment(host: HostProcess, tmp_
 async def interrupted_after(process: asyncio.subprocess.Process, beginning: bytes, signum: int) -> tuple[int, str]:
     """Send a signal once the output has begun; exit code and errors."""
     assert process.stdout is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         assert await process.stdout.readexactly(len(beginning)) == beginning
         process.send_signal(signum)
         _, errors = await process.communicate()
@@ -179,16 +180,23 @@ async def test_ctrl_c_leaves_no_session_behind(host: HostProcess) -> None:
     assert "/sleep 61" not in await titles(host)
 
 
+def is_pending(pid: int, signum: int) -> bool:
+    """Whether a signal was sent to a process and not yet taken by it."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    masks = (int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
+    return any(mask >> (signum - 1) & 1 for mask in masks)
+
+
 async def test_a_second_ctrl_c_does_not_wait_for_the_host(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         process = await run_cli(["prompt", "/sleep 60", "--keep"], tmp_path)
         assert process.stdout is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             await process.stdout.readexactly(8)
             host.process.send_signal(signal.SIGSTOP)
-            while process.returncode is None:
-                process.send_signal(signal.SIGINT)
-                await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=0.2)
+            process.send_signal(signal.SIGINT)
+            await until(lambda: not is_pending(process.pid, signal.SIGINT))  # Two that wait would count as one.
+            process.send_signal(signal.SIGINT)
             _, errors = await process.communicate()
         assert process.returncode == 130
         assert b"Traceback" not in errors

@@ -15,6 +15,7 @@ from ahpkit.cli.serve import with_options
 from ahpkit.cli.settings import Settings
 from support.process import finish_cli, host_process, run_cli, start_host
 from support.terminal import terminal
+from support.waiting import BOUND, until
 
 NO_OPTIONS: dict[str, Any] = {
     "host": None,
@@ -166,7 +167,7 @@ async def test_what_was_wrong_with_the_log_is_said_at_the_start(tmp_path: Path) 
     (tmp_path / "data" / "log.db").write_bytes(b"not a database at all" * 500)
     process = await run_cli(["serve", "--port", "0", "--json", "--data-dir", "data"], tmp_path)
     assert process.stdout is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         assert json.loads(await process.stdout.readline())["pid"] == process.pid
         process.send_signal(signal.SIGTERM)
         _, errors = await process.communicate()
@@ -207,9 +208,7 @@ async def test_a_second_ctrl_c_does_not_wait_for_what_is_slow_to_close(tmp_path:
     (tmp_path / "host.toml").write_text('[agents.slow]\npython = "slow.py:slow"')
     async with host_process(tmp_path, "--config", "host.toml") as host:
         host.process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(10):
-            while host.errors != "stopping; Ctrl-C again ends it at once\n":  # noqa: ASYNC110  # Nothing else tells.
-                await asyncio.sleep(0.01)
+        await until(lambda: host.errors == "stopping; Ctrl-C again ends it at once\n")
         assert await host.stop(signal.SIGINT) == 130
         assert "Traceback" not in host.errors
 

@@ -15,6 +15,7 @@ from support.bench import say
 from support.process import HostProcess, finish_cli, run_cli, start_host
 from support.raw_client import RawClient
 from support.shell import shell
+from support.waiting import BOUND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,12 +30,12 @@ class Tail:
         self.output, self.errors = process.stdout, process.stderr
 
     async def line(self) -> str:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             return (await self.output.readline()).decode()
 
     async def note(self) -> str:
         """A line on standard error."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             return (await self.errors.readline()).decode()
 
     async def json(self) -> Any:
@@ -103,18 +104,21 @@ async def test_a_session_by_its_title_stands_for_all_its_chats_and_those_to_come
         client.post(chat, say("/subagent count"))
         added = await tail.until("session/chatAdded")
         helper = added["action"]["summary"]["resource"]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             while (await tail.json()).get("resource") != helper:
                 pass
     await client.aclose()
 
 
 async def test_ctrl_c_ends_it(host: HostProcess) -> None:
-    async with tailing(host.home, "ahp-root://") as tail:
+    client = await host.client(client_id="tail-interrupted")
+    session, _ = await new_session(client)
+    async with tailing(host.home, session) as tail:
         await tail.note()
         tail.process.send_signal(signal.SIGINT)
         output, errors = await tail.process.communicate()
         assert (tail.process.returncode, output, errors) == (130, b"", b"")
+    await client.aclose()
 
 
 async def test_it_ends_with_the_reader_of_its_pipe_and_does_not_wait_for_an_action(host: HostProcess) -> None:
@@ -160,7 +164,7 @@ async def test_a_channel_that_is_removed_ends_it(host: HostProcess) -> None:
     async with tailing(host.home, session) as tail:
         await tail.note()
         await client.ask("disposeSession", session)
-        _, errors = await asyncio.wait_for(tail.process.communicate(), 10)
+        _, errors = await asyncio.wait_for(tail.process.communicate(), BOUND)
         assert tail.process.returncode == 1
         assert errors.decode().startswith(f"Error: {session}: ")
     await client.aclose()

@@ -2,10 +2,11 @@
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from support.process import HostProcess, host_process, start_host
 from support.shell import shell
@@ -34,6 +35,13 @@ def seen(person: Terminal) -> list[str]:
 def shown(block: str) -> list[str]:
     """What a console shows below its first command."""
     return [line.rstrip() for line in block.splitlines()[1:]]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def host(tmp_path: Path) -> AsyncGenerator[HostProcess]:
+    """One that nobody has used: the pages name sessions by titles that must be the only ones."""
+    async with host_process(tmp_path) as running:
+        yield running
 
 
 async def test_the_first_session_of_the_readme(host: HostProcess) -> None:
@@ -87,6 +95,7 @@ async def test_two_terminals_in_the_tutorial(host: HostProcess) -> None:
         person.enter("hello")
         await person.see("I am the demo agent")
         assert seen(person)[:2] == shown(chat)
+        await person.ready()
         name = person.screen.text.split()[1]
         async with terminal(["chat", "--session", name], host.home, columns=120) as other:
             await other.see("Hello! You said:")

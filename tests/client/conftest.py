@@ -10,13 +10,14 @@ import pytest
 from ahpkit.client import Client
 from ahpkit.testing.fake_host import FakeHost, chat_state, chat_summary, session_state
 from support.clients import CHAT, QUICKLY, SESSION
+from support.waiting import BOUND
 
 
 @pytest.fixture
 async def bounded() -> AsyncGenerator[None]:
     """A test that waits for something that never comes is ended."""
     loop = asyncio.get_running_loop()
-    timer = loop.call_later(10, lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+    timer = loop.call_later(BOUND, lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
     yield
     timer.cancel()
 

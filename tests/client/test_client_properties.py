@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.client import Accepted, Client, Dispatch, LaggedError, Rejected, Subscription
 from ahpkit.testing.fake_host import FakeHost, chat_state
 from support.clients import QUICKLY
+from support.properties import examples
+from support.waiting import BOUND
 
 URIS = ("ahp-chat:/a", "ahp-chat:/b")
 
@@ -56,10 +58,10 @@ class Run:
                     await asyncio.sleep(0)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.5)
 @given(STEPS, st.sets(st.sampled_from(URIS)))
 def test_after_any_life_every_action_is_settled_and_both_sides_agree(steps: list[Any], followed: set[str]):
-    asyncio.run(asyncio.wait_for(_live(steps, followed), 20))
+    asyncio.run(asyncio.wait_for(_live(steps, followed), BOUND))
 
 
 async def _live(steps: list[Any], followed: set[str]) -> None:

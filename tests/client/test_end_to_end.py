@@ -19,6 +19,7 @@ from ahpkit.client import (
     InputNeeded,
     TextDelta,
     ToolCallCompleted,
+    ToolCallContent,
     ToolContext,
     TurnCompleted,
     connect,
@@ -176,6 +177,8 @@ async def test_a_client_tool_runs_in_the_clients_process(url: str):
         turn = chat.send('tool shout {"text":"hi"}')
         events = [event async for event in turn]
 
+    shown = [event.call.get("content") for event in events if isinstance(event, ToolCallContent)]
+    assert shown == [[{"type": "text", "text": "taking a breath"}]]
     completed = next(event for event in events if isinstance(event, ToolCallCompleted))
     assert completed.call.get("content") == [{"type": "text", "text": "HI"}]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "True: ['HI']"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ahpkit.client.endpoints import Endpoint, endpoints_directory, find_endpoint, find_endpoints, publish_endpoint
+from support.waiting import BOUND
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,9 @@ def write(directory: Path, name: str, **fields: object) -> Path:
 
 @pytest.fixture
 def dead_pid() -> int:
-    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, timeout=30)
+    process = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, timeout=BOUND
+    )
     return int(process.stdout)
 
 

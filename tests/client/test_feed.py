@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ahpkit.client.feed import Feed, Lagged
+from support.waiting import BOUND
 
 
 async def test_items_come_in_order():
@@ -34,7 +35,7 @@ async def test_a_waiting_consumer_is_woken_by_an_item_a_lag_and_an_end():
         taking = asyncio.create_task(_outcome(feed))
         await asyncio.sleep(0)
         happen()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(BOUND):
             assert await taking is expected
 
 

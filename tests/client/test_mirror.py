@@ -16,6 +16,7 @@ from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.fake_host import chat_state
 from support import requirement
+from support.properties import examples
 
 NOW = 9999
 ME, OTHER = "me", "other"
@@ -382,5 +383,5 @@ class MirrorMachine(RuleBasedStateMachine):
             assert self.mirror[uri].optimistic == self.state(uri)
 
 
-MirrorMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+MirrorMachine.TestCase.settings = settings(examples(0.5), stateful_step_count=40)
 TestMirrorMachine = MirrorMachine.TestCase

@@ -13,7 +13,8 @@ from ahpkit.host.agent import Turn
 from ahpkit.host.resources import Resources
 from customizations.builders import Files, write
 from support.bench import Bench, say
-from support.raw_client import BOUND, Json, RawClient
+from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 
 class Desk:
@@ -86,13 +87,6 @@ async def seen(client: RawClient, found: Callable[[Json], bool]) -> Json:
         return action["type"] == "session/customizationUpdated" and found(action["customization"])
 
     return (await client.action(matches))["action"]["customization"]
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something another process does."""
-    async with asyncio.timeout(BOUND):
-        while not happened():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 class Publisher:

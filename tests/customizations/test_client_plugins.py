@@ -7,6 +7,7 @@ from customizations.builders import skill
 from customizations.desk import Desk, Publisher, manifest, seen, updates
 from support import requirement
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 FILES = {".plugin/plugin.json": manifest(), "skills/tidy/SKILL.md": skill("tidy"), "docs/readme.md": "x"}
 
@@ -14,7 +15,7 @@ FILES = {".plugin/plugin.json": manifest(), "skills/tidy/SKILL.md": skill("tidy"
 @pytest.fixture
 async def watcher(desk: Desk) -> RawClient:
     """A second client, which only looks."""
-    return await desk.start(client_timeout=5.0)
+    return await desk.start(client_timeout=BOUND)
 
 
 @pytest.fixture

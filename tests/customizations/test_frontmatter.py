@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.customizations.frontmatter import HEADER_LIMIT, Document, read_document
@@ -109,14 +109,12 @@ def test_an_alias_bomb_costs_its_own_values_only() -> None:
     assert codes(document) == ["front-matter-rescued"]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_failing(data: bytes) -> None:
     read_document(data)
     read_document(b"---\n" + data + b"\n---\nbody")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="ab:- \n\t'\"[]{}*&#|>@,", max_size=120))
 def test_a_known_key_survives_whatever_stands_after_it(noise: str) -> None:
     header = f"---\nname: kept\nother: {noise}\n---\nbody"

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.customizations.jsonc import JsonError, parse
@@ -13,7 +13,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(values, st.sampled_from([None, 2]))
 def test_whatever_json_writes_is_read_back(value: object, indent: int | None) -> None:
     parsed = parse(json.dumps(value, indent=indent, ensure_ascii=False))
@@ -44,7 +43,6 @@ def test_a_member_spans_its_key_and_value() -> None:
     assert parsed.line(parsed.root.members["server"]) == 3
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), values, min_size=1, max_size=4))
 def test_a_range_cuts_out_exactly_the_declaration(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False)

@@ -21,6 +21,7 @@ from ahpkit.transports.websocket import serve_websocket
 from customizations.builders import skill, write
 from support import requirement
 from support.bench import ScriptedAgent
+from support.waiting import BOUND
 
 
 class Held:
@@ -31,7 +32,7 @@ class Held:
         read = Library.read
 
         def held(library: Library, location: Location) -> Parsed | None:
-            self.go.wait(10)
+            self.go.wait(BOUND)
             return read(library, location)
 
         monkeypatch.setattr(Library, "read", held)
@@ -50,7 +51,7 @@ class Log:
             self._news.notify_all()
 
     async def until(self, found: Callable[[list[str]], bool]) -> None:
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(BOUND), self._news:
             await self._news.wait_for(lambda: found(self.lines))
 
 

@@ -27,13 +27,18 @@ def leave(client: RawClient) -> None:
     client.transport.abort()
 
 
-async def whole(client: RawClient, session: str) -> None:
-    """A session is ready, has its chat, takes a message and answers it."""
+async def ready(client: RawClient, session: str) -> str:
+    """Wait until a session is ready; its chat."""
     state = await state_of(client, session)
     if state["lifecycle"] == "creating":
         await client.action(lambda said: said["channel"] == session and said["action"]["type"] == "session/ready")
-    chat = state["defaultChat"]
-    assert chat in [entry["resource"] for entry in state["chats"]]
+    assert state["defaultChat"] in [entry["resource"] for entry in state["chats"]]
+    return state["defaultChat"]
+
+
+async def whole(client: RawClient, session: str) -> None:
+    """A session is ready, has its chat, takes a message and answers it."""
+    chat = await ready(client, session)
     await client.ask("subscribe", chat)
     await client.accepted(chat, say("are you there?", f"probe-{session}"))
     await client.action(lambda said: said["channel"] == chat and said["action"]["type"] == "chat/turnComplete")
@@ -218,7 +223,8 @@ def _matches(message: Json, found: str) -> bool:
 
 async def _let_it_end(watcher: RawClient, uri: str) -> None:
     """Cancel the turn that the client left behind, if there is one."""
-    chat = (await state_of(watcher, uri))["defaultChat"]
+    chat = await ready(watcher, uri)
+    await watcher.accepted(uri, title("behind it"))  # What the client sent last is durable now, and so in the state.
     turn = (await state_of(watcher, chat)).get("activeTurn")
     if turn is not None:
         await watcher.dispatch(chat, {"type": "chat/turnCancelled", "turnId": turn["id"]})

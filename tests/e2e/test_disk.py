@@ -13,7 +13,8 @@ import pytest
 
 from support.flow import open_session, state_of, title
 from support.process import finish_cli, host_process
-from support.raw_client import BOUND, RawClient
+from support.raw_client import RawClient
+from support.waiting import BOUND
 
 ROOT = "ahp-root://"
 TEXT = "x" * 20_000
@@ -25,14 +26,14 @@ needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount 
 def small_disk(place: Path, *, size: str = "3m", mode: str = "rw") -> Generator[Path]:
     place.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size},{mode}", "tmpfs", str(place)], capture_output=True, timeout=10
+        ["mount", "-t", "tmpfs", "-o", f"size={size},{mode}", "tmpfs", str(place)], capture_output=True, timeout=BOUND
     )
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk here: {mounted.stderr.decode()}")
     try:
         yield place
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=10)
+        subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=BOUND)
 
 
 def fill(place: Path) -> Path:
@@ -47,18 +48,12 @@ def fill(place: Path) -> Path:
 
 
 async def write_until_full(client: RawClient, session: str) -> list[int]:
-    """Dispatch until it is refused; the numbers of what was echoed before."""
-    echoed: list[int] = []
-    for number in range(1000):
-        seq = client.post(session, title(f"{number} {TEXT}"))
-        try:
-            async with asyncio.timeout(0.5):
-                said = await client.action(lambda said, seq=seq: said.get("origin", {}).get("clientSeq") == seq)
-        except TimeoutError:
-            return echoed  # The one that found the disk full: it waits for room.
-        assert "rejectionReason" not in said
-        echoed.append(said["serverSeq"])
-    raise AssertionError("the disk was never full")
+    """Dispatch until one is refused; the numbers of what was echoed before. What found the disk full waits for room."""
+    async with asyncio.timeout(BOUND):
+        while not any("rejectionReason" in said for said in client.actions(session)):
+            client.post(session, title(TEXT))
+            await client.ask("ping")
+    return [said["serverSeq"] for said in client.actions(session) if "rejectionReason" not in said]
 
 
 @needs_mount

@@ -13,9 +13,10 @@ import pytest
 from support import requirement
 from support.flow import open_session, say, state_of, title
 from support.process import HostProcess, host_process
-from support.raw_client import BOUND, Json, RawClient
+from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
-ROUNDS = int(os.environ.get("AHPKIT_KILL_ROUNDS", "50"))
+ROUNDS = int(os.environ.get("AHPKIT_KILL_ROUNDS", "15"))
 MAIN = "ahp-session:/main"
 IN_FLIGHT = 30
 
@@ -69,7 +70,7 @@ async def _work_until_killed(host: HostProcess, shown: Shown, number: int, *, af
     writer = await host.client(MAIN, client_id=f"writer-{number}")
     maker = await host.client(client_id=f"maker-{number}")
     talker = await host.client(client_id=f"talker-{number}")
-    async with asyncio.timeout(3 * BOUND):
+    async with asyncio.timeout(BOUND):
         await asyncio.gather(
             _write(writer, host, after), _make_sessions(maker, shown, number), _talk(talker), return_exceptions=False
         )

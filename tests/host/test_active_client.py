@@ -10,6 +10,7 @@ from ahpkit.host.agent import Turn
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 TOOL = {"name": "runTests", "title": "Run Tests", "description": "Runs tests", "inputSchema": {"type": "object"}}
 
@@ -209,6 +210,6 @@ async def test_a_client_call_may_need_a_persons_approval_first(bench: Bench) -> 
     await client.accepted(chat, approve)
     result = {"success": True, "pastTenseMessage": "Ran"}
     await client.accepted(chat, {"type": "chat/toolCallComplete", **call, "result": result})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await client.action("chat/turnComplete")
     assert outcomes[0].success

@@ -14,6 +14,7 @@ from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 ROOT = "ahp-root://"
 NAME = "example.com/analytics"
@@ -154,7 +155,7 @@ async def test_an_agents_request_goes_to_a_client_that_advertised_it_the_active_
     request = await active.wait(lambda m: m.get("method") == f"_{NAME}/buffers")
     assert request["params"] == {"depth": 2, "_meta": {"agent.dev/x": 1}, "channel": chat}
     active.send({"jsonrpc": "2.0", "id": request["id"], "result": {"buffers": []}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         assert await outcome == {"buffers": []}
     for other in (plain, first):
         assert [m for m in other.received if m.get("method", "").startswith("_")] == []
@@ -173,7 +174,7 @@ async def test_without_an_able_client_the_agent_gets_method_not_found(bench: Ben
     client = await bench.client()
     _, chat = await bench.session(client)
     await client.accepted(chat, say("go"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         assert await outcome == -32601
     await client.action("chat/turnComplete")
 

@@ -24,7 +24,8 @@ from ahpkit.transports.memory import memory_pair
 from support import requirement
 from support.bench import Bench, ScriptedAgent, say
 from support.clients import eventually
-from support.raw_client import BOUND, Json, RawClient
+from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 
 class Disk(MemoryStorage):

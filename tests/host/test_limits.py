@@ -13,6 +13,7 @@ from ahpkit.host.feature import CommandHandler, ConnectedClient, Feature
 from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
 from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench
+from support.waiting import BOUND
 
 
 def test_a_burst_passes_and_the_message_after_it_does_not() -> None:
@@ -86,7 +87,7 @@ async def test_a_client_with_too_many_requests_is_read_more_slowly_and_answered_
     try:
         client = await bench.client()
         asked = [asyncio.create_task(client.ask("_gate")) for _ in range(MAX_PENDING_REQUESTS + 20)]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             await gate.full.wait()
             for _ in range(20):
                 await asyncio.sleep(0)

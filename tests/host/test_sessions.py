@@ -379,11 +379,15 @@ async def test_annotations_of_a_session_are_counted_in_its_summary(bench: Bench)
 @requirement("commands:completions:offset-range")
 @requirement("commands:completions:offset-utf16")
 async def test_completions_check_the_offset_in_utf16_units(bench: Bench) -> None:
+    async def offer(chat: Any, text: str, offset: int) -> Any:
+        return [{"insertText": f"{text} at {offset}", "attachment": {"type": "simple", "label": "x"}}]
+
+    bench.agent.completions = offer
     client = await bench.client()
     _, chat = await bench.session(client)
     text = "\N{GRINNING FACE}"
     good = await client.ask("completions", chat, kind="userMessage", text=text, offset=2)
-    assert good == {"items": []}
+    assert [item["insertText"] for item in good["items"]] == [f"{text} at 2"]
     for offset in (-1, 3):
         assert (await client.refused("completions", chat, kind="userMessage", text=text, offset=offset))[
             "code"

@@ -35,7 +35,9 @@ from ahpkit.transports.memory import MemoryTransport, memory_pair
 from support import requirement
 from support.bench import ScriptedAgent
 from support.clients import QUICKLY
-from support.raw_client import BOUND, Json
+from support.properties import examples
+from support.raw_client import Json
+from support.waiting import BOUND
 
 T = TypeVar("T")
 
@@ -434,9 +436,8 @@ def test_after_any_history_everyone_agrees_and_nothing_happened_twice(
     run_state_machine_as_test(
         Histories,
         settings=settings(
-            max_examples=150,
+            examples(0.6),
             stateful_step_count=50,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
         ),
     )

@@ -9,6 +9,7 @@ from ahpkit.host.agent import AgentError, Turn
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 APPROVE = {"type": "chat/toolCallConfirmed", "turnId": "t1", "approved": True, "confirmed": "user-action"}
 DENY = {"type": "chat/toolCallConfirmed", "turnId": "t1", "approved": False, "reason": "denied"}
@@ -263,7 +264,7 @@ async def test_cancel_stops_the_agent_and_what_it_says_later_is_dropped(bench: B
     await client.accepted(chat, say("go"))
     await client.action("chat/delta")
     await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         await stopped.wait()
     state = await bench.state(client, chat)
     assert state["turns"][0]["state"] == "cancelled"

@@ -13,6 +13,7 @@ import pytest
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
 from support.records import unprivileged
+from support.waiting import BOUND
 
 HOLDER = """
 import pathlib, sys
@@ -75,7 +76,7 @@ def test_the_directory_is_free_again_after_a_host_ends_or_fails(tmp_path: Path) 
 def test_the_directory_is_free_again_after_a_host_is_killed(tmp_path: Path) -> None:
     with another_host(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
-        process.wait(5)
+        process.wait(BOUND)
 
     with data_directory(tmp_path):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"

@@ -20,6 +20,7 @@ from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
 from support import requirement
 from support.records import entries, entry, opening, seqs
+from support.waiting import BOUND
 
 
 class Watched(MemoryStorage):
@@ -36,7 +37,7 @@ class Watched(MemoryStorage):
 
     def commit(self, batch: Batch) -> None:
         self.entered.set()
-        assert self.allowed.wait(5)
+        assert self.allowed.wait(BOUND)
         if self.full or self.failures:
             self.failures = max(0, self.failures - 1)
             raise StorageError("the disk is full")
@@ -70,7 +71,7 @@ def reports() -> Reports:
 @asynccontextmanager
 async def opened(storage: Storage, reports: Reports, *, retention: Retention | None = None) -> AsyncGenerator[Log]:
     """A log with the channel `a` open."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         async with Log(storage, on_commit=reports.on_commit, on_error=reports.on_error, retention=retention) as log:
             if "a" not in log.take_recovery().snapshots:
                 log.snapshot(opening())
@@ -112,7 +113,7 @@ async def test_what_gathers_during_a_commit_is_committed_and_reported_together(r
         storage.allowed.clear()
         storage.entered.clear()
         log.append(entry(1))
-        assert await asyncio.to_thread(storage.entered.wait, 5)
+        assert await asyncio.to_thread(storage.entered.wait, BOUND)
         for each in entries(2, 500):
             log.append(each)
         storage.allowed.set()
@@ -238,7 +239,7 @@ async def test_a_callback_that_fails_does_not_stop_the_log() -> None:
         raise ZeroDivisionError
 
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
-    async with asyncio.timeout(5), Log(MemoryStorage(), on_commit=on_commit, on_error=unexpected) as log:
+    async with asyncio.timeout(BOUND), Log(MemoryStorage(), on_commit=on_commit, on_error=unexpected) as log:
         log.snapshot(opening())
         for each in entries(1, 2):
             log.append(each)

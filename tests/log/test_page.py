@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.waiting import BOUND
+
 PAGE = Path(__file__).parents[2] / "docs" / "topics" / "durable-log.md"
 
 
 def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
-    subprocess.run([sys.executable, "-c", example], cwd=tmp_path, check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", example], cwd=tmp_path, check=True, timeout=BOUND)
 
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["lock", "log.db"]

@@ -14,6 +14,7 @@ from ahpkit.log.errors import StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.sqlite import SqliteStorage
 from support.records import entries, entry, opening, seqs, unprivileged
+from support.waiting import BOUND
 
 FIRST_SCHEMA = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -192,7 +193,7 @@ async def test_a_log_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path) -
     reported: list[int] = []
     failed = asyncio.Event()
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(BOUND),
         Log(storage, on_commit=lambda found: reported.extend(seqs(found)), on_error=lambda _: failed.set()) as log,
     ):
         log.snapshot(opening())

@@ -11,6 +11,7 @@ from ahpkit.log.errors import NotInLog, OutOfOrder
 from ahpkit.log.storage import Storage
 from support import requirement
 from support.records import Shelf, entries, entry, opening, seqs
+from support.waiting import BOUND
 
 
 def test_a_new_storage_is_empty(shelf: Shelf) -> None:
@@ -250,7 +251,7 @@ def test_a_reader_in_another_thread_sees_whole_batches_only(storage: Storage) ->
     for first in range(1, 500, 10):
         storage.commit([*entries(first, first + 9)])
     done.set()
-    reader.join(5)
+    reader.join(BOUND)
 
     assert counts == sorted(counts)
     assert {count % 10 for count in counts} == {0}

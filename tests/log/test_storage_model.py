@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
 from ahpkit.log.errors import NotInLog
+from support.properties import examples
 from support.records import Shelf
 
 CHANNELS = st.sampled_from(["a", "b", "ahp-chat:/c"])
@@ -142,10 +143,7 @@ def test_any_history_agrees_with_the_model(kind: Literal["memory", "sqlite"]) ->
     run_state_machine_as_test(
         History,
         settings=settings(
-            max_examples=200 if kind == "memory" else 60,
+            examples(0.6 if kind == "memory" else 0.3),
             stateful_step_count=40,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=[HealthCheck.too_slow],
         ),
     )

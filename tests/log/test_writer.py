@@ -13,6 +13,7 @@ from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.retention import Retention
 from ahpkit.log.writer import Writer
 from support.records import entries, entry, opening, seqs
+from support.waiting import BOUND
 
 
 class Failing(MemoryStorage):
@@ -105,7 +106,7 @@ def test_stopping_during_an_outage_tries_once_more_and_loses_nothing_if_that_wor
     writer = make(storage, on_commit=committed.extend, on_error=on_error)
     writer.start()
     writer.put([entry(1)])
-    assert failed.wait(5)
+    assert failed.wait(BOUND)
     writer.stop()
 
     assert committed == [entry(1)]
@@ -118,7 +119,7 @@ def test_stopping_during_an_outage_that_goes_on_ends_without_a_report() -> None:
     writer = make(storage, on_commit=committed.extend)
     writer.start()
     writer.put([entry(1)])
-    assert storage.tried_twice.wait(5)
+    assert storage.tried_twice.wait(BOUND)
     writer.stop()
 
     assert committed == []
@@ -133,7 +134,7 @@ def test_no_error_of_a_storage_ends_the_thread(error: Exception) -> None:
     writer = make(storage, on_error=errors.append)
     writer.start()
     writer.put([entry(1)])
-    assert storage.tried_twice.wait(5)
+    assert storage.tried_twice.wait(BOUND)
     storage.error = None
     writer.stop()
 

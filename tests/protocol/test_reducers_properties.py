@@ -8,7 +8,7 @@ import copy
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.channels import CHANNELS, Channel
@@ -16,9 +16,10 @@ from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.registry import ACTIONS
 from support import requirement
+from support.properties import examples
 
 STATEFUL = [channel for channel in CHANNELS.values() if channel.reducer is not None]
-EXAMPLES = settings(max_examples=60, deadline=None)
+EXAMPLES = examples(0.3)
 
 INITIAL: dict[str, JsonObject] = {
     "annotations": {"annotations": []},

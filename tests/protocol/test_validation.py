@@ -257,7 +257,7 @@ def test_null_is_not_absent_except_where_the_type_says_so() -> None:
     check_action({"type": "session/agentChanged"})
 
 
-def test_numbers_keep_their_size() -> None:
+def test_a_number_may_be_of_any_size() -> None:
     check_params("dispatchAction", {"channel": "c", "clientSeq": 2**70, "action": {}})
 
 

@@ -17,6 +17,7 @@ from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.storage import Storage
 from ahpkit.transports.memory import memory_pair
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 Script = Callable[[Turn], Any]
 """What the agent of a test does with a turn: an async function."""
@@ -96,7 +97,7 @@ class Bench:
 
         async def leave() -> None:
             await client.aclose()
-            await asyncio.wait([serving], timeout=10)
+            await asyncio.wait([serving], timeout=BOUND)
 
         self._stack.push_async_callback(leave)
         return client

@@ -7,12 +7,14 @@ import itertools
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
+
+from support.waiting import BOUND
 
 Json = dict[str, Any]
 
@@ -29,9 +31,6 @@ FLAGS = [
     "--disable-dev-shm-usage",
     "--remote-debugging-port=0",
 ]
-
-BOUND = 30.0
-"""Seconds that any wait for the browser may last: it is slow when the machine is busy."""
 
 
 class Frame:
@@ -205,10 +204,4 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-async def eventually(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(BOUND):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
-__all__ = ["BOUND", "CHROMIUM", "Browser", "Frame", "eventually", "running_browser"]
+__all__ = ["CHROMIUM", "Browser", "Frame", "running_browser"]

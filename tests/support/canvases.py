@@ -12,6 +12,7 @@ from ahpkit.canvas import CanvasError, PythonProvider, canvas, canvas_action
 from ahpkit.host.agent import CanvasRuntime, Turn
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 EXTENSION = "example.boards"
 TITLED = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
@@ -86,7 +87,7 @@ async def runtime(bench: Bench, client: RawClient, chat: str, turn_id: str = "t1
 
     bench.agent.script = script
     await client.accepted(chat, say("go", turn_id))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         return await got
 
 
@@ -101,7 +102,7 @@ async def release(client: RawClient, session: str) -> None:
 
 async def failure(call: Any) -> CanvasError:
     """The error of a call that must fail."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         with pytest.raises(CanvasError) as raised:
             await call
     return raised.value
@@ -138,13 +139,6 @@ def session_id(uri: str) -> str:
     return uri.partition(":/")[2]
 
 
-async def until(condition: Any) -> None:
-    """Let everything run until a condition holds."""
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110  # Conditions are of all kinds.
-            await asyncio.sleep(0.001)
-
-
 __all__ = [
     "CHART",
     "EXTENSION",
@@ -160,5 +154,4 @@ __all__ = [
     "request_for",
     "runtime",
     "session_id",
-    "until",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ahpkit.client import Backoff, Client
 from ahpkit.testing.fake_host import FakeHost
+from support.waiting import BOUND
 
 SESSION = "ahp-session:/s"
 CHAT = "ahp-chat:/c"
@@ -16,8 +17,8 @@ QUICKLY = Backoff(first=0.001, longest=0.01)
 
 
 async def eventually(condition: Callable[[], object]) -> None:
-    """Let everything run until `condition` holds, for five seconds at most."""
-    async with asyncio.timeout(5):
+    """Let everything run until `condition` holds, within bounds."""
+    async with asyncio.timeout(BOUND):
         while not condition():  # noqa: ASYNC110  # Conditions are of all kinds, and the fake host has no timers.
             await asyncio.sleep(0)
 

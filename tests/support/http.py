@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from support.waiting import BOUND
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -23,7 +25,7 @@ async def get(url: str, **headers: str) -> Answer:
     """GET `url`; `headers` replace the ones that are sent anyway."""
     parts = urlsplit(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         try:
             sent = {"Host": parts.netloc, **headers}

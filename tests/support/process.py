@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ahpkit.transports.connect import connect_transport
-from support.raw_client import BOUND, Json, RawClient
+from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -83,7 +84,7 @@ async def start_host(home: Path, *options: str) -> HostProcess:
     command = ["serve", "--port", "0", "--json", "--data-dir", str(home / "data"), *options]
     process = await run_cli(command, home)
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(BOUND):
         line = await process.stdout.readline()
     if not line:
         _, errors = await process.communicate()
@@ -111,7 +112,7 @@ async def finish_cli(arguments: Sequence[str], home: Path, *, input: str = "", *
     """Run a command to its end: exit code, output, errors."""
     process = await run_cli(arguments, home, **extra)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(BOUND):
             output, errors = await process.communicate(input.encode())
     except TimeoutError:
         process.kill()

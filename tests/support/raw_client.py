@@ -10,11 +10,9 @@ from typing import Any
 
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.wire.transport import Transport
+from support.waiting import BOUND
 
 Json = dict[str, Any]
-
-BOUND = 10.0
-"""Seconds any wait in a test may last."""
 
 
 class RawClient:
@@ -134,4 +132,4 @@ class RawClient:
         await asyncio.wait([self._reader], timeout=BOUND)
 
 
-__all__ = ["BOUND", "Json", "RawClient"]
+__all__ = ["Json", "RawClient"]

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 
 MARK = "AHPKIT_TEST"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what nobody announces: an entry in a recording, the end of a process that is not ours."""
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def directory_files(chat: Chat) -> AgentFiles:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from support.process import environment
+from support.waiting import BOUND
 
 
 async def shell(script: str, home: Path, **extra: str) -> tuple[int, str, str]:
@@ -22,7 +23,7 @@ async def shell(script: str, home: Path, **extra: str) -> tuple[int, str, str]:
         start_new_session=True,
     )  # fmt: skip
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(BOUND):
             output, errors = await process.communicate()
     except TimeoutError:
         os.killpg(process.pid, signal.SIGKILL)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from support.process import environment
-from support.raw_client import BOUND
 from support.screen import Screen
+from support.waiting import BOUND
 
 
 class Terminal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,7 +11,7 @@ from typing import Any
 from ahpkit.host.resources import Resources
 from ahpkit.host.terminals import Terminals
 from support.bench import Bench
-from support.raw_client import BOUND, Json, RawClient
+from support.raw_client import Json, RawClient
 
 
 def environ(home: Path, *, shell: str = "/bin/sh") -> dict[str, str]:
@@ -100,20 +99,4 @@ async def root_terminals(client: RawClient, count: int) -> list[Json]:
     return (await client.action(matches))["action"]["terminals"]
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be reaped does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-async def gone(pid: int) -> None:
-    """Wait until a process has ended."""
-    async with asyncio.timeout(BOUND):
-        while is_alive(pid):  # noqa: ASYNC110  (the system has no event for a process that is not ours)
-            await asyncio.sleep(0.01)
-
-
-__all__ = ["Shell", "TerminalBench", "environ", "features", "gone", "is_alive", "root_terminals", "terminal_bench"]
+__all__ = ["Shell", "TerminalBench", "environ", "features", "root_terminals", "terminal_bench"]

@@ -10,6 +10,7 @@ import pytest
 from acp.meta import AGENT_METHODS
 
 from ahpkit.testing.acp_agent import scripted_command
+from support.waiting import BOUND
 
 UNSTABLE = ("providers/", "mcp/", "nes/", "document/")
 METHODS = [method for method in AGENT_METHODS.values() if not method.startswith(UNSTABLE)]
@@ -58,13 +59,13 @@ class Client:
 
     async def receive(self) -> Any:
         assert self._process.stdout is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             return json.loads(await self._process.stdout.readline())
 
     async def leave(self) -> int:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             return await self._process.wait()
 
 

@@ -4,12 +4,13 @@ from typing import Any
 
 from ahpkit.agents.sse import post_events, request
 from ahpkit.testing.fake_model import FakeModel
+from support.waiting import BOUND
 
 
 async def responses(model: FakeModel, **body: Any) -> list[Any]:
     sent = json.dumps({"stream": True, **body}).encode()
-    async with asyncio.timeout(10):
-        events = post_events(f"{model.url}/responses", headers={}, body=sent, timeout=5)
+    async with asyncio.timeout(BOUND):
+        events = post_events(f"{model.url}/responses", headers={}, body=sent, timeout=BOUND)
         return [json.loads(event) async for event in events]
 
 
@@ -50,11 +51,11 @@ async def test_reminders_in_the_users_name_are_not_what_the_user_said() -> None:
 
 
 async def test_it_lists_a_model_and_answers_without_a_stream_too() -> None:
-    async with asyncio.timeout(10), FakeModel() as model:
-        listed = [line async for line in request("GET", f"{model.url}/models", headers={}, timeout=5)]
+    async with asyncio.timeout(BOUND), FakeModel() as model:
+        listed = [line async for line in request("GET", f"{model.url}/models", headers={}, timeout=BOUND)]
         body = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
         url = f"{model.url}/chat/completions"
-        whole = [line async for line in request("POST", url, headers={}, body=body, timeout=5)]
+        whole = [line async for line in request("POST", url, headers={}, body=body, timeout=BOUND)]
 
     assert json.loads(b"".join(listed))["data"][0]["id"] == "fake-model"
     assert json.loads(b"".join(whole))["choices"][0]["message"]["content"] == "You said: hi"

@@ -9,6 +9,7 @@ from pathlib import Path
 from ahpkit.agents.python import agent
 from ahpkit.host.agent import Turn
 from ahpkit.testing.memory_host import memory_host
+from support.waiting import BOUND
 
 
 @agent(name="parrot")
@@ -22,7 +23,7 @@ async def where(turn: Turn) -> str:
 
 
 async def test_an_agent_is_asked_through_a_real_host_and_client() -> None:
-    async with asyncio.timeout(10), memory_host(parrot) as host, host.client() as client:
+    async with asyncio.timeout(BOUND), memory_host(parrot) as host, host.client() as client:
         session = await client.create_session()
         chat = await session.chat()
         assert await chat.ask("hello") == "You said: hello"
@@ -30,7 +31,7 @@ async def test_an_agent_is_asked_through_a_real_host_and_client() -> None:
 
 async def test_several_clients_share_a_session(tmp_path: Path) -> None:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(BOUND),
         memory_host(parrot, where, directory=tmp_path) as host,
         host.client() as one,
         host.client() as two,
@@ -43,7 +44,7 @@ async def test_several_clients_share_a_session(tmp_path: Path) -> None:
 
 
 async def test_leaving_ends_every_connection() -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         async with memory_host(parrot) as host:
             client = host.client()
             await client.__aenter__()

@@ -6,6 +6,7 @@ import asyncio
 
 from ahpkit.host.agent import Chat, Command, Confirmation, InputAnswers, SubChat, ToolCall, ToolOutcome, Turn
 from ahpkit.testing.recording import RecordingChat, RecordingTurn, user_message
+from support.waiting import BOUND
 
 
 async def test_the_stand_ins_fit_the_interfaces_that_agents_are_written_against() -> None:
@@ -99,7 +100,7 @@ async def test_an_awaitable_answer_holds_the_agent() -> None:
     await asyncio.sleep(0)
     assert not asking.done()
     answer.set_result(False)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         assert not (await asking).approved
 
 
@@ -108,7 +109,7 @@ async def test_steering_is_taken_once() -> None:
     turn.steer("left")
     turn.steer("right")
     assert turn.steering() == user_message("left")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         assert await turn.wait_steering() == user_message("right")
     assert turn.steering() is None
 

@@ -11,6 +11,7 @@ from typing import Any
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
+from support.waiting import BOUND
 
 
 @dataclass
@@ -30,7 +31,7 @@ async def serving(*, auth: Authenticator | None = None, **options: Any) -> Async
         accepted.put_nowait(transport)
         await done.wait()
 
-    async with asyncio.timeout(20), serve_websocket(handler, auth=auth or Authenticator(None), **options) as server:
+    async with asyncio.timeout(BOUND), serve_websocket(handler, auth=auth or Authenticator(None), **options) as server:
         try:
             yield Serving(server.url, server.port or 0, accepted)
         finally:

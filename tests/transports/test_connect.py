@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -14,6 +15,7 @@ from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
 from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
+from support.waiting import BOUND
 
 TOKEN = "the-right-token"
 
@@ -38,7 +40,7 @@ async def listening(answer: bytes | None) -> AsyncGenerator[int]:
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with asyncio.timeout(20), server:
+    async with asyncio.timeout(BOUND), server:
         yield server.sockets[0].getsockname()[1]
         hold.set()
 
@@ -77,9 +79,9 @@ async def test_a_proxy_is_not_asked_for_this_machine(variable: str, monkeypatch:
 
 class TestRefusals:
     async def test_nobody_listens(self) -> None:
-        async with listening(b"") as port:
-            pass
-        error = await failure(f"ws://127.0.0.1:{port}")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # And does not listen; nobody else can.
+            error = await failure(f"ws://127.0.0.1:{taken.getsockname()[1]}")
         assert (error.reason, error.transient) == ("nobody listens there", True)
 
     async def test_there_is_no_such_socket(self, tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.wire.transport import ABNORMAL_CLOSURE, Transport
+from support.waiting import BOUND
 
 Pair = tuple[Transport, Transport]
 OpenPair = Callable[[], AbstractAsyncContextManager[Pair]]
 
 
 async def receive(transport: Transport) -> bytes:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         return await transport.receive()
 
 
@@ -190,7 +191,7 @@ async def test_an_abort_frees_what_was_buffered(ends: Pair) -> None:
 
 async def test_drain_waits_until_the_other_side_reads(ends: Pair) -> None:
     near, far = ends
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         fill(near)
         draining = asyncio.create_task(near.drain())
         await asyncio.sleep(0)
@@ -204,7 +205,7 @@ async def test_drain_waits_until_the_other_side_reads(ends: Pair) -> None:
 
 async def test_drain_ends_with_the_connection(ends: Pair) -> None:
     near, _ = ends
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND):
         fill(near)
         draining = asyncio.create_task(near.drain())
         await asyncio.sleep(0)
@@ -215,7 +216,7 @@ async def test_drain_ends_with_the_connection(ends: Pair) -> None:
 
 @pytest.mark.usefixtures("short_close")
 async def test_closing_on_a_reader_that_stopped_takes_bounded_time(open_pair: OpenPair) -> None:
-    async with asyncio.timeout(5), open_pair() as pair:
+    async with asyncio.timeout(BOUND), open_pair() as pair:
         for transport in pair:
             fill(transport)
         for transport in pair:

@@ -11,6 +11,7 @@ import pytest
 
 from ahpkit.transports import connect, connection, stdio, websocket
 from ahpkit.wire import peer, rpc
+from support.waiting import BOUND
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics" / "transports.md"
 
@@ -19,7 +20,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     script = tmp_path / "example.py"
     script.write_text(code)
-    subprocess.run([sys.executable, "-W", "error", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-W", "error", script], check=True, timeout=BOUND)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.transports.memory import memory_pair
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=20)))
 async def test_messages_may_hold_any_bytes(messages: list[bytes]) -> None:
     server, client = memory_pair()

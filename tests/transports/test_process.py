@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -8,24 +9,11 @@ import pytest
 
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import MARK, ChildProcess, Tail
+from support.waiting import BOUND, gone, is_alive
 
 
 def python(code: str, *, env: dict[str, str] | None = None) -> ChildProcess:
     return ChildProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"))
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-async def gone(pid: int) -> None:
-    async with asyncio.timeout(5):
-        while alive(pid):  # noqa: ASYNC110  Nobody tells when a process that is not our child has ended.
-            await asyncio.sleep(0.01)
 
 
 class TestTail:
@@ -46,29 +34,32 @@ class TestTail:
 
 class TestRunning:
     async def test_messages_go_both_ways(self) -> None:
-        async with asyncio.timeout(10), python("print('{\"got\":' + input() + '}')") as process:
+        async with asyncio.timeout(BOUND), python("print('{\"got\":' + input() + '}')") as process:
             process.transport.write(process.transport.frame(b"[1]"))
             assert await process.transport.receive() == b'{"got":[1]}'
 
     async def test_what_it_prints_besides_messages_is_kept_as_a_log(self) -> None:
         code = "import sys; print('hello'); print('[1]'); print('{}'); print('oops', file=sys.stderr)"
-        async with asyncio.timeout(10), python(code) as process:
+        async with asyncio.timeout(BOUND), python(code) as process:
             assert await process.transport.receive() == b"{}"
             with pytest.raises(TransportClosed):
                 await process.transport.receive()
-            await process.wait_exit(5)
+            await process.wait_exit(BOUND)
 
         assert sorted(process.log.lines(9)) == ["oops", "stdout: [1]", "stdout: hello"]
 
     async def test_a_flood_on_stderr_does_not_hold_it_up(self) -> None:
-        async with asyncio.timeout(20), python("import sys; sys.stderr.write('x' * 5_000_000); print('{}')") as process:
+        async with (
+            asyncio.timeout(BOUND),
+            python("import sys; sys.stderr.write('x' * 5_000_000); print('{}')") as process,
+        ):
             assert await process.transport.receive() == b"{}"
 
     async def test_its_environment_is_what_it_was_given_and_its_mark(self) -> None:
         code = "import json, os; print(json.dumps(dict(os.environ)))"
         os.environ["AHPKIT_NOT_FOR_AGENTS"] = "1"
         try:
-            async with asyncio.timeout(10), python(code, env={"A": "b"}) as process:
+            async with asyncio.timeout(BOUND), python(code, env={"A": "b"}) as process:
                 seen = (await process.transport.receive()).decode()
         finally:
             del os.environ["AHPKIT_NOT_FOR_AGENTS"]
@@ -78,7 +69,7 @@ class TestRunning:
         assert "AHPKIT_NOT_FOR_AGENTS" not in seen
 
     async def test_it_leads_a_group_of_its_own(self) -> None:
-        async with asyncio.timeout(10), python("import os; print('{}', flush=True); input()") as process:
+        async with asyncio.timeout(BOUND), python("import os; print('{}', flush=True); input()") as process:
             await process.transport.receive()
             assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
 
@@ -87,8 +78,9 @@ CHILD = "[sys.executable, '-c', 'import time; time.sleep(600)']"
 
 
 class TestEnding:
-    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self) -> None:
-        async with asyncio.timeout(10), python("import sys; sys.stdin.read(); sys.exit(3)") as process:
+    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("ahpkit.transports.process._EOF_PATIENCE", BOUND)  # A busy machine starts it slowly.
+        async with asyncio.timeout(BOUND), python("import sys; sys.stdin.read(); sys.exit(3)") as process:
             pass
 
         assert process.exit_code == 3
@@ -97,7 +89,7 @@ class TestEnding:
         for patience in ("_EOF_PATIENCE", "_TERM_PATIENCE"):
             monkeypatch.setattr(f"ahpkit.transports.process.{patience}", 0.1)
         code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('{}', flush=True); time.sleep(600)"
-        async with asyncio.timeout(10), python(code) as process:
+        async with asyncio.timeout(BOUND), python(code) as process:
             await process.transport.receive()
 
         assert process.exit_code == -signal.SIGKILL
@@ -106,16 +98,37 @@ class TestEnding:
     async def test_children_end_with_it_also_those_in_a_session_of_their_own(self, session: str) -> None:
         code = f"import subprocess, sys; p = subprocess.Popen({CHILD}, start_new_session={session})\n"
         code += "print('{' + str(p.pid), flush=True); sys.stdin.read()"
-        async with asyncio.timeout(10), python(code) as process:
+        async with asyncio.timeout(BOUND), python(code) as process:
             child = int((await process.transport.receive())[1:])
-            assert alive(child)
+            assert is_alive(child)
 
         await gone(child)
+
+    async def test_who_is_just_being_started_when_it_dies_is_found_later(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The kernel shows a new program's environment a moment after it told the parent that it runs."""
+        orphan = await asyncio.create_subprocess_exec("sleep", "600")
+        shown = tmp_path / str(orphan.pid)
+        shown.mkdir()
+        (shown / "exe").symlink_to("/bin/sleep")
+        for name in ("environ", "cmdline"):
+            (shown / name).touch()
+        monkeypatch.setattr("ahpkit.transports.process._PROC", tmp_path)
+        monkeypatch.setattr("ahpkit.transports.process._LOOKS", 1_000_000)
+        code = "import os; print('{\"mark\": \"%s\"}' % os.environ['AHPKIT_PROCESS'])"
+        async with asyncio.timeout(BOUND), python(code) as process:
+            mark = json.loads(await process.transport.receive())["mark"]
+            with pytest.raises(TransportClosed):
+                await process.transport.receive()
+            assert orphan.returncode is None
+            (shown / "environ").write_text(f"{MARK}={mark}\0")
+            assert await orphan.wait() == -signal.SIGKILL
 
     async def test_when_it_dies_what_it_left_behind_dies_and_its_pipes_end(self) -> None:
         code = f"import os, subprocess, sys; p = subprocess.Popen({CHILD})\n"
         code += "print('{' + str(p.pid), flush=True); os._exit(7)"
-        async with asyncio.timeout(10), python(code) as process:
+        async with asyncio.timeout(BOUND), python(code) as process:
             child = int((await process.transport.receive())[1:])
             with pytest.raises(TransportClosed):
                 await process.transport.receive()
@@ -123,8 +136,8 @@ class TestEnding:
             assert process.exit_code == 7
 
     async def test_killing_ends_it_at_once(self) -> None:
-        async with asyncio.timeout(10), python("import time; print('{}', flush=True); time.sleep(600)") as process:
+        async with asyncio.timeout(BOUND), python("import time; print('{}', flush=True); time.sleep(600)") as process:
             await process.transport.receive()
             process.kill()
-            await process.wait_exit(5)
+            await process.wait_exit(BOUND)
             assert process.exit_code == -signal.SIGKILL

@@ -9,11 +9,12 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.stdio import LineSplitter, LineTransport
+from support.waiting import BOUND
 
 ECHO = """
 import asyncio, os
@@ -39,7 +40,7 @@ HEAR = b'import sys; sys.stdin.buffer.readline(); sys.stdout.buffer.write(b"1\\r
 async def child(program: str) -> AsyncGenerator[Process]:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(BOUND):
             yield process
     finally:
         if process.returncode is None:
@@ -54,7 +55,6 @@ def over(process: Process, *, max_bytes: int = 1_000_000) -> LineTransport:
 
 
 class TestSplitter:
-    @settings(deadline=None)
     @given(st.lists(st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"").replace(b"\r", b""))), st.data())
     def test_lines_come_out_whole_however_the_bytes_were_cut(self, lines: list[bytes], data: st.DataObject) -> None:
         stream = b"".join(line + data.draw(st.sampled_from([b"\n", b"\r\n"])) for line in lines)
@@ -145,6 +145,6 @@ class TestOwn:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", ECHO, stdin=PIPE, stdout=file, stderr=PIPE
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(BOUND):
                 _, stderr = await process.communicate(b"")
         assert b"stdin and stdout must be pipes" in stderr

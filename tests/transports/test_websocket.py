@@ -19,6 +19,7 @@ from ahpkit.transports.gate import HttpRequest, HttpResponse
 from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 from support import requirement
+from support.waiting import BOUND
 from transports.raw import UPGRADE, raw
 from transports.serving import Serving, serving
 
@@ -50,7 +51,7 @@ class TestMessages:
             assert [await client.frame() for _ in messages] == [(0x81, message) for message in messages]
 
     async def test_two_hundred_connections_at_once(self) -> None:
-        async with asyncio.timeout(20), serve_websocket(echo, auth=Authenticator(None)) as server:
+        async with asyncio.timeout(BOUND), serve_websocket(echo, auth=Authenticator(None)) as server:
             clients = await asyncio.gather(*(connect_transport(server.url) for _ in range(200)))
             for n, client in enumerate(clients):
                 client.write(client.frame(b"%d" % n))
@@ -149,7 +150,7 @@ class TestHandshake:
             await works(server)
 
     async def test_a_connection_that_says_nothing_does_not_hold_up_the_shutdown(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(BOUND):
             async with serving() as server:
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
                 await works(server)

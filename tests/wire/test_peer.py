@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import (
@@ -250,12 +250,10 @@ class TestRejecting:
         rejection(peer, b"garbage")
         assert peer.receive(wire(id=1, method="m")) == Incoming(1, "m", {})
 
-    @settings(deadline=None)
     @given(st.binary(max_size=200))
     def test_no_bytes_make_it_raise(self, data: bytes) -> None:
         Peer().receive(data)
 
-    @settings(deadline=None)
     @given(messages)
     def test_no_json_makes_it_raise_and_every_reply_is_json_rpc(self, message: dict[str, Any]) -> None:
         event = Peer().receive(json.dumps(message).encode())

@@ -15,6 +15,7 @@ from ahpkit.transports.memory import MemoryTransport, memory_pair
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import MAX_BUFFERED, REQUEST_CANCELLED, NotificationHandler, RequestHandler, RpcConnection, Tap
 from support import requirement
+from support.waiting import BOUND
 
 
 async def no_requests(method: str, params: JsonObject) -> Any:
@@ -32,7 +33,7 @@ class Wire:
         self.transport = transport
 
     async def receive(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(BOUND):
             return json.loads(await self.transport.receive())
 
     def send(self, **message: Any) -> None:
@@ -52,7 +53,7 @@ async def connected(
     rpc = RpcConnection(
         near, on_request=on_request, on_notification=on_notification, peer=peer, max_buffered=max_buffered, tap=tap
     )
-    async with asyncio.timeout(10), rpc:
+    async with asyncio.timeout(BOUND), rpc:
         yield rpc, Wire(far)
 
 

@@ -333,9 +333,9 @@ def _filled(value: Any, facts: Json) -> Any:
 
 
 def scripted_command(path: Path, **script: Any) -> list[str]:
-    """Write a script and return the command line that plays it."""
+    """Write a script and return the command line that plays it: as a file, which starts without the package."""
     path.write_text(json.dumps(script))
-    return [sys.executable, "-m", "ahpkit.testing.acp_agent", str(path)]
+    return [sys.executable, "-P", __file__, str(path)]
 
 
 def main() -> None:

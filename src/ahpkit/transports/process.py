@@ -30,8 +30,11 @@ _EOF_PATIENCE = 1.0
 _TERM_PATIENCE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 _LOOK_AGAIN = 0.01
-"""Seconds between two looks at whether what was killed is gone."""
+"""Seconds between two looks at who is there."""
+_LOOKS = 100
+"""How often to look again for who is just being started."""
 _CHUNK = 64 * 1024
+_PROC = Path("/proc")
 
 
 class Tail:
@@ -163,6 +166,11 @@ class ChildProcess:
         """Once it is gone itself, what it left behind goes too. Then the pipes end, after all that was said."""
         await self._streams.exited.wait()
         self._signal(signal.SIGKILL)
+        for _ in range(_LOOKS):
+            if not _is_somebody_starting():
+                break
+            await asyncio.sleep(_LOOK_AGAIN)
+            self._signal(signal.SIGKILL)
 
     def _signal(self, signum: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -176,11 +184,21 @@ def _marked(mark: str) -> list[int]:
     """Processes that carry the mark. Only where /proc tells; elsewhere the group has to do."""
     entry = f"{MARK}={mark}".encode()
     found: list[int] = []
-    for directory in Path("/proc").glob("[0-9]*"):
+    for directory in _PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if entry in (directory / "environ").read_bytes().split(b"\0"):
                 found.append(int(directory.name))
     return found
+
+
+def _is_somebody_starting() -> bool:
+    """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
+    for directory in _PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
+            (directory / "exe").readlink()
+            if not (directory / "environ").read_bytes() and not (directory / "cmdline").read_bytes():
+                return True
+    return False
 
 
 __all__ = ["MARK", "MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 from support.scripted_acp import Scripted
-
-LONGEST = 30.0
+from support.waiting import BOUND, until
 
 
 @pytest.fixture
 async def scripted(tmp_path: Path) -> AsyncGenerator[Scripted]:
     made = Scripted(tmp_path)
     yield made
-    async with asyncio.timeout(LONGEST):
+    async with asyncio.timeout(BOUND):
         for agent in made.agents:
             await agent.aclose()
-    assert made.running() == []
+    await until(lambda: not made.running())  # Those that were killed need a moment to be gone.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _bounded(test: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(BOUND):
             await test(*args, **kwargs)
 
     return run

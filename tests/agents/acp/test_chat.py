@@ -12,7 +12,8 @@ from ahpkit.host.agent import AgentError, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.recording import RecordingTurn, user_message
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 FORGETFUL: dict[str, Any] = {"agentCapabilities": {**CAPABILITIES, "loadSession": False, "sessionCapabilities": {}}}
 LOADS: dict[str, Any] = {"agentCapabilities": {**CAPABILITIES, "sessionCapabilities": {}}}

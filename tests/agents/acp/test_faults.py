@@ -11,7 +11,8 @@ import pytest
 from ahpkit.agents.acp.connection import EXITED
 from ahpkit.host.agent import AgentError
 from ahpkit.testing.recording import RecordingTurn
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 
 async def works(scripted: Scripted, opened: Any, chat: Any) -> bool:

@@ -15,7 +15,8 @@ from ahpkit.host.terminals import Terminals
 from ahpkit.testing.memory_host import MemoryHost, memory_host
 from ahpkit.testing.recording import RecordingTurn
 from support import requirement
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 ASK: dict[str, Any] = {
     "request": "session/request_permission",

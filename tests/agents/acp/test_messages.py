@@ -16,7 +16,8 @@ from ahpkit.agents.acp.turn import TURN_UPDATES
 from ahpkit.host.agent import Confirmation, InputAnswers, McpServerOffer, TurnContext
 from ahpkit.testing.recording import RecordingTurn, user_message
 from support import requirement
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 DOCS = Path(__file__).parents[3] / "docs"
 KEYS = [META_KEY, PLAN_KEY, USAGE_KEY, ANSWER_META, "ahpkit/selection", "ahpkit/left-out"]

@@ -19,7 +19,8 @@ import pytest
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.testing.fake_model import FakeModel
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
-from support.scripted_acp import MARK, Scripted, until
+from support.scripted_acp import MARK, Scripted
+from support.waiting import until
 
 WHERE = Path(os.environ.get("AHPKIT_REAL_AGENTS", "")).resolve()
 NPM = (

@@ -10,7 +10,8 @@ import pytest
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.testing.recording import RecordingTurn
 from support import requirement
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 PROGRAM = str(Path(__file__).with_name("sdk_agent.py"))
 

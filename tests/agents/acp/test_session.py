@@ -10,7 +10,8 @@ from ahpkit.host.agent import AgentError, Confirmation, InputAnswers, McpServerO
 from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.recording import RecordingTurn, user_message
 from support import requirement
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 ASK: dict[str, Any] = {
     "request": "session/request_permission",

@@ -15,10 +15,11 @@ from ahpkit.host.agent import CanvasRuntime
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.websocket import serve_websocket
 from support.bench import Bench
-from support.canvases import failure, runtime, until
+from support.canvases import failure, runtime
 from support.http import get
 from support.pages import as_user, shown
 from support.raw_client import RawClient
+from support.waiting import until
 
 
 class Stage:

@@ -11,8 +11,9 @@ import pytest
 
 from ahpkit.host.terminals import AgentTerminal, ExitStatus, pool
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied, SessionNotFound
-from support.raw_client import BOUND, Json, RawClient
-from support.terminals import Shell, TerminalBench, gone, is_alive, root_terminals, terminal_bench
+from support.raw_client import Json, RawClient
+from support.terminals import Shell, TerminalBench, root_terminals, terminal_bench
+from support.waiting import BOUND, gone, is_alive
 
 
 class Agents:
@@ -43,7 +44,7 @@ class Agents:
 async def agents(tmp_path: Path) -> AsyncGenerator[Agents]:
     directory = tmp_path / "work"
     directory.mkdir()
-    async with terminal_bench(directory, enabled=False) as bench, asyncio.timeout(3 * BOUND):
+    async with terminal_bench(directory, enabled=False) as bench, asyncio.timeout(BOUND):
         client = await bench.client("ahp-root://", client_id="me")
         session, _ = await bench.session(client, workingDirectory=directory.as_uri())
         yield Agents(bench, client, session, directory)

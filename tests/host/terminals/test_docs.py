@@ -12,8 +12,8 @@ import pytest
 from ahpkit.host.terminals import ending, feature, pool, scrollback
 from ahpkit.testing.memory_host import memory_host
 from support.bench import ScriptedAgent
-from support.raw_client import BOUND
 from support.terminals import features
+from support.waiting import BOUND
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "terminals.md").read_text(encoding="utf-8")
 

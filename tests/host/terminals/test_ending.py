@@ -12,8 +12,7 @@ import pytest
 
 from ahpkit.host.terminals import ending
 from ahpkit.host.terminals.ending import end_session, signal_session
-from support.raw_client import BOUND
-from support.terminals import gone, is_alive
+from support.waiting import BOUND, gone, is_alive
 
 
 @asynccontextmanager
@@ -51,7 +50,7 @@ async def test_what_listens_has_time_to_tidy_up(tmp_path: Path) -> None:
     tidied = tmp_path / "tidied"
     script = f"trap 'sleep 0.1; touch {tidied}; exit 4' HUP; echo ready; while :; do sleep 0.02; done"
     async with session(script) as (process, _):
-        await end_session(process.pid)
+        await end_session(process.pid, grace=BOUND)
         assert await process.wait() == 4
         assert tidied.exists()
 

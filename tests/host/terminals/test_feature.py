@@ -18,8 +18,9 @@ from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.terminal.reducer import terminal_reducer
 from support import requirement
 from support.process import host_process
-from support.raw_client import BOUND, Json, RawClient
-from support.terminals import Shell, TerminalBench, gone, is_alive, root_terminals, terminal_bench
+from support.raw_client import Json, RawClient
+from support.terminals import Shell, TerminalBench, root_terminals, terminal_bench
+from support.waiting import BOUND, gone, is_alive
 
 
 @pytest.fixture
@@ -404,28 +405,27 @@ async def test_nothing_is_left_open_by_terminals_that_came_and_went(client: RawC
     for number in range(5):
         shell = await Shell.open(client, f"n{number}")
         await client.ask("disposeTerminal", shell.uri)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 # -- floods ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", ["4M", pytest.param("20M", marks=pytest.mark.slow)])
 async def test_a_flood_is_bounded_in_every_state_and_the_host_answers_meanwhile(
-    bench: TerminalBench, client: RawClient, size: str
+    bench: TerminalBench, client: RawClient
 ) -> None:
     shell = await Shell.open(client)
     snapshot = (await client.ask("subscribe", shell.uri))["snapshot"]
     watching = await bench.client(client_id="watching")
-    await shell.type(f"yes | head -c {size}; echo $((40 + 2)); exit\n")
+    await shell.type("yes | head -c 4M; echo $((40 + 2)); exit\n")
     pings = 0
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(BOUND):
         while not shell.has_exited():
             await watching.ask("ping")
             watching.received.clear()
             pings += 1
     assert pings > 100
-    assert len(shell.shown()) > int(size[:-1]) * 1_500_000
+    assert len(shell.shown()) > 6_000_000
     state = await shell.subscribe()
     text = "".join(part["value"] for part in state["content"])
     assert scrollback.KEPT / 2 < len(text) <= scrollback.MAX_KEPT

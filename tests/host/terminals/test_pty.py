@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from ahpkit.host.terminals.pty import CHUNK, ExitStatus, PtyProcess
-from support.raw_client import BOUND
-from support.terminals import gone, is_alive
+from support.waiting import BOUND, gone, is_alive
 
 
 @asynccontextmanager
 async def running(script: str, *, cwd: Path = Path("/"), cols: int = 80, rows: int = 24) -> AsyncGenerator[PtyProcess]:
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    async with asyncio.timeout(3 * BOUND):
+    async with asyncio.timeout(BOUND):
         process = await PtyProcess.start(["/bin/sh", "-c", script], env=env, cwd=cwd, cols=cols, rows=rows)
         try:
             yield process
@@ -202,7 +201,7 @@ async def test_closing_leaves_no_descriptor_and_no_zombie() -> None:
         async with running("echo hi; sleep 300") as process:
             await until(process, b"hi")
             process.write(b"x" * 100_000)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
     assert str(process.pid) not in os.listdir("/proc")
 
 
@@ -221,4 +220,4 @@ async def test_a_place_that_is_not_there_is_an_error_and_leaks_nothing(tmp_path:
     with pytest.raises(FileNotFoundError):
         async with running("true", cwd=tmp_path / "missing"):
             pass
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before

@@ -41,6 +41,9 @@ REQUEST_CANCELLED = "acp/cancelled"
 
 _ERROR_TYPES = {-32000: AUTH_REQUIRED, rpc.REQUEST_CANCELLED: REQUEST_CANCELLED}
 
+_EXIT_PATIENCE = 5.0
+"""Seconds between the end of an agent's output and its own end; a busy machine takes its time to tell."""
+
 _LINES = 10
 """Lines of stderr in an error message."""
 _DETAILS = 1000
@@ -231,7 +234,7 @@ class AcpConnection:
         if closed.code == TOO_BIG:
             return self._error(f"sent a message of more than {MAX_LINE} bytes", "acp/message-too-long")
         assert self._process is not None
-        await self._process.wait_over(1.0)
+        await self._process.wait_over(_EXIT_PATIENCE)
         code = self._process.exit_code
         if code is None:
             return self._error("closed its output", EXITED)

@@ -1,0 +1,9 @@
+"""For all tests: properties are checked with the same examples every time, and no clock decides about them."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("steady"), derandomize=False, max_examples=1_000)
+settings.load_profile("steady")  # `pytest --hypothesis-profile explore` looks for new examples.

@@ -1,0 +1,13 @@
+"""How many examples a property gets. See `conftest.py` for the profiles."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+
+def examples(share: float) -> settings:
+    """That share of the examples of the profile, for properties that cost more than most."""
+    return settings(max_examples=max(1, int(settings().max_examples * share)))
+
+
+__all__ = ["examples"]
