@@ -304,7 +304,7 @@ async def test_a_cancelled_turn_takes_neither_instances_nor_requests_along(scene
 
 async def test_too_many_instances_are_refused_also_when_they_open_at_once(scene: Scene, board: Board) -> None:
     board.hold = asyncio.Event()
-    opening = [asyncio.create_task(scene.agent.open("board", f"b{number}")) for number in range(1_000)]
+    opening = [asyncio.create_task(scene.agent.open("board", f"b{number}")) for number in range(10_000)]
     await request_for(scene.watcher, "b3")
     board.hold.set()
     async with asyncio.timeout(BOUND):

@@ -303,10 +303,10 @@ async def test_the_same_client_connecting_again_takes_over_and_closes_the_old_co
     assert await new.ask("ping") is None
 
 
-async def test_subscribing_again_and_again_counts_once(bench: Bench) -> None:
+async def test_ten_thousand_subscriptions_on_one_connection_are_bounded(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
-    for _ in range(1_000):
+    for _ in range(10_000):
         client.send({"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": {"channel": session}})
         await asyncio.sleep(0)
     assert await client.ask("ping") is None
