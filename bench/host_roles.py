@@ -1,0 +1,295 @@
+"""The processes that `bench/host.py` measures and measures with. Each says what happens in lines of JSON.
+
+    host    a host on SQLite with full durability and an agent that streams; answers questions on standard input
+    raw     the baseline: writes the same frames to everyone who connects, a number of them at once, and nothing else
+    sink    subscribers that read as cheaply as Python can: bytes are counted, the end is looked for
+    load    clients that dispatch: each keeps a number of actions on their way
+
+Sinks and loads go to the second core, so that the first one is the host's alone (its log's thread uses both).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import select
+import socket
+import sys
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
+from ahpkit.host.config import HostConfig
+from ahpkit.host.host import Host
+from ahpkit.log.durability import open_storage
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.websocket import serve_websocket
+from ahpkit.wire.transport import Transport
+
+SESSION = "ahp-session:/bench"
+DELTA = "twenty bytes of text"
+RUN = 1024
+"""Deltas between two looks at whether the disk and the subscribers keep up."""
+END = b'"chat/turnComplete"'
+IN_FLIGHT = 250
+"""Actions that each dispatching client keeps on their way."""
+
+# -- the host ----------------------------------------------------------------------------------------------------------
+
+
+class Blaster(Agent):
+    """Streams as many deltas as the prompt says, as fast as subscribers take them; with `!` without regard to them."""
+
+    provider = "blaster"
+    display_name = "Blaster"
+
+    def __init__(self) -> None:
+        self.host: Host
+
+    async def open(self, chat: Chat) -> AgentChat:
+        return BlasterChat(self, chat.uri)
+
+
+class BlasterChat(AgentChat):
+    def __init__(self, agent: Blaster, uri: str) -> None:
+        self._agent = agent
+        self._uri = uri
+
+    async def run(self, turn: Turn) -> StopReason | None:
+        paced = not turn.prompt.startswith("!")
+        for number in range(int(turn.prompt.removeprefix("!"))):
+            turn.text(DELTA)
+            if number % RUN == 0:
+                await (self._agent.host.room(self._uri) if paced else self._agent.host.durable())
+        return None
+
+
+async def host_role(directory: Path) -> None:
+    agent = Blaster()
+    host = Host(open_storage(directory, "full"), agents=[agent], config=replace(HostConfig(), message_rate=1e9))
+    agent.host = host
+    async with host, serve_websocket(host.serve, auth=Authenticator(None)) as server:
+        say(url=server.url)
+        async for line in lines():
+            question = json.loads(line)
+            if "actions" in question:
+                await fill_actions(host, question["actions"])
+            if "sessions" in question:
+                await fill_sessions(host, question["sessions"])
+            say(cpu=time.process_time(), rss=resident(), clients=len(host.clients.clients()), head=host.store.head)
+
+
+async def fill_actions(host: Host, count: int) -> None:
+    for number in range(count):
+        host.dispatch(SESSION, {"type": "session/titleChanged", "title": f"title {number}"})
+        if number % 2000 == 0:
+            await host.durable()
+    await host.durable()
+
+
+async def fill_sessions(host: Host, count: int) -> None:
+    for number in range(count):
+        await host.sessions.create({"channel": f"ahp-session:/filler-{number}"})
+        if number % 200 == 0:
+            await host.durable()
+    await host.durable()
+
+
+# -- the baseline ------------------------------------------------------------------------------------------------------
+
+
+async def raw_role(subscribers: int, frames: int, batch: int) -> None:
+    connected: list[Transport] = []
+    complete, done = asyncio.Event(), asyncio.Event()
+
+    async def take(transport: Transport) -> None:
+        connected.append(transport)
+        if len(connected) == subscribers:
+            complete.set()
+        await done.wait()
+
+    async with serve_websocket(take, auth=Authenticator(None)) as server:
+        say(url=server.url)
+        await complete.wait()
+        async for _ in lines():
+            cpu = time.process_time()
+            await broadcast(connected, frames, batch)
+            say(cpu=time.process_time() - cpu)
+            break
+        done.set()
+
+
+async def broadcast(connected: list[Transport], frames: int, batch: int) -> None:
+    action = {"type": "chat/delta", "turnId": "turn-1", "partId": "turn-1-part-1", "content": DELTA}
+    envelope = {"channel": "ahp-chat:/" + "0" * 36, "action": action, "serverSeq": 123456}
+    message = compact({"jsonrpc": "2.0", "method": "action", "params": envelope})
+    buffer = connected[0].frame(message) * batch
+    for number in range(frames // batch):
+        for transport in connected:
+            transport.write(buffer)
+        if number * batch % RUN:
+            continue
+        await asyncio.gather(*(transport.drain() for transport in connected if transport.buffered > 1 << 20))
+        await asyncio.sleep(0)
+    end = connected[0].frame(message.replace(b'"chat/delta"', END))
+    for transport in connected:
+        transport.write(end)
+    for transport in connected:
+        await transport.drain()
+
+
+# -- subscribers and clients -------------------------------------------------------------------------------------------
+
+
+def connect(url: str, hello: bytes) -> socket.socket:
+    """A WebSocket, open and initialized."""
+    connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+    connection.sendall(
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += connection.recv(4096)
+    if hello:
+        connection.sendall(masked(hello))
+        while b'"protocolVersion"' not in received:
+            received += connection.recv(65536)
+    return connection
+
+
+def masked(message: bytes) -> bytes:
+    """One text frame from a client; a mask of zeros leaves the bytes as they are."""
+    size = bytes([0x80 | len(message)]) if len(message) < 126 else b"\xfe" + len(message).to_bytes(2, "big")
+    return b"\x81" + size + bytes(4) + message
+
+
+def initialize(client_id: str, *subscriptions: str) -> bytes:
+    params = {"channel": "ahp-root://", "protocolVersions": ["0.4.0"], "clientId": client_id}
+    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize"}
+    return json.dumps({**request, "params": {**params, "initialSubscriptions": list(subscriptions)}}).encode()
+
+
+def sink_role(url: str, count: int, channel: str | None) -> None:
+    """Read until everyone has seen the end of the turn. The first one also counts what it gets."""
+    hellos = [b"" if channel is None else initialize(f"sink-{number}", channel) for number in range(count)]
+    sockets = {one.fileno(): one for one in [connect(url, hello) for hello in hellos]}
+    say(connected=count)
+    epoll, tails, first, deltas = select.epoll(), dict.fromkeys(sockets, b""), next(iter(sockets)), 0
+    for descriptor in sockets:
+        epoll.register(descriptor, select.EPOLLIN)
+    buffer = bytearray(1 << 20)
+    while tails:
+        for descriptor, _ in epoll.poll():
+            size = sockets[descriptor].recv_into(buffer)
+            if descriptor == first:
+                seen = tails[first] + buffer[:size]
+                deltas += seen.count(b'"chat/delta"') - tails[first].count(b'"chat/delta"')
+            tails[descriptor] = (tails[descriptor] + bytes(buffer[max(0, size - 600) : size]))[-600:]
+            if END in tails[descriptor] or not size:
+                epoll.unregister(descriptor)
+                del tails[descriptor]
+    say(deltas=deltas, cpu=time.process_time())
+
+
+def load_role(url: str, count: int, frames: int) -> None:
+    """Dispatch that many actions in all; done when each client has seen the echo of its last one."""
+    clients = [Dispatcher(connect(url, initialize(f"load-{number}", SESSION)), number) for number in range(count)]
+    say(connected=count)
+    sys.stdin.readline()
+    epoll, working = select.epoll(), {client.socket.fileno(): client for client in clients}
+    for descriptor, client in working.items():
+        epoll.register(descriptor, select.EPOLLIN)
+        client.send(min(IN_FLIGHT, frames // count))
+    while working:
+        for descriptor, _ in epoll.poll():
+            client = working[descriptor]
+            client.receive()
+            client.send(min(IN_FLIGHT - (client.sent - client.echoed), frames // count - client.sent))
+            if client.echoed == frames // count:
+                epoll.unregister(descriptor)
+                del working[descriptor]
+    say(echoed=sum(client.echoed for client in clients))
+
+
+class Dispatcher:
+    """A client that dispatches title changes and counts the echoes of its own."""
+
+    def __init__(self, connection: socket.socket, number: int) -> None:
+        self.socket = connection
+        self.sent = self.echoed = 0
+        self._origin = re.compile(rb'"clientId":"load-%d"' % number)
+        self._tail = b""
+
+    def send(self, count: int) -> None:
+        frames: list[bytes] = []
+        for _ in range(count):
+            self.sent += 1
+            action = {"type": "session/titleChanged", "title": f"title {self.sent}"}
+            params = {"channel": SESSION, "clientSeq": self.sent, "action": action}
+            frames.append(masked(compact({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})))
+        self.socket.sendall(b"".join(frames))
+
+    def receive(self) -> None:
+        seen = self._tail + self.socket.recv(1 << 20)
+        ends = [match.end() for match in self._origin.finditer(seen)]
+        self.echoed += len(ends)
+        self._tail = seen[max(ends[-1] if ends else 0, len(seen) - 40) :]
+
+
+# -- talking to the parent ---------------------------------------------------------------------------------------------
+
+
+def compact(message: dict[str, Any]) -> bytes:
+    """As clients write it."""
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def say(**fields: Any) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+async def lines() -> AsyncGenerator[str]:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        yield line.decode()
+
+
+def resident() -> int:
+    """Bytes of memory this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("role", choices=["host", "raw", "sink", "load"])
+    for name in ("--dir", "--url", "--channel"):
+        parser.add_argument(name)
+    for name in ("--count", "--frames", "--batch"):
+        parser.add_argument(name, type=int, default=0)
+    options = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    match options.role:
+        case "host":
+            Path(options.dir).mkdir()
+            asyncio.run(host_role(Path(options.dir)))
+        case "raw":
+            asyncio.run(raw_role(options.count, options.frames, options.batch))
+        case "sink":
+            os.sched_setaffinity(0, cores[-1:])
+            sink_role(options.url, options.count, options.channel)
+        case _:
+            os.sched_setaffinity(0, cores[-1:])
+            load_role(options.url, options.count, options.frames)
+
+
+if __name__ == "__main__":
+    main()
