@@ -363,11 +363,18 @@ class Chat(Protocol):
         """Set one namespaced key of the session's `_meta`; None removes it."""
         ...
 
-    async def extension_request(self, method: str, params: JsonObject) -> Any:
-        """Forward an extension request of the agent to a client that advertised it."""
+    @property
+    def extensions(self) -> JsonObject:
+        """What the agent can call now, by name: what the host offers to agents and what connected clients announced."""
         ...
 
-    def extension_notification(self, method: str, params: JsonObject) -> None: ...
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        """Ask whoever offers the extension, the host or a client; raises their `RpcError`, or `MethodNotFound`."""
+        ...
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        """Tell the host's own handler and the chat's subscribers that announced the extension."""
+        ...
 
 
 class AgentChat(abc.ABC):
@@ -404,7 +411,7 @@ class Agent(abc.ABC):
     models: Sequence[SessionModelInfo] = ()
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
     meta: JsonObject | None = None
-    """Raw capabilities worth showing; the host puts them into `RootState._meta["ahpkit/agents"][provider]`."""
+    """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
     changed: Callable[[], None] = staticmethod(lambda: None)
     """Set by the host: call it after `models`, `protected_resources` or `meta` changed."""

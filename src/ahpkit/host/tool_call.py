@@ -37,7 +37,7 @@ class LiveToolCall:
         self.id = id
         self.name = name
         self._meta: JsonObject | None = None
-        self._span = turn.tracing.tool_call(name)
+        self._span = turn.tracing.tool_call(name, turn.trace)
         self._confirmed: asyncio.Future[JsonObject] | None = None
         self._completed: asyncio.Future[JsonObject] | None = None
 

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from opentelemetry.context import Context
+
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, TurnContext
 from ahpkit.host.tool_call import LiveToolCall
 from ahpkit.host.tracing import Tracing
@@ -62,6 +64,8 @@ class LiveTurn:
         self.hooks = hooks
         self.over = False
         self.tracing = host.tracing
+        self.trace: Context | None = None
+        """Where spans of this turn belong, once it runs."""
         self.tool_calls: dict[str, LiveToolCall] = {}
         self._host = host
         self._dispatch = dispatch

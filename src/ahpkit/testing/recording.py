@@ -80,6 +80,7 @@ class RecordingChat:
         config: Mapping[str, Any] | None = None,
         history: Sequence[TurnRecord] = (),
         memory: JsonObject | None = None,
+        extensions: JsonObject | None = None,
         extension_results: Mapping[str, Any] | None = None,
     ) -> None:
         self.uri = uri
@@ -92,6 +93,7 @@ class RecordingChat:
         self.memory: JsonObject = memory or {}
         self.forked_memory: JsonObject = {}
         self.said: list[Said] = []
+        self.extensions: JsonObject = extensions or {}
         self._extension_results = extension_results or {}
 
     def remember(self, memory: JsonObject) -> None:
