@@ -25,9 +25,7 @@ def test_a_span_is_written_under_the_reserved_keys_only() -> None:
 
 
 def test_what_is_far_too_long_is_no_trace_context() -> None:
-    assert (
-        carried({"traceparent": "0" * 10_000, "tracestate": "a=" + "1" * 10_000, "baggage": "a=" + "1" * 10_000}) == {}
-    )
+    assert carried(dict.fromkeys(TRACE_KEYS, "a=" + "1" * 10_000)) == {}
 
 
 @pytest.mark.parametrize("meta", [None, "x", 5, [], {}])

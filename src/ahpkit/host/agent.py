@@ -107,6 +107,8 @@ class Confirmation:
     reason: str | None = None
     """What the person wrote when they denied it."""
     suggestion: Message | None = None
+    meta: JsonObject = field(default_factory=dict[str, Any])
+    """`_meta` of the action that answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ class ToolCall(Protocol):
         ...
 
     def meta(self, meta: JsonObject) -> None:
-        """Set provider-specific metadata; it replaces what was there with the call's next change."""
+        """Set provider-specific metadata; with the call's next change it replaces what this agent had set before."""
         ...
 
     @property

@@ -128,7 +128,7 @@ class LiveTurn:
         owned = self._host.client_tool(self._chat.session_uri, name) if contributor is None else None
         if owned is not None:
             contributor, name = {"kind": "client", "clientId": owned[0]}, owned[1]
-        call = LiveToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name)
+        call = LiveToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name, meta=meta)
         self.tool_calls[call.id] = call
         action: JsonObject = {"type": "chat/toolCallStart", "turnId": self.id, "toolCallId": call.id}
         action |= {"toolName": name, "displayName": display_name or name}

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from ahpkit.agents.acp import elicitation, permissions
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
 from ahpkit.agents.acp.mapping import SessionMapper
+from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.turn import TurnMapper
-from ahpkit.agents.shape import obj, objects, strings, text
+from ahpkit.agents.shape import objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, MethodNotFound, NotFound, RpcError
 
@@ -85,7 +86,7 @@ class Callbacks:
     # People.
 
     async def _permission(self, params: JsonObject) -> JsonObject:
-        turn, request = self._mapper.turn, obj(params.get("toolCall"))
+        turn, request = self._mapper.turn, with_meta_around(params.get("toolCall"), params)
         options = permissions.confirmation_options(params.get("options"))
         if turn is None:
             return permissions.CANCELLED

@@ -22,6 +22,7 @@ from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnection
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
+from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.shape import obj, text
@@ -303,7 +304,7 @@ class AcpSession:
 
     def _on_update(self, params: JsonObject) -> None:
         if params.get("sessionId") == self._id:
-            self._mapper.update(obj(params.get("update")))
+            self._mapper.update(with_meta_around(params.get("update"), params))
         elif self._id is None and len(self._early) < MAX_EARLY:
             self._early.append(params)
         elif not self._strange:
