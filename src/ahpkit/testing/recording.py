@@ -249,9 +249,9 @@ class RecordingTurn:
         """What was said, without what it was about."""
         return [said[0] for said in self.said]
 
-    def steer(self, text: str) -> None:
+    def steer(self, text: str, *, meta: JsonObject | None = None) -> None:
         """Let a user send a steering message."""
-        self._steering.put_nowait(user_message(text))
+        self._steering.put_nowait({**user_message(text), **({"_meta": meta} if meta else {})})
 
     def _say(self, verb: str, *about: Any, **more: Any) -> None:
         self.said.append(_said(verb, *about, **more))
