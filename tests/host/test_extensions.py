@@ -87,6 +87,7 @@ async def test_unknown_and_failing_extension_requests_get_errors_and_the_connect
     await extended(bench)
     client = await bench.client()
     assert (await client.refused("_example.com/unknown/thing"))["code"] == -32601
+    assert len((await client.refused("_" + "x" * 1_000_000))["message"]) < 1000
     crashed = await client.refused(f"_{NAME}/crash")
     assert crashed["code"] == -32603
     assert "secret" not in str(crashed)

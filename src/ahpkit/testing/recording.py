@@ -251,7 +251,10 @@ class RecordingTurn:
 
     def steer(self, text: str, *, meta: JsonObject | None = None) -> None:
         """Let a user send a steering message."""
-        self._steering.put_nowait({**user_message(text), **({"_meta": meta} if meta else {})})
+        message = user_message(text)
+        if meta is not None:
+            message["_meta"] = meta
+        self._steering.put_nowait(message)
 
     def _say(self, verb: str, *about: Any, **more: Any) -> None:
         self.said.append(_said(verb, *about, **more))

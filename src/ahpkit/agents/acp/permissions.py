@@ -14,7 +14,6 @@ from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.trace_context import passed_on
 
 Policy = Literal["ask", "allow", "deny"]
 """Who answers an agent's permission requests: a person, or the configuration."""
@@ -51,7 +50,7 @@ def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> Json
     result = CANCELLED if chosen is None else {"outcome": {"outcome": "selected", "optionId": chosen}}
     said = {"reason": answer.reason, "suggestion": answer.suggestion}
     said = {key: value for key, value in said.items() if value is not None}
-    meta = passed_on(answer.meta) | ({ANSWER_META: said} if said else {})
+    meta = answer.meta | ({ANSWER_META: said} if said else {})
     return result | ({"_meta": meta} if meta else {})
 
 
