@@ -58,6 +58,10 @@ STEPS: list[Json] = [
             "_meta": {"permission": 1},
         },
     },
+    {
+        "request": "elicitation/create",
+        "params": {"mode": "form", "message": "Sure?", "requestedSchema": {}, "_meta": {"question": 1}},
+    },
     {"request": f"_{NAME}/buffers", "params": {"channel": "mine", "_meta": {"ext": 1}}},
     {"stop": "end_turn", "_meta": {"result": 1}},
 ]
@@ -122,6 +126,10 @@ async def play(client: RawClient, chat: str) -> Json:
     await client.action(lambda e: ready.items() <= e["action"].items())
     confirmed = {"type": "chat/toolCallConfirmed", "turnId": "t", "toolCallId": "write", "approved": True}
     await client.accepted(chat, {**confirmed, "confirmed": "user-action", "_meta": {"client.dev/why": "sure"}})
+    question = (await client.action("chat/inputRequested"))["action"]["request"]
+    assert question["_meta"] == {"ahpkit/acp": {"meta": {"question": 1}}}
+    declined = {"type": "chat/inputCompleted", "requestId": question["id"], "response": "decline"}
+    await client.accepted(chat, {**declined, "_meta": {"client.dev/why": "busy"}})
     asked = await client.wait(lambda m: m.get("method") == f"_{NAME}/buffers")
     client.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"buffers": [], "_meta": {"back": 1}}})
     await client.action("chat/turnComplete")
@@ -153,8 +161,9 @@ async def test_meta_of_clients_reaches_the_agent_and_meta_of_the_agent_reaches_c
     # Down: the message, its attachments, the answer to the permission, the answer of the extension.
     assert prompt["params"]["_meta"] == OWN | TRACE
     assert [block.get("_meta") for block in prompt["params"]["prompt"]] == [None, {"a/1": 1}, {"a/2": 2}]
-    permitted, extension = [answer["result"] for answer in stage.agent_got(None)]
+    permitted, answered, extension = [answer["result"] for answer in stage.agent_got(None)]
     assert permitted["_meta"] == {"client.dev/why": "sure"}
+    assert answered == {"action": "decline", "_meta": {"client.dev/why": "busy"}}
     assert extension == {"buffers": [], "_meta": {"back": 1}}
     assert asked == {
         "channel": chat,

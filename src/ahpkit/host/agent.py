@@ -127,6 +127,8 @@ class InputAnswers:
 
     response: Literal["accept", "decline", "cancel"]
     answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict[str, ChatInputAnswer])
+    meta: JsonObject = field(default_factory=dict[str, Any])
+    """`_meta` of the action that answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +265,7 @@ class Turn(Protocol):
         *,
         message: str | None = None,
         url: str | None = None,
+        meta: JsonObject | None = None,
     ) -> InputAnswers:
         """Ask the user. Clients share the drafts; the first complete answer counts."""
         ...

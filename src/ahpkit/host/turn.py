@@ -140,11 +140,17 @@ class LiveTurn:
         return call
 
     async def ask(
-        self, questions: Sequence[ChatInputQuestion], *, message: str | None = None, url: str | None = None
+        self,
+        questions: Sequence[ChatInputQuestion],
+        *,
+        message: str | None = None,
+        url: str | None = None,
+        meta: JsonObject | None = None,
     ) -> InputAnswers:
         request: JsonObject = {"id": f"{self.id}-input-{next(self._numbers)}", "questions": list(questions)}
         request |= {"message": message} if message is not None else {}
         request |= {"url": url} if url is not None else {}
+        request |= {"_meta": meta} if meta else {}
         answered: asyncio.Future[InputAnswers] = asyncio.get_running_loop().create_future()
         self._inputs[request["id"]] = answered
         self.new_part()
@@ -197,7 +203,8 @@ class LiveTurn:
         requests: list[JsonObject] = before.get("inputRequests", [])
         none: JsonObject = {}
         drafts = next((r.get("answers", none) for r in requests if r["id"] == action["requestId"]), none)
-        waiting.set_result(InputAnswers(action["response"], {**drafts, **action.get("answers", {})}))
+        answers = {**drafts, **action.get("answers", {})}
+        waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
     def _stream(self, kind: str, append: str, delta: str) -> None:
         if not delta:

@@ -296,9 +296,14 @@ class RecordingTurn:
         return call
 
     async def ask(
-        self, questions: Sequence[ChatInputQuestion], *, message: str | None = None, url: str | None = None
+        self,
+        questions: Sequence[ChatInputQuestion],
+        *,
+        message: str | None = None,
+        url: str | None = None,
+        meta: JsonObject | None = None,
     ) -> InputAnswers:
-        self._say("ask", [question["id"] for question in questions], message=message, url=url)
+        self._say("ask", [question["id"] for question in questions], message=message, url=url, meta=meta)
         return await self.answers.next(InputAnswers("cancel"))
 
     def usage(self, usage: UsageInfo) -> None:
