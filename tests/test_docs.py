@@ -15,6 +15,7 @@ import pytest
 from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.settings import Settings
 from ahpkit.host import porting
+from ahpkit.protocol import meta_keys
 from support import requirement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,6 +72,11 @@ def test_the_extension_of_the_reference_runs() -> None:
     assert "{'version': '1.0', 'kinds': ['todo']}\n" in done.stdout
     assert "{'found': ['buy milk']}\n" in done.stdout
     assert '"name": "ahp _example.com/notes/search"' in done.stdout
+
+
+def test_every_key_that_host_and_client_share_is_described() -> None:
+    keys: list[str] = [getattr(meta_keys, name) for name in meta_keys.__all__]
+    assert [key for key in keys if f"`{key}`" not in page("reference/extensions.md")] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

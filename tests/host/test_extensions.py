@@ -411,6 +411,7 @@ async def test_an_agent_sees_what_it_can_call_and_the_closest_clients_word_count
     for name in ("close", "far"):
         clients.append(await bench.connect(name))
         meta = {NAME: name, f"{name}.dev": True, "example.com/off": False, "bare": 1, "a/b": "x" * MAX_ANNOUNCEMENT}
+        meta["ahpkit/unsaved-text"] = True
         await clients[-1].initialize(capabilities={"_meta": meta})
     _, chat = await bench.session(clients[0])
     await clients[0].accepted(chat, say("go"))

@@ -35,6 +35,9 @@ AgentHandler = Callable[[Chat, JsonObject], Awaitable[Any] | Any]
 AGENT_CHANNEL = "ahpkit/agent-channel"
 """`_meta` of what an agent says to a client: the agent's own `channel`, because ours stands in its place."""
 
+OURS = "ahpkit/"
+"""What a client announces under this is between it and the host."""
+
 HOST_META = "ahpkit/host"
 """Where the host tells about itself: no extension can have this name."""
 
@@ -155,7 +158,8 @@ class Extensions:
         """What the agent of a chat can call now: what clients announced, the one to be asked first last, and ours."""
         offers: JsonObject = {}
         for client in reversed(self._by_closeness(chat)):
-            offers |= {name: value for name, value in announced(client.capabilities).items() if _is_small(value)}
+            said = announced(client.capabilities).items()
+            offers |= {name: value for name, value in said if not name.startswith(OURS) and _is_small(value)}
         ours = (extension for extension in self._extensions.values() if extension.for_agents)
         return offers | {extension.name: extension.capability for extension in ours}
 
@@ -245,6 +249,7 @@ __all__ = [
     "AGENT_CHANNEL",
     "HOST_META",
     "MAX_ANNOUNCEMENT",
+    "OURS",
     "PATIENCE",
     "AgentHandler",
     "Audience",
