@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.settings import Settings
 from ahpkit.host import porting
+from ahpkit.protocol import meta_keys
 from support import requirement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +63,20 @@ def test_every_extension_of_ours_is_described_with_its_parameters() -> None:
     assert f"`_{porting.EXTENSION}/import`" in text
     for parameter in ("document", *porting.Export.__annotations__):
         assert f"`{parameter}`" in text
+
+
+def test_the_extension_of_the_reference_runs() -> None:
+    program, tracing = re.findall(r"```python\n(.*?)```", page("reference/extensions.md"), re.S)
+    run = [sys.executable, "-c", tracing + program]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+    assert "{'version': '1.0', 'kinds': ['todo']}\n" in done.stdout
+    assert "{'found': ['buy milk']}\n" in done.stdout
+    assert '"name": "ahp _example.com/notes/search"' in done.stdout
+
+
+def test_every_key_that_host_and_client_share_is_described() -> None:
+    keys: list[str] = [getattr(meta_keys, name) for name in meta_keys.__all__]
+    assert [key for key in keys if f"`{key}`" not in page("reference/extensions.md")] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -128,23 +128,28 @@ async def test_errors_have_codes_and_what_is_no_answer_is_an_error(
     assert (await bench.state(client, session))["canvasRequests"] == []
 
 
-@pytest.mark.parametrize("both", [True, False])
-async def test_a_second_answer_changes_nothing_and_half_of_one_is_none(bench: Bench, line: Line, both: bool) -> None:
+async def test_a_second_answer_changes_nothing(bench: Bench, line: Line) -> None:
     await line.hello(CHART)
     client = await bench.client()
     _, chat = await bench.session(client)
     agent = await runtime(bench, client, chat)
     opening = asyncio.create_task(agent.open("chart", "c1"))
     request = await line.receive()
-    if both:
-        line.send(id=request["id"], result={"title": "no"}, error={"code": 1, "message": "no"})
-        rejection = await line.receive()
-        assert rejection["error"]["code"] == -32600
-        assert not opening.done()
     line.send(id=request["id"], result={"title": "first"})
     line.send(id=request["id"], result={"title": "second"})
     assert (await opening)["title"] == "first"
     assert agent.list_open()[0]["title"] == "first"
+
+
+async def test_an_answer_with_both_result_and_error_fails_the_request_at_once(bench: Bench, line: Line) -> None:
+    await line.hello(CHART)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    opening = asyncio.create_task(agent.open("chart", "c1"))
+    line.send(id=(await line.receive())["id"], result={"title": "no"}, error={"code": 1, "message": "no"})
+    assert "cannot be read" in str(await failure(opening))
+    assert agent.list_open() == []
 
 
 @requirement("canvas:provider:drop-cancels-requests", "canvas:provider:drop-makes-stale")

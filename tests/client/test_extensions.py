@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Client, ExtensionNotSupported
-from ahpkit.client.extensions import check_announced, check_method
+from ahpkit.client.extensions import check_announced
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound
+from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
 from support.clients import QUICKLY, SESSION, eventually
@@ -27,12 +27,6 @@ def test_a_method_belongs_to_the_namespace_in_its_name(announced: str):
 def test_other_namespaces_do_not_count(announced: str):
     with pytest.raises(ExtensionNotSupported, match=announced):
         check_announced("_example.com/analytics/summary", {announced: True})
-
-
-@pytest.mark.parametrize("method", ["summary", "_summary", "example.com/summary", "_/summary", "_example.com/"])
-def test_a_name_without_underscore_or_namespace_is_refused(method: str):
-    with pytest.raises(LocalProtocolError, match=r"_example\.com/feature"):
-        check_method(method)
 
 
 @requirement(

@@ -70,3 +70,56 @@ async def test_a_request_joins_the_trace_in_its_meta(exporter: InMemorySpanExpor
     [span] = named(exporter, "ahp listSessions")
     assert span.context is not None
     assert f"{span.context.trace_id:032x}" == TRACE
+
+
+async def test_baggage_and_tracestate_travel_with_the_turn(exporter: InMemorySpanExporter, bench: Bench) -> None:
+    seen: list[dict[str, str]] = []
+
+    async def script(turn: Turn) -> None:
+        seen.append(injected())
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    meta = {"traceparent": PARENT, "tracestate": "vendor=1", "baggage": "user=ada"}
+    await client.accepted(chat, {**say("go"), "message": {**say("go")["message"], "_meta": meta}})
+    await client.action("chat/turnComplete")
+    assert seen[0]["tracestate"] == "vendor=1"
+    assert seen[0]["baggage"] == "user=ada"
+
+
+async def test_a_queued_message_without_a_trace_begins_one_of_its_own(
+    exporter: InMemorySpanExporter, bench: Bench
+) -> None:
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, {**say("go"), "message": {**say("go")["message"], "_meta": {"traceparent": PARENT}}})
+    queued = {"type": "chat/pendingMessageSet", "kind": "queued", "id": "q", "message": say("next")["message"]}
+    await client.accepted(chat, queued)
+    await client.action(lambda e: e["action"].get("queuedMessageId") == "q")
+    await client.wait(lambda m: sum(e["action"]["type"] == "chat/turnComplete" for e in client.actions(chat)) == 2)
+    await client.ask("ping")
+    first, second = named(exporter, "ahp turn")
+    assert first.parent is not None
+    assert second.parent is None
+
+
+GARBAGE = ["", "x" * 1_000_000, "00-" + "0" * 32 + "-" + "0" * 16 + "-01", 5, None, {"a": 1}, "\x00\r\nInjected: 1"]
+
+
+@requirement("extensibility:meta:any-json-values")
+@pytest.mark.parametrize("garbage", GARBAGE)
+async def test_garbage_in_the_trace_keys_does_nothing(
+    exporter: InMemorySpanExporter, bench: Bench, garbage: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    for key in ("traceparent", "tracestate", "baggage"):
+        assert await client.ask("ping", _meta={key: garbage}) is None
+    meta = dict.fromkeys(("traceparent", "tracestate", "baggage"), garbage)
+    await client.accepted(chat, {**say("go"), "message": {**say("go")["message"], "_meta": meta}})
+    await client.action("chat/turnComplete")
+    await client.ask("ping")
+    assert [span.parent for span in named(exporter, "ahp turn")] == [None]
+    assert len(caplog.text) < 10_000
+    assert (await bench.state(client, chat))["turns"][0]["message"]["_meta"] == meta

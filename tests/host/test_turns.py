@@ -386,3 +386,24 @@ async def _quick(turn: Turn) -> None:
 
 async def _nothing() -> None:
     return None
+
+
+async def test_what_a_client_puts_into_a_calls_meta_stays_beside_what_the_agent_says(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call("write", meta={"agent.dev/a": 1, "agent.dev/b": 1})
+        answer = await call.confirm(tool_input="{}")
+        turn.text(str(answer.meta))
+        call.meta({"agent.dev/a": 2})
+        call.complete()
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("go"))
+    call = (await client.action("chat/toolCallReady"))["action"]["toolCallId"]
+    approved = {"approved": True, "confirmed": "user-action", "_meta": {"client.dev/x": 1, "agent.dev/b": 1}}
+    await client.accepted(chat, {"type": "chat/toolCallConfirmed", "turnId": "t1", "toolCallId": call, **approved})
+    await client.action("chat/turnComplete")
+    parts = (await bench.state(client, chat))["turns"][0]["responseParts"]
+    assert parts[0]["toolCall"]["_meta"] == {"client.dev/x": 1, "agent.dev/a": 2}
+    assert "client.dev/x" in parts[1]["content"]

@@ -259,3 +259,27 @@ class TestRejecting:
         event = Peer().receive(json.dumps(message).encode())
         if isinstance(event, Rejected) and event.reply is not None:
             assert json.loads(event.reply)["error"]["code"] in (-32700, -32600)
+
+
+class TestAnswersThatCannotBeRead:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"jsonrpc": "2.0", "id": 1, "result": 1, "error": {"code": 1, "message": "x"}},
+            {"jsonrpc": "2.0", "id": 1},
+            {"id": 1, "result": 1},
+        ],
+    )
+    def test_whoever_asked_learns_it_at_once(self, answer: dict[str, Any]) -> None:
+        peer = Peer()
+        peer.request("mine", {})
+        event = peer.receive(json.dumps(answer).encode())
+        assert isinstance(event, Answered)
+        assert event.error is not None
+        assert (event.id, event.error.code) == (1, -32603)
+        assert "cannot be read" in event.error.message
+        assert peer.close() == []
+
+    @pytest.mark.parametrize("data", [b'{"id":9,"result":1}', b'{"jsonrpc":"2.0","id":9,"result":1,"result":2}'])
+    def test_nothing_is_ever_sent_under_an_id_of_ours(self, data: bytes) -> None:
+        assert reply_to(rejection(Peer(), data))["id"] is None

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, cast, overload
 
 from ahpkit.client.canvas import Canvas, canvas
 from ahpkit.client.core import Core
-from ahpkit.client.extensions import check_announced, check_method
+from ahpkit.client.extensions import check_announced
 from ahpkit.client.feed import LIMIT
 from ahpkit.client.handshake import HostInfo
 from ahpkit.client.incoming import NotificationListener, RequestHandler
@@ -25,6 +25,7 @@ from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
 from ahpkit.protocol.root.state import RootState

@@ -1,4 +1,4 @@
-"""Protocol extensions: what their methods are called and which ones a host announced. Pure; sends nothing."""
+"""Which extensions a host announced, checked before a call. Pure; sends nothing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ahpkit.client.errors import ExtensionNotSupported
-from ahpkit.protocol.errors import LocalProtocolError
-
-
-def check_method(method: str) -> None:
-    """An extension's method is an underscore, a namespace, a slash and a feature: `_example.com/analytics`."""
-    namespace, slash, feature = method.removeprefix("_").partition("/")
-    if not (method.startswith("_") and namespace and slash and feature):
-        raise LocalProtocolError(f"{method!r} is not an extension method; use a name such as '_example.com/feature'")
+from ahpkit.protocol.extensions import announces
 
 
 def check_announced(method: str, *announcements: Mapping[str, Any]) -> None:
@@ -21,11 +14,8 @@ def check_announced(method: str, *announcements: Mapping[str, Any]) -> None:
 
     An announcement stands under the namespace alone (`example.com`) or with the feature (`example.com/analytics`).
     """
-    parts = method.removeprefix("_").split("/")
-    names = {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
-    announced = {name for meta in announcements for name in meta}
-    if names.isdisjoint(announced):
-        raise ExtensionNotSupported(method, announced)
+    if not any(announces(meta, method) for meta in announcements):
+        raise ExtensionNotSupported(method, {name for meta in announcements for name in meta})
 
 
-__all__ = ["check_announced", "check_method"]
+__all__ = ["check_announced"]

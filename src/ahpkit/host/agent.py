@@ -107,6 +107,8 @@ class Confirmation:
     reason: str | None = None
     """What the person wrote when they denied it."""
     suggestion: Message | None = None
+    meta: JsonObject = field(default_factory=dict[str, Any])
+    """`_meta` of the action that answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ class InputAnswers:
 
     response: Literal["accept", "decline", "cancel"]
     answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict[str, ChatInputAnswer])
+    meta: JsonObject = field(default_factory=dict[str, Any])
+    """`_meta` of the action that answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +196,7 @@ class ToolCall(Protocol):
         ...
 
     def meta(self, meta: JsonObject) -> None:
-        """Set provider-specific metadata; it replaces what was there with the call's next change."""
+        """Set provider-specific metadata; with the call's next change it replaces what this agent had set before."""
         ...
 
     @property
@@ -261,6 +265,7 @@ class Turn(Protocol):
         *,
         message: str | None = None,
         url: str | None = None,
+        meta: JsonObject | None = None,
     ) -> InputAnswers:
         """Ask the user. Clients share the drafts; the first complete answer counts."""
         ...
@@ -364,11 +369,18 @@ class Chat(Protocol):
         takes it back."""
         ...
 
-    async def extension_request(self, method: str, params: JsonObject) -> Any:
-        """Forward an extension request of the agent to a client that advertised it."""
+    @property
+    def extensions(self) -> JsonObject:
+        """What the agent can call now, by name: what the host offers to agents and what connected clients announced."""
         ...
 
-    def extension_notification(self, method: str, params: JsonObject) -> None: ...
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        """Ask whoever offers the extension, the host or a client; raises their `RpcError`, or `MethodNotFound`."""
+        ...
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        """Tell the host's own handler and the chat's subscribers that announced the extension."""
+        ...
 
 
 class AgentChat(abc.ABC):
@@ -405,7 +417,7 @@ class Agent(abc.ABC):
     models: Sequence[SessionModelInfo] = ()
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
     meta: JsonObject | None = None
-    """Raw capabilities worth showing; the host puts them into `RootState._meta["ahpkit/agents"][provider]`."""
+    """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
     changed: Callable[[], None] = staticmethod(lambda: None)
     """Set by the host: call it after `models`, `protected_resources` or `meta` changed."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
 
@@ -29,6 +30,9 @@ _MAX_CLIENT_ID = 256
 
 _MAX_OWNERS = 10_000
 """Client ids whose owner is remembered; beyond it the oldest that is not connected is forgotten."""
+
+_MAX_CAPABILITIES = 16 * 1024
+"""Bytes of one client's capabilities that are remembered while it is away."""
 
 _FAR_BEHIND = 1024 * 1024
 """Bytes unread, a quarter of what costs a connection."""
@@ -48,6 +52,7 @@ class Clients:
         self._connections: set[Connection] = set()
         self._by_id: dict[str, Connection] = {}
         self._owners: dict[str, str | None] = {}
+        self._capabilities: dict[str, JsonObject] = {}
         self._empty = asyncio.Event()
 
     def connected(self, connection: Connection) -> None:
@@ -72,6 +77,14 @@ class Clients:
         gone = next((known for known in self._owners if known not in self._by_id), None)
         if gone is not None:
             del self._owners[gone]
+            self._capabilities.pop(gone, None)
+
+    def take_capabilities(self, connection: Connection, capabilities: JsonObject | None) -> None:
+        """What a client can do. It says so in `initialize` only, so it is remembered for when it reconnects."""
+        known = self._capabilities.pop(connection.client_id, {})
+        connection.capabilities = known if capabilities is None else capabilities
+        if connection.capabilities and len(encode(connection.capabilities)) <= _MAX_CAPABILITIES:
+            self._capabilities[connection.client_id] = connection.capabilities
 
     def left(self, connection: Connection) -> bool:
         """Forget a connection; True when its client is gone with it."""

@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 _CLOSE_POLICY = 1008
 """WebSocket close code for a peer that broke our rules."""
 
+_MAX_NAME = 200
+"""Characters of an unknown method that are repeated to whoever called it."""
+
 _MAX_REASON = 100
 """Characters. A close frame holds 123 bytes of reason."""
 
@@ -153,7 +156,7 @@ class Connection:
             raise InvalidRequest(reason)
         verb = self._host.verbs.get(method) or self._host.extensions.client_request(method)
         if verb is None:
-            raise MethodNotFound(f"there is no method {method}")
+            raise MethodNotFound(f"there is no method {method[:_MAX_NAME]}")
         check_params(method, params)
         return verb
 

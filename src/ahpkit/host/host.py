@@ -48,7 +48,7 @@ from ahpkit.log.log import Log
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InternalError, InvalidParams, NotFound
+from ahpkit.protocol.errors import InternalError, InvalidParams, LocalProtocolError, NotFound
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Host:
         self.catalogue = SessionCatalogue(self.store.committed, self.clients)
         self.sessions = Sessions(self)
         self.agent_sessions = AgentSessions(self)
-        self.extensions = Extensions(self.clients)
+        self.extensions = Extensions(self.clients, spawn=self.spawn)
         self.active_clients = ActiveClients(grace=self.config.client_grace)
         self.commands_board = AgentCommands()
         self.features: list[Feature] = [self.active_clients, self.commands_board, *features]
@@ -169,8 +169,10 @@ class Host:
         self.clients.connected(connection)
         await connection.run()
 
-    def extension(self, name: str, *, version: str | None = None, **capability: Any) -> Extension:
+    def extension(self, name: str, /, *, version: str | None = None, **capability: Any) -> Extension:
         """Register a protocol extension; it is advertised to every client. Do it before the host starts."""
+        if self.verbs:
+            raise LocalProtocolError(f"the host runs already: register {name!r} before it starts")
         extension = Extension(name, version=version, capability=capability)
         self.extensions.register(extension)
         return extension
@@ -298,6 +300,7 @@ class Host:
         chat = self.sessions.live_chat(uri, session_uri)
         turn = self.make_turn(chat, turn_id, message)
         turn.context = parent.context
+        turn.trace = parent.trace
         self._subturns[uri] = turn
         self.dispatch(uri, {"type": "chat/turnStarted", "turnId": turn_id, "message": message})
         return LiveSubChat(turn, lambda: self._subturns.pop(uri, None) and None)
@@ -315,10 +318,10 @@ class Host:
 
     # -- connections ---------------------------------------------------------------------------------------------
 
-    def admit(self, client: Connection, client_id: str, capabilities: JsonObject) -> None:
-        """Bind a connection to its client id, or refuse."""
+    def admit(self, client: Connection, client_id: str, capabilities: JsonObject | None) -> None:
+        """Bind a connection to its client id, or refuse. Without capabilities those it said last still hold."""
         self.clients.admit(client, client_id)
-        client.capabilities = capabilities
+        self.clients.take_capabilities(client, capabilities)
         self.active_clients.on_client_back(client_id)
 
     def connection_ended(self, client: Connection) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from ahpkit.host.agent import Command
+from ahpkit.host.agent import Chat, Command
 from ahpkit.host.feature import Services
 from ahpkit.host.new_state import DEFAULT_TITLE
 from ahpkit.protocol.chat.state import Turn as TurnRecord
@@ -33,9 +33,11 @@ def path_of(uri: str | None, default: Path) -> Path:
 class ExtensionDoor(Protocol):
     """How an agent's extension messages reach clients."""
 
-    async def forward_request(self, session_uri: str, chat_uri: str, method: str, params: JsonObject) -> Any: ...
+    def offered(self, chat: Chat) -> JsonObject: ...
 
-    def forward_notification(self, chat_uri: str, method: str, params: JsonObject) -> None: ...
+    async def forward_request(self, chat: Chat, method: str, params: JsonObject) -> Any: ...
+
+    def forward_notification(self, chat: Chat, method: str, params: JsonObject) -> None: ...
 
 
 class CommandBoard(Protocol):
@@ -156,11 +158,15 @@ class LiveChat:
             action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
             self._services.dispatch(self.session_uri, action)
 
+    @property
+    def extensions(self) -> JsonObject:
+        return self._extensions.offered(self)
+
     async def extension_request(self, method: str, params: JsonObject) -> Any:
-        return await self._extensions.forward_request(self.session_uri, self.uri, method, params)
+        return await self._extensions.forward_request(self, method, params)
 
     def extension_notification(self, method: str, params: JsonObject) -> None:
-        self._extensions.forward_notification(self.uri, method, params)
+        self._extensions.forward_notification(self, method, params)
 
     @property
     def _title_key(self) -> str:

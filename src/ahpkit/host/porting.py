@@ -153,6 +153,7 @@ def register(host: Host) -> None:
     @extension.request("import")
     async def import_session(client: ConnectedClient, params: JsonObject) -> JsonObject:
         staged = waiting.pop(client, None) or _Staged()
+        _check_format(params.get("document"))
         check(ImportParams, params)
         if staged.count != params.get("staged", 0):
             raise InvalidParams(

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ahpkit import __version__
 from ahpkit.host.agent import Agent
+from ahpkit.host.extensions import HOST_META
 from ahpkit.host.store import Turnover
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
@@ -15,6 +16,9 @@ from ahpkit.protocol.session.summary import aggregate, annotations_summary, chan
 
 _ANNOTATIONS = "/annotations"
 """What a session's URI ends with as that of its annotations."""
+
+AGENT_META = "ahpkit/agent"
+"""Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""
 
 _DEBOUNCE = 0.05
 """Seconds. Status and activity change several times within one step of a turn; a list needs only the last value."""
@@ -38,16 +42,14 @@ def agent_info(agent: Agent) -> JsonObject:
     }
     if agent.protected_resources:
         info["protectedResources"] = list(agent.protected_resources)
+    if agent.meta:
+        info["_meta"] = {AGENT_META: agent.meta}
     return info
 
 
 def initial_root(agents: Iterable[Agent], sessions: int, meta: JsonObject) -> JsonObject:
     """Root state at the start of a host."""
-    agents = list(agents)
-    shown = {agent.provider: agent.meta for agent in agents if agent.meta}
-    meta = {"ahpkit/host": {"version": __version__}, **meta}
-    if shown:
-        meta["ahpkit/agents"] = shown
+    meta = {HOST_META: {"version": __version__}, **meta}
     return {"agents": [agent_info(agent) for agent in agents], "activeSessions": sessions, "_meta": meta}
 
 
@@ -113,4 +115,4 @@ class SessionCatalogue:
         return [self._summary(uri) if uri in self._changed else told for uri, told in self._told.items()]
 
 
-__all__ = ["Announcer", "SessionCatalogue", "agent_info", "initial_root"]
+__all__ = ["AGENT_META", "Announcer", "SessionCatalogue", "agent_info", "initial_root"]

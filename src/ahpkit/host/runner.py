@@ -149,7 +149,7 @@ class ChatRunner:
             await asyncio.wait([previous], timeout=_CANCEL_PATIENCE)
         try:
             await self._session_ready()
-            with self._host.tracing.turn(self.agent.provider, self.chat.uri, turn.message):
+            with self._host.tracing.turn(self.agent.provider, self.chat.uri, turn.message) as turn.trace:
                 agent_chat = await self.open()
                 await self._host.prepare_turn(turn)
                 self._complete(turn, await agent_chat.run(turn))

@@ -32,12 +32,13 @@ def find_tool_call(chat_state: JsonObject | None, tool_call_id: str) -> JsonObje
 class LiveToolCall:
     """Implements `ahpkit.host.agent.ToolCall` on a chat's state."""
 
-    def __init__(self, turn: LiveTurn, id: str, name: str) -> None:
+    def __init__(self, turn: LiveTurn, id: str, name: str, *, meta: JsonObject | None = None) -> None:
         self._turn = turn
         self.id = id
         self.name = name
-        self._meta: JsonObject | None = None
-        self._span = turn.tracing.tool_call(name)
+        self._meta: JsonObject = meta or {}
+        self._dropped: set[str] = set()
+        self._span = turn.tracing.tool_call(name, turn.trace)
         self._confirmed: asyncio.Future[JsonObject] | None = None
         self._completed: asyncio.Future[JsonObject] | None = None
 
@@ -101,6 +102,7 @@ class LiveToolCall:
             option_id=answer.get("selectedOptionId"),
             reason=_plain(answer.get("reasonMessage")),
             suggestion=answer.get("userSuggestion"),
+            meta=answer.get("_meta", {}),
         )
 
     async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
@@ -134,6 +136,7 @@ class LiveToolCall:
         self.end()
 
     def meta(self, meta: JsonObject) -> None:
+        self._dropped = (self._dropped | self._meta.keys()) - meta.keys()
         self._meta = meta
 
     def end(self) -> None:
@@ -177,9 +180,14 @@ class LiveToolCall:
     def _say(self, type: str, **fields: Any) -> None:
         action: JsonObject = {"type": type, "turnId": self._turn.id, "toolCallId": self.id}
         action |= {key: value for key, value in fields.items() if value is not None}
-        if self._meta is not None:
-            action["_meta"] = self._meta
+        shown: JsonObject = (self._state or {}).get("_meta", {})
+        if shown != (meta := self._merged(shown)):
+            action["_meta"] = meta
         self._turn.say(action)
+
+    def _merged(self, shown: JsonObject) -> JsonObject:
+        """An action's `_meta` takes the place of what is there, so what a client put there goes along."""
+        return {key: value for key, value in shown.items() if key not in self._dropped} | self._meta
 
 
 def _resolve(future: asyncio.Future[JsonObject] | None, value: JsonObject) -> None:

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.propagate import extract
+from opentelemetry.context import Context, get_current
 from opentelemetry.trace import Span, TracerProvider
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.trace_context import carried
+from ahpkit.wire.trace_context import joined
 
 
 class Tracing:
@@ -31,20 +31,22 @@ class Tracing:
             yield
 
     @contextmanager
-    def turn(self, provider: str, chat_uri: str, message: Mapping[str, Any]) -> Generator[None]:
-        """Around one turn, from the agent's start to its end."""
+    def turn(self, provider: str, chat_uri: str, message: Mapping[str, Any]) -> Generator[Context]:
+        """Around one turn, from the agent's start to its end; the context is for what the turn does elsewhere."""
         attributes = {"ahp.provider": provider, "ahp.chat": chat_uri}
         with self._span("ahp turn", message.get("_meta"), attributes):
-            yield
+            yield get_current()
 
-    def tool_call(self, name: str) -> Span:
-        """One tool call, as a child of the turn that makes it; whoever started it ends it."""
-        return self._tracer.start_span("ahp tool call", attributes={"ahp.tool": name})
+    def tool_call(self, name: str, turn: Context | None) -> Span:
+        """One tool call, as a child of the turn that makes it; whoever started it ends it.
+
+        An agent's news arrive in a task that was there before the turn, so the turn's context has to be given.
+        """
+        return self._tracer.start_span("ahp tool call", context=turn, attributes={"ahp.tool": name})
 
     @contextmanager
-    def _span(self, name: str, meta: Mapping[str, Any] | None, attributes: dict[str, str]) -> Generator[None]:
-        context = extract(carried(meta)) if meta else None
-        with self._tracer.start_as_current_span(name, context=context, attributes=attributes):
+    def _span(self, name: str, meta: object, attributes: dict[str, str]) -> Generator[None]:
+        with joined(meta), self._tracer.start_as_current_span(name, attributes=attributes):
             yield
 
 

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from opentelemetry.context import Context
+
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, TurnContext
 from ahpkit.host.tool_call import LiveToolCall
 from ahpkit.host.tracing import Tracing
@@ -62,6 +64,8 @@ class LiveTurn:
         self.hooks = hooks
         self.over = False
         self.tracing = host.tracing
+        self.trace: Context | None = None
+        """Where spans of this turn belong, once it runs."""
         self.tool_calls: dict[str, LiveToolCall] = {}
         self._host = host
         self._dispatch = dispatch
@@ -124,7 +128,7 @@ class LiveTurn:
         owned = self._host.client_tool(self._chat.session_uri, name) if contributor is None else None
         if owned is not None:
             contributor, name = {"kind": "client", "clientId": owned[0]}, owned[1]
-        call = LiveToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name)
+        call = LiveToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name, meta=meta)
         self.tool_calls[call.id] = call
         action: JsonObject = {"type": "chat/toolCallStart", "turnId": self.id, "toolCallId": call.id}
         action |= {"toolName": name, "displayName": display_name or name}
@@ -136,11 +140,17 @@ class LiveTurn:
         return call
 
     async def ask(
-        self, questions: Sequence[ChatInputQuestion], *, message: str | None = None, url: str | None = None
+        self,
+        questions: Sequence[ChatInputQuestion],
+        *,
+        message: str | None = None,
+        url: str | None = None,
+        meta: JsonObject | None = None,
     ) -> InputAnswers:
         request: JsonObject = {"id": f"{self.id}-input-{next(self._numbers)}", "questions": list(questions)}
         request |= {"message": message} if message is not None else {}
         request |= {"url": url} if url is not None else {}
+        request |= {"_meta": meta} if meta else {}
         answered: asyncio.Future[InputAnswers] = asyncio.get_running_loop().create_future()
         self._inputs[request["id"]] = answered
         self.new_part()
@@ -193,7 +203,8 @@ class LiveTurn:
         requests: list[JsonObject] = before.get("inputRequests", [])
         none: JsonObject = {}
         drafts = next((r.get("answers", none) for r in requests if r["id"] == action["requestId"]), none)
-        waiting.set_result(InputAnswers(action["response"], {**drafts, **action.get("answers", {})}))
+        answers = {**drafts, **action.get("answers", {})}
+        waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
     def _stream(self, kind: str, append: str, delta: str) -> None:
         if not delta:

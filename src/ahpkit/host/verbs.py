@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Raw
 
@@ -127,7 +127,9 @@ class Verbs:
     async def reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
         wanted = dict.fromkeys(params["subscriptions"])
         _check_subscriptions(len(wanted))
-        self._host.admit(client, params["clientId"], params.get("_meta", {}).get(CAPABILITIES, {}))
+        capabilities: object = params.get("_meta", {}).get(CAPABILITIES)
+        repeated = cast("JsonObject", capabilities) if isinstance(capabilities, dict) else None
+        self._host.admit(client, params["clientId"], repeated)
         present = [uri for uri in wanted if self._exists(uri)]
         missing = [uri for uri in wanted if not self._exists(uri)]
         snapshots = [self._subscribe(client, uri) for uri in present]

@@ -20,6 +20,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from ahpkit.protocol.errors import (
+    InvalidAnswer,
     InvalidRequest,
     LocalProtocolError,
     ParseError,
@@ -212,10 +213,15 @@ def decode(data: bytes | str, *, max_bytes: int = MAX_BYTES) -> Message:
         raise InvalidRequest("Invalid request: a message is an object")
     message = cast("dict[str, Any]", value)
     if repeated:
-        raise InvalidRequest(_twice(repeated), request_id=None if "id" in repeated else _request_id(message))
+        raise _refusal(_twice(repeated), message, known=None if "id" in repeated else _request_id(message))
     if message.get("jsonrpc") != "2.0":
-        raise InvalidRequest('Invalid request: "jsonrpc" must be "2.0"', request_id=_request_id(message))
+        raise _refusal('Invalid request: "jsonrpc" must be "2.0"', message, known=_request_id(message))
     return _call(message) if "method" in message else _answer(message)
+
+
+def _refusal(reason: str, message: dict[str, Any], *, known: RequestId | None) -> InvalidRequest:
+    """A call is answered under its id. The id of an answer is one of ours: nothing may be sent under it."""
+    return InvalidRequest(reason, request_id=known) if "method" in message else InvalidAnswer(reason, answers=known)
 
 
 def _call(message: dict[str, Any]) -> Request | Notification:
@@ -238,7 +244,8 @@ def _call(message: dict[str, Any]) -> Request | Notification:
 def _answer(message: dict[str, Any]) -> Response | ErrorResponse:
     request_id = _request_id(message)
     if ("result" in message) == ("error" in message):
-        raise InvalidRequest("Invalid request: neither a call nor an answer with one of result and error")
+        reason = "Invalid request: neither a call nor an answer with one of result and error"
+        raise InvalidAnswer(reason, answers=request_id)
     if "error" in message:
         if request_id is None and message.get("id") is not None:
             raise InvalidRequest('Invalid request: "id" must be a string or a whole number')

@@ -4,6 +4,7 @@ AhpError
 ├── RpcError                          an error a peer sends, or is sent: code, message, data
 │   ├── ParseError                    -32700
 │   ├── InvalidRequest                -32600
+│   │   └── InvalidAnswer             an answer that cannot be read
 │   ├── MethodNotFound                -32601
 │   ├── InvalidParams                 -32602
 │   ├── InternalError                 -32603
@@ -81,6 +82,15 @@ class InvalidRequest(_Coded):
     def __init__(self, message: str | None = None, data: Any = None, *, request_id: RequestId | None = None) -> None:
         super().__init__(message, data)
         self.request_id = request_id
+
+
+class InvalidAnswer(InvalidRequest):
+    """An answer that cannot be read. No reply is due under its id, which is one of ours: whoever asked is told."""
+
+    def __init__(self, message: str, *, answers: RequestId | None) -> None:
+        super().__init__(message)
+        self.answers = answers
+        """The request it was meant for, where that could be read."""
 
 
 class MethodNotFound(_Coded):
@@ -252,6 +262,7 @@ __all__ = [
     "Conflict",
     "ContentNotFound",
     "InternalError",
+    "InvalidAnswer",
     "InvalidParams",
     "InvalidRequest",
     "LocalProtocolError",

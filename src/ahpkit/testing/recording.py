@@ -80,6 +80,7 @@ class RecordingChat:
         config: Mapping[str, Any] | None = None,
         history: Sequence[TurnRecord] = (),
         memory: JsonObject | None = None,
+        extensions: JsonObject | None = None,
         extension_results: Mapping[str, Any] | None = None,
     ) -> None:
         self.uri = uri
@@ -92,6 +93,7 @@ class RecordingChat:
         self.memory: JsonObject = memory or {}
         self.forked_memory: JsonObject = {}
         self.said: list[Said] = []
+        self.extensions: JsonObject = extensions or {}
         self._extension_results = extension_results or {}
 
     def remember(self, memory: JsonObject) -> None:
@@ -247,9 +249,12 @@ class RecordingTurn:
         """What was said, without what it was about."""
         return [said[0] for said in self.said]
 
-    def steer(self, text: str) -> None:
+    def steer(self, text: str, *, meta: JsonObject | None = None) -> None:
         """Let a user send a steering message."""
-        self._steering.put_nowait(user_message(text))
+        message = user_message(text)
+        if meta is not None:
+            message["_meta"] = meta
+        self._steering.put_nowait(message)
 
     def _say(self, verb: str, *about: Any, **more: Any) -> None:
         self.said.append(_said(verb, *about, **more))
@@ -291,9 +296,14 @@ class RecordingTurn:
         return call
 
     async def ask(
-        self, questions: Sequence[ChatInputQuestion], *, message: str | None = None, url: str | None = None
+        self,
+        questions: Sequence[ChatInputQuestion],
+        *,
+        message: str | None = None,
+        url: str | None = None,
+        meta: JsonObject | None = None,
     ) -> InputAnswers:
-        self._say("ask", [question["id"] for question in questions], message=message, url=url)
+        self._say("ask", [question["id"] for question in questions], message=message, url=url, meta=meta)
         return await self.answers.next(InputAnswers("cancel"))
 
     def usage(self, usage: UsageInfo) -> None:

@@ -27,6 +27,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
     AhpError,
     InternalError,
+    InvalidAnswer,
     InvalidRequest,
     LocalProtocolError,
     RemoteProtocolError,
@@ -125,6 +126,8 @@ class Peer:
     def receive(self, data: bytes) -> Event:
         try:
             message = decode(data, max_bytes=self._max_bytes)
+        except InvalidAnswer as error:
+            return self._on_invalid_answer(error)
         except RpcError as error:
             return Rejected(encode_error(error.request_id, error), error)
         match message:
@@ -156,6 +159,13 @@ class Peer:
         if isinstance(response, ErrorResponse):
             return Answered(response.id, error=response.error)
         return Answered(response.id, response.result)
+
+    def _on_invalid_answer(self, error: InvalidAnswer) -> Answered | Rejected:
+        """Nobody waits for a better one: whoever asked learns at once that there was none."""
+        if not isinstance(error.answers, int) or error.answers not in self._asked:
+            return Rejected(encode_error(None, error), error)
+        self._asked.discard(error.answers)
+        return Answered(error.answers, error=InternalError(f"the answer cannot be read: {error.message}"))
 
     def _check_asking(self, id: RequestId) -> None:
         if id not in self._asking:

@@ -1,22 +1,33 @@
-"""W3C trace context inside `_meta`: reading it, and writing the present span's. Knows no messages."""
+"""W3C trace context inside `_meta`: reading it, and writing the present span's. Knows no messages.
+
+What a peer sends is only ever parsed by OpenTelemetry's propagators, and only when it has a sensible size: they write
+what they refuse into the log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
 
-from opentelemetry import trace
-from opentelemetry.propagate import inject
+from opentelemetry import context, trace
+from opentelemetry.context import Context
+from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import Span
+
+from ahpkit.protocol.common.state import JsonObject
 
 TRACE_KEYS = ("traceparent", "tracestate", "baggage")
 """The only keys at the root of a `_meta` that belong to tracing; nothing else is ever stored under them."""
 
+MAX_LENGTH = {"traceparent": 256, "tracestate": 4096, "baggage": 8192}
+"""Characters: far above what a header may have (55, 512) or as much as it may (8192)."""
 
-def carried(meta: Mapping[str, Any] | None) -> dict[str, str]:
-    """The trace context inside a `_meta`."""
-    found = {key: (meta or {}).get(key) for key in TRACE_KEYS}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+def carried(meta: object) -> dict[str, str]:
+    """The trace context inside a `_meta`; what cannot be one is left out."""
+    found = {key: _entries(meta).get(key) for key in TRACE_KEYS}
+    return {key: value for key, value in found.items() if isinstance(value, str) and len(value) <= MAX_LENGTH[key]}
 
 
 def injected(of: Span | None = None) -> dict[str, str]:
@@ -26,4 +37,27 @@ def injected(of: Span | None = None) -> dict[str, str]:
     return {key: value for key, value in carrier.items() if key in TRACE_KEYS}
 
 
-__all__ = ["TRACE_KEYS", "carried", "injected"]
+def passed_on(meta: object) -> JsonObject:
+    """A `_meta` for the next one down the line: what is in it, and the current span in the place of its sender's."""
+    others = {key: value for key, value in _entries(meta).items() if key not in TRACE_KEYS}
+    ours, theirs = injected(), carried(meta)
+    if "traceparent" in ours:  # The two belong together: another's `tracestate` says nothing about our span.
+        theirs.pop("tracestate", None)
+    return others | theirs | ours
+
+
+@contextmanager
+def joined(meta: object) -> Generator[Context]:
+    """Inside, the context that `meta` carries is the current one, baggage included, and no other."""
+    token = context.attach(extract(carried(meta), Context()))
+    try:
+        yield context.get_current()
+    finally:
+        context.detach(token)
+
+
+def _entries(meta: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", meta) if isinstance(meta, Mapping) else {}
+
+
+__all__ = ["MAX_LENGTH", "TRACE_KEYS", "carried", "injected", "joined", "passed_on"]

@@ -120,3 +120,12 @@ def test_blocks_of_a_message_are_text_or_data() -> None:
 def test_raw_values_are_shown_as_json_and_strings_as_themselves() -> None:
     assert as_json({"a": [1]}) == '{"a":[1]}'
     assert as_json("ls -l") == "ls -l"
+
+
+def test_meta_of_content_and_of_the_block_in_it_is_kept_apart_and_without_secrets() -> None:
+    item = {**block(type="text", text="hi", _meta={"a": 1, "api_key": "k"}), "_meta": {"a": 2}}
+    diff = {"type": "diff", "path": "/project/a", "oldText": None, "newText": "x", "_meta": {"a": 3}}
+    shown, edit = contents().tool_content([item, diff])
+    assert shown == {"type": "text", "text": "hi", "_meta": {"ahpkit/acp": {"meta": {"a": 2}, "block": {"a": 1}}}}
+    [previewed] = contents().edits([diff])
+    assert edit.get("_meta") == previewed.get("_meta") == {"ahpkit/acp": {"meta": {"a": 3}}}

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp.mapping import MAX_LATE, PLAN_KEY, USAGE_KEY, SessionMapper
+from ahpkit.agents.acp.mapping import MAX_LATE, MAX_UNKNOWN, PLAN_KEY, USAGE_KEY, SessionMapper
 from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.turn import TURN_UPDATES
@@ -61,7 +61,8 @@ def test_commands_are_offered() -> None:
     listed = [{"name": "web", "description": "Search", "input": {"hint": "query"}, "_meta": {"x": "y" * 99}}, {}]
     mapped.update("available_commands_update", availableCommands=listed)
 
-    assert mapped.chat.said == [("commands", ["web"])]
+    facts = {"commands": {"web": {"x": "y" * 99}}}
+    assert mapped.chat.said == [("commands", ["web"]), ("meta", "ahpkit/acp", facts)]
 
 
 def test_options_and_modes_are_reported_to_the_chat_and_to_the_agent() -> None:
@@ -196,3 +197,19 @@ def test_a_history_that_is_replayed_is_dropped_but_options_and_commands_are_take
 
     assert mapped.turn.said == []
     assert mapped.chat.said == [("commands", ["c"])]
+
+
+def test_what_is_said_about_the_session_beside_the_fields_is_collected() -> None:
+    mapped = Mapped()
+    mapped.mapper.take_options({"sessionId": "s", "_meta": {"opened": 1}})
+    mapped.update("usage_update", used=1, size=2, _meta={"usage": 2})
+    mapped.update("current_mode_update", currentModeId="m", _meta={"usage": 2})
+    told = [said[2] for said in mapped.chat.said if said[:2] == ("meta", META_KEY)]
+    assert told == [{"session": {"opened": 1}}, {"session": {"opened": 1, "usage": 2}}]
+
+
+def test_a_flood_of_unknown_variants_is_kept_up_to_a_number() -> None:
+    mapped = Mapped()
+    for number in range(MAX_UNKNOWN + 10):
+        mapped.update(f"strange_{number}")
+    assert len(mapped.chat.said[-1][2]["unknownUpdates"]) == MAX_UNKNOWN

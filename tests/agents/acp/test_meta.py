@@ -1,6 +1,6 @@
 import msgspec
 
-from ahpkit.agents.acp.meta import MAX_META_BYTES, META_KEY, clean, upward, wrapped
+from ahpkit.agents.acp.meta import MAX_META_BYTES, META_KEY, clean, upward, with_meta_around, wrapped
 from support import requirement
 
 
@@ -30,3 +30,12 @@ def test_large_entries_are_left_out_and_named() -> None:
 
     assert meta == {"small": 1, "ahpkit/left-out": ["also", "huge"]}
     assert len(msgspec.json.encode(meta)) < MAX_META_BYTES
+
+
+def test_meta_of_a_message_is_added_to_that_of_what_it_is_about() -> None:
+    assert with_meta_around({"x": 1, "_meta": {"a": 1}}, {"_meta": {"a": 2, "b": 2}}) == {
+        "x": 1,
+        "_meta": {"a": 1, "b": 2},
+    }
+    assert with_meta_around({"x": 1}, {}) == {"x": 1}
+    assert with_meta_around("no object", {"_meta": 5}) == {}

@@ -68,3 +68,10 @@ def test_a_reason_and_a_suggestion_travel_in_meta() -> None:
 def test_the_configuration_can_answer() -> None:
     assert by_setting(OPTIONS, approved=True) == selected("once")
     assert by_setting(OPTIONS, approved=False) == selected("no")
+
+
+def test_meta_goes_both_ways() -> None:
+    [option] = confirmation_options([{"optionId": "y", "kind": "allow_once", "_meta": {"hint": 1}}])
+    assert option.get("_meta") == {"ahpkit/acp": {"meta": {"hint": 1}}}
+    given = outcome(OPTIONS, answer(False, reason="no", meta={"client.dev/x": 1}))
+    assert given["_meta"] == {"client.dev/x": 1, ANSWER_META: {"reason": "no"}}

@@ -337,14 +337,16 @@ class TestSteering:
         running = asyncio.create_task(opened.run(turn))
         await until(lambda: bool(turn.said))
 
-        turn.steer("left!")
+        turn.steer("left!", meta={"client.dev/x": 1})
         await until(lambda: "steered" in turn.answer)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
 
         assert turn.answer == "a[steered: left!]"
-        assert scripted.received("_session/steering")[0]["prompt"] == [{"type": "text", "text": "left!"}]
+        steered = scripted.received("_session/steering")[0]
+        assert steered["prompt"] == [{"type": "text", "text": "left!"}]
+        assert steered["_meta"] == {"client.dev/x": 1, "steering": {"idleBehavior": "promptRequired"}}
 
     async def test_a_message_the_agent_does_not_take_is_its_next_prompt_in_the_same_turn(
         self, scripted: Scripted

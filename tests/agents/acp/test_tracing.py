@@ -84,3 +84,28 @@ async def test_client_host_and_agent_share_one_connected_trace(
     sent = scripted.received("session/prompt")[0]["_meta"]["traceparent"]
     assert ours.context is not None
     assert sent.split("-")[1] == trace.format_trace_id(ours.context.trace_id)
+
+
+async def test_tool_calls_of_each_turn_are_children_of_that_turn(
+    scripted: Scripted, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    called = {"sessionUpdate": "tool_call", "toolCallId": "call-{session}", "title": "T", "status": "completed"}
+    steps = [{"update": called}, {"repeat": 50, "steps": [{"text": "x"}]}]
+    agent = scripted.agent(turns=[steps, steps])
+    async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
+        monkeypatch.setattr(host.host.tracing, "_tracer", provider.get_tracer("host"))
+        session = await client.create_session(working_directory=scripted.directory.as_uri())
+        chat = await session.chat()
+        spans.clear()
+        for _ in range(2):
+            await chat.ask("go")
+
+    finished = spans.get_finished_spans()
+    turns = [span for span in finished if span.name == "ahp turn"]
+    assert [span.parent for span in turns] == [None, None]  # The client made no span: each is a trace of its own.
+    for name in ("ahp tool call", "acp session/prompt"):
+        parents = [span.parent.span_id for span in finished if span.name == name and span.parent is not None]
+        assert parents == [turn.context.span_id for turn in turns if turn.context is not None]
+    assert len(finished) == 6

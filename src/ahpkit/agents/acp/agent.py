@@ -26,8 +26,7 @@ class AcpAgent(Agent):
     """Any program that speaks the Agent Client Protocol on its standard streams.
 
     `files` and `terminals` serve what the agent asks of its client, per chat: give it those of the host's features.
-    Without `terminals` it is told that there are none. `extensions` is announced to the agent: what the host's clients
-    may be asked for.
+    Without `terminals` it is told that there are none.
     """
 
     def __init__(
@@ -36,7 +35,6 @@ class AcpAgent(Agent):
         *,
         files: Callable[[Chat], FileAccess] | None = None,
         terminals: Callable[[Chat], TerminalAccess] | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> None:
         self.provider = config.name
         self.display_name = config.display_name
@@ -44,7 +42,6 @@ class AcpAgent(Agent):
         self._config = config
         self._files = files
         self._terminals = terminals
-        self._extensions = dict(extensions or {})
         self._chats: list[AcpChat] = []
         self._methods: dict[str, JsonObject] = {}
         self._secrets: dict[str, str] = {}
@@ -120,7 +117,6 @@ class AcpAgent(Agent):
             config=self._config,
             files=self._files,
             terminals=self._terminals,
-            extensions=self._extensions,
             secrets=dict(self._secrets),
             auth_method=self._auth_method,
             on_options=self._options_changed,

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from ahpkit.agents.acp import elicitation, permissions
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
 from ahpkit.agents.acp.mapping import SessionMapper
+from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
-from ahpkit.agents.shape import obj, objects, strings, text
+from ahpkit.agents.shape import objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, MethodNotFound, NotFound, RpcError
 
@@ -85,7 +86,7 @@ class Callbacks:
     # People.
 
     async def _permission(self, params: JsonObject) -> JsonObject:
-        turn, request = self._mapper.turn, obj(params.get("toolCall"))
+        turn, request = self._mapper.turn, with_meta_around(params.get("toolCall"), params)
         options = permissions.confirmation_options(params.get("options"))
         if turn is None:
             return permissions.CANCELLED
@@ -103,14 +104,15 @@ class Callbacks:
             return {"action": "cancel"}
         if params.get("mode") == "url":
             return await self._elicit_url(turn, params)
-        schema = params.get("requestedSchema")
-        asked = turn.turn.ask(elicitation.questions(schema), message=text(params.get("message")))
+        schema, message = params.get("requestedSchema"), text(params.get("message"))
+        asked = turn.turn.ask(elicitation.questions(schema), message=message, meta=_meta_of(params))
         given = await self._answered(asked)
-        return {"action": "cancel"} if given is None else elicitation.answer(schema, given)
+        return {"action": "cancel"} if given is None else elicitation.answer(schema, given) | _with(given.meta)
 
     async def _elicit_url(self, turn: TurnMapper, params: JsonObject) -> JsonObject:
         id, url = str(params.get("elicitationId")), text(params.get("url"))
-        asked = asyncio.ensure_future(turn.turn.ask([], message=text(params.get("message")), url=url))
+        question = turn.turn.ask([], message=text(params.get("message")), url=url, meta=_meta_of(params))
+        asked = asyncio.ensure_future(question)
         self._urls[id] = asked
         try:
             given = await self._answered(asked)
@@ -118,7 +120,7 @@ class Callbacks:
             del self._urls[id]
         if given is None:
             return {"action": "accept" if id in self._completed else "cancel"}
-        return {"action": given.response}
+        return {"action": given.response} | _with(given.meta)
 
     async def _answered(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T | None:
         """Wait for a person; None when nobody will answer."""
@@ -173,6 +175,15 @@ class Callbacks:
         if id not in self._terminals:
             raise InvalidParams(f"terminalId: this session has no terminal {id!r}")
         return id
+
+
+def _meta_of(params: JsonObject) -> JsonObject | None:
+    """An agent's `_meta` of a question, as clients are shown it."""
+    return wrapped({"meta": upward(params.get("_meta"))}) or None
+
+
+def _with(meta: JsonObject) -> JsonObject:
+    return {"_meta": meta} if meta else {}
 
 
 def _file_handlers(files: FileAccess) -> Mapping[str, Handler]:

@@ -194,7 +194,7 @@ class AcpConnection:
                 "session": {"configOptions": {"boolean": {}}},
                 "elicitation": {"form": {}, "url": {}},
                 "plan": {},
-                "_meta": {ANSWER_META: {"version": "1"}, **self._extensions},
+                "_meta": {**self._extensions, ANSWER_META: {"version": "1"}},
             },
         }
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.shape import integer, obj, objects, text
 from ahpkit.protocol.chat.state import ToolResultContent
 from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
@@ -46,7 +47,8 @@ class Contents:
 
     def edits(self, items: Any) -> list[FileEdit]:
         """The diffs among a tool call's content: what it is about to do."""
-        return [self._diff(item) for item in objects(items) if item.get("type") == "diff"]
+        diffs = (item for item in objects(items) if item.get("type") == "diff")
+        return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in diffs]
 
     def display(self, meta: JsonObject) -> bool:
         """Take terminal output that an agent sends in `_meta` to be shown; True if there was any."""
@@ -58,6 +60,10 @@ class Contents:
         return True
 
     def _item(self, item: JsonObject) -> ToolResultContent:
+        block = obj(obj(item.get("content")).get("_meta"))
+        return annotated(self._mapped(item), meta=obj(item.get("_meta")), block=block)
+
+    def _mapped(self, item: JsonObject) -> ToolResultContent:
         kind = item.get("type")
         if kind == "diff" and text(item.get("path")):
             return {"type": "fileEdit", **self._diff(item)}

@@ -31,6 +31,10 @@ MAX_LATE = 4 * 1024
 """Characters kept of what an agent says between turns."""
 
 
+MAX_UNKNOWN = 32
+"""Variants of updates nobody knows that are kept, one example each."""
+
+
 class SessionMapper:
     """Follows one ACP session for as long as the process that has it."""
 
@@ -61,6 +65,7 @@ class SessionMapper:
     def take_options(self, result: JsonObject) -> None:
         """Take what a result of `session/new|load|resume|set_config_option`, or an update, says about options."""
         self.options.take(result)
+        self._session_meta(result)
         self._report_options()
 
     @contextmanager
@@ -124,6 +129,7 @@ class SessionMapper:
             self._between_turns(kind, update)
 
     def _session_update(self, kind: str, update: JsonObject) -> None:
+        self._session_meta(update)
         match kind:
             case "available_commands_update":
                 self._commands(update)
@@ -152,17 +158,27 @@ class SessionMapper:
         self._late = self._late[:MAX_LATE]
 
     def _unknown_variant(self, kind: str, update: JsonObject) -> None:
-        if kind in self._unknown:
+        if kind in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
             return
         self._unknown.add(kind)
-        self._facts["unknownUpdates"] = {**self._facts.get("unknownUpdates", {}), kind: upward(update)}
-        self._chat.meta(META_KEY, dict(self._facts))
+        self._tell_fact("unknownUpdates", {**self._facts.get("unknownUpdates", {}), kind: upward(update)})
         if self.turn is not None:
             self.turn.notice(f"The agent sent an update of a kind this host does not know: {kind}", update)
+
+    def _session_meta(self, message: JsonObject) -> None:
+        """What is said about the session beside the fields of a message is collected in one place."""
+        if said := obj(message.get("_meta")):
+            self._tell_fact("session", upward({**self._facts.get("session", {}), **said}))
+
+    def _tell_fact(self, name: str, fact: JsonObject) -> None:
+        if fact != self._facts.get(name, {}):
+            self._facts = {**self._facts, name: fact}
+            self._chat.meta(META_KEY, self._facts)
 
     def _commands(self, update: JsonObject) -> None:
         offered = [entry for entry in objects(update.get("availableCommands")) if text(entry.get("name"))]
         self._chat.commands([_command(entry) for entry in offered])
+        self._tell_fact("commands", upward({entry["name"]: entry["_meta"] for entry in offered if entry.get("_meta")}))
 
     def _mode(self, update: JsonObject) -> None:
         self.options.mode_changed(update.get("currentModeId"))
@@ -172,9 +188,6 @@ class SessionMapper:
         title = text(update.get("title"))
         if title is not None:
             self._chat.title(title)
-        if meta := upward(update.get("_meta")):
-            self._facts["session"] = meta
-            self._chat.meta(META_KEY, dict(self._facts))
 
     def _usage_update(self, update: JsonObject) -> None:
         self._usage.update(update)
@@ -219,4 +232,4 @@ def _command(entry: JsonObject) -> Command:
     return Command(name=entry["name"], description=str(entry.get("description") or ""), hint=hint)
 
 
-__all__ = ["MAX_LATE", "PLAN_KEY", "USAGE_KEY", "SessionMapper"]
+__all__ = ["MAX_LATE", "MAX_UNKNOWN", "PLAN_KEY", "USAGE_KEY", "SessionMapper"]

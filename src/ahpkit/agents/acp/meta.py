@@ -7,12 +7,14 @@ spread at the root. The other direction needs no code: what a client puts into a
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from ahpkit.agents.shape import obj
 from ahpkit.protocol.common.state import JsonObject
+
+T = TypeVar("T")
 
 META_KEY = "ahpkit/acp"
 """The one key of `_meta` that carries what an ACP agent said beyond AHP's own fields."""
@@ -45,6 +47,18 @@ def wrapped(facts: JsonObject) -> JsonObject:
     return {META_KEY: said} if said else {}
 
 
+def annotated(shown: T, **facts: JsonObject) -> T:
+    """An AHP object, with these facts about it under our key if there are any. Every type of AHP may have `_meta`."""
+    meta = wrapped({name: upward(fact) for name, fact in facts.items() if fact})
+    return cast("T", {**cast("JsonObject", shown), "_meta": meta}) if meta else shown
+
+
+def with_meta_around(inner: Any, around: JsonObject) -> JsonObject:
+    """What a message is about, with the `_meta` of the message added to its own: there is one place for both."""
+    outer, found = obj(around.get("_meta")), obj(inner)
+    return {**found, "_meta": {**outer, **obj(found.get("_meta"))}} if outer else found
+
+
 def clean(value: Any) -> Any:
     """A JSON value without the entries whose names speak of secrets."""
     if isinstance(value, dict):
@@ -55,4 +69,4 @@ def clean(value: Any) -> Any:
     return value
 
 
-__all__ = ["MAX_META_BYTES", "META_KEY", "clean", "upward", "wrapped"]
+__all__ = ["MAX_META_BYTES", "META_KEY", "annotated", "clean", "upward", "with_meta_around", "wrapped"]

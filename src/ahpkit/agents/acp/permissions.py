@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ahpkit.agents.shape import objects, text
+from ahpkit.agents.acp.meta import annotated
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
@@ -32,12 +33,13 @@ def confirmation_options(options: object) -> list[ConfirmationOption]:
 
 def _option(option: JsonObject) -> ConfirmationOption:
     kind = text(option.get("kind")) or ""
-    return {
+    shown: ConfirmationOption = {
         "id": option["optionId"],
         "label": text(option.get("name")) or option["optionId"],
         "kind": "approve" if kind.startswith("allow") else "deny",
         "group": _ALWAYS if kind.endswith("_always") else _ONCE,
     }
+    return annotated(shown, meta=obj(option.get("_meta")))
 
 
 def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> JsonObject:
@@ -48,7 +50,8 @@ def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> Json
     result = CANCELLED if chosen is None else {"outcome": {"outcome": "selected", "optionId": chosen}}
     said = {"reason": answer.reason, "suggestion": answer.suggestion}
     said = {key: value for key, value in said.items() if value is not None}
-    return result | ({"_meta": {ANSWER_META: said}} if said else {})
+    meta = answer.meta | ({ANSWER_META: said} if said else {})
+    return result | ({"_meta": meta} if meta else {})
 
 
 def by_setting(options: Sequence[ConfirmationOption], *, approved: bool) -> JsonObject:

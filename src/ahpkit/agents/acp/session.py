@@ -22,6 +22,7 @@ from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnection
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
+from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.shape import obj, text
@@ -29,7 +30,7 @@ from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopRea
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.wire.trace_context import carried, injected
+from ahpkit.wire.trace_context import carried, passed_on
 
 MAX_EARLY = 256
 """Updates kept that arrive before the answer that names their session."""
@@ -48,8 +49,6 @@ class SessionSetup:
     config: AcpAgentConfig
     files: Callable[[Chat], FileAccess] | None = None
     terminals: Callable[[Chat], TerminalAccess] | None = None
-    extensions: Mapping[str, Any]
-    """What clients of the host may be asked for: announced to the agent."""
     secrets: Mapping[str, str]
     """Variables that a client filled in with `authenticate`."""
     auth_method: str | None = None
@@ -89,7 +88,7 @@ class AcpSession:
             on_request=self._on_request,
             on_notification=self._on_notification,
             terminals=terminals is not None,
-            extensions=setup.extensions,
+            extensions=chat.extensions,
             secrets=setup.secrets,
         )
 
@@ -236,11 +235,10 @@ class AcpSession:
                 await asyncio.wait([steering], timeout=_PATIENCE)
 
     async def _ask(self, content: list[JsonObject], message: Message) -> StopReason:
-        meta = dict(obj(message.get("_meta")))
-        joined = trace.get_current_span().get_span_context().is_valid
-        context = None if joined else extract(carried(meta))
+        inside = trace.get_current_span().get_span_context().is_valid
+        context = None if inside else extract(carried(message.get("_meta")))
         with _tracer.start_as_current_span("acp session/prompt", context, trace.SpanKind.CLIENT):
-            meta |= injected()
+            meta = passed_on(message.get("_meta"))
             params: JsonObject = {"prompt": content} | ({"_meta": meta} if meta else {})
             result = obj(await self._call("session/prompt", params))
         return self._mapper.finish(result)
@@ -277,7 +275,8 @@ class AcpSession:
         if self._mapper.turn is not None:
             self._mapper.turn.steered(message["text"])
         content = blocks(message["text"], message, self.connection.prompt_capabilities)
-        params = {"prompt": content, "_meta": {"steering": {"idleBehavior": "promptRequired"}}}
+        meta = passed_on(message.get("_meta")) | {"steering": {"idleBehavior": "promptRequired"}}
+        params = {"prompt": content, "_meta": meta}
         try:
             result = obj(await self._call("_session/steering", params))
         except AgentError:
@@ -305,7 +304,7 @@ class AcpSession:
 
     def _on_update(self, params: JsonObject) -> None:
         if params.get("sessionId") == self._id:
-            self._mapper.update(obj(params.get("update")))
+            self._mapper.update(with_meta_around(params.get("update"), params))
         elif self._id is None and len(self._early) < MAX_EARLY:
             self._early.append(params)
         elif not self._strange:

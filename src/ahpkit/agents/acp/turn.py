@@ -110,8 +110,8 @@ class TurnMapper:
 
     def _chunk(self, kind: str, update: JsonObject) -> None:
         self._flush_echo()
-        self._chunk_meta |= obj(update.get("_meta"))
         block = obj(update.get("content"))
+        self._chunk_meta |= obj(block.get("_meta")) | obj(update.get("_meta"))
         shown = shown_as_text(block)
         if shown is None:
             self._attach(block)

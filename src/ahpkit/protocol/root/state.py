@@ -33,6 +33,7 @@ class AgentInfo(TypedDict):
     models: list[SessionModelInfo]
     protectedResources: NotRequired[list[ProtectedResourceMetadata]]
     customizations: NotRequired[list[Customization]]
+    _meta: NotRequired[JsonObject]
 
 
 class RootConfigState(TypedDict):
