@@ -49,7 +49,8 @@ class Decisions:
         if event.of == "result":
             await self._dispatch(lambda: self._chat.confirm_result(call_id, approved=approved))
         elif approved:
-            await self._dispatch(lambda: self._chat.approve(call_id, option_id=decision.option_id))
+            given = {"option_id": decision.option_id, "edited_input": decision.edited_input}
+            await self._dispatch(lambda: self._chat.approve(call_id, **given))
         else:
             options = {"option_id": decision.option_id, "reason": decision.reason}
             await self._dispatch(lambda: self._chat.deny(call_id, **options))
@@ -76,7 +77,7 @@ class Decisions:
     async def _unless(self, settled: Settled, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """What the person says; None when it was settled elsewhere meanwhile, and they are told."""
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
-        async with self._console.asking:
+        async with self._console.asking():
             if settled(self._channel.confirmed):
                 return None
             if self._asker:
