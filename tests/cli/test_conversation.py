@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from ahpkit.agents.python import agent
+from ahpkit.cli.chat_commands import Commands
 from ahpkit.cli.console import Console
 from ahpkit.cli.conversation import Conversation
 from ahpkit.cli.helpers import Helpers
@@ -62,7 +63,8 @@ async def two_chats() -> AsyncGenerator[tuple[Chat, Callable[[Person, int], Awai
 
             async def conversation(person: Person, turns: int) -> Conversation:
                 await channel.wait_for(lambda state: len(state["turns"]) == turns)
-                return Conversation(person, chat, channel, lambda: Helpers(person, ours, session))
+                commands = Commands(person, ours, session, chat)
+                return Conversation(person, chat, channel, commands, lambda: Helpers(person, ours, session))
 
             yield await session.chat(), conversation
 

@@ -23,12 +23,15 @@ class Person(Console):
         self.answers = deque(answers)
         self.said: list[str] = []
         self.prompts: list[str] = []
+        self.edited: list[str] = []
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
         self.said.append(text)
 
     async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
         self.prompts.append(prompt)
+        if editor is not None:
+            self.edited.append(editor.text)
         return self.answers.popleft() if self.answers else None
 
     async def key(self, prompt: str, keys: Collection[str]) -> str | None:
@@ -75,6 +78,23 @@ async def test_with_options_each_has_a_key(key: str, decision: Any) -> None:
 async def test_many_options_have_keys_too() -> None:
     options = [{"id": str(number), "label": "?", "kind": "approve"} for number in range(12)]
     assert await ask_approval(Person("c"), confirmation(options=options)) == Approve("11")
+    options *= 3
+    assert await ask_approval(Person("f"), confirmation(options=options)) == Approve("1")
+
+
+async def test_an_input_that_may_be_edited_is_edited_before_it_is_approved() -> None:
+    person = Person("e", "ls -l", "e", "ls -la", "2")
+    event = confirmation(toolInput="ls", editable=True, options=OPTIONS)
+    assert await ask_approval(person, event) == Approve("always", "ls -la")
+    assert person.edited == ["ls", "ls -l"]
+    assert person.prompts[:2] == ["  choose one, or [e]dit [l]ater: ", "  input: "]
+
+
+async def test_an_edited_input_can_still_be_denied_and_an_edit_given_up() -> None:
+    event = confirmation(toolInput="ls", editable=True)
+    assert await ask_approval(Person("e", "rm", "n"), event) == Deny()
+    person = Person("e")
+    assert await ask_approval(person, event) is None
 
 
 async def test_what_is_going_to_happen_is_shown() -> None:

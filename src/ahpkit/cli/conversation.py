@@ -17,7 +17,7 @@ from ahpkit.cli.decisions import Decisions
 from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
-from ahpkit.cli.show_turn import TurnPrinter, subagents
+from ahpkit.cli.show_turn import TurnPrinter, subagents, terminals
 from ahpkit.client import ActionRejected, Chat, Rejected, Subscription
 from ahpkit.client.events import TurnEvent, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
@@ -205,6 +205,7 @@ class Conversation:
                 if not await self._decisions.take(event):
                     printer.show(event)
                 helpers.look_after(subagents(event))
+                helpers.watch(terminals(event))
 
     def _mark(self, text: str) -> str:
         """What stands in front of a message: was it typed here?"""
