@@ -70,7 +70,6 @@ async def test_a_terminal_of_a_tool_call_is_shown_with_its_beginning(host: HostP
             person.enter(uri)
             await person.see("… Run make", "line 1", "  │ line 2", f"  │ … all of it:  ahpkit tail {uri}")
             assert "line 25" not in person.screen.text
-            await person.see("Seen enough?")
 
 
 async def test_tail_shows_what_a_terminal_prints(host: HostProcess) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ahpkit.cli.chat_commands import Commands
 from ahpkit.cli.connecting import (
     EXIT_INTERRUPTED,
     connected,
@@ -21,7 +19,6 @@ from ahpkit.cli.connecting import (
 )
 from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
-from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.plans import show_plans
 from ahpkit.cli.race import race
 from ahpkit.client import Chat, Client, Session
@@ -68,13 +65,10 @@ async def chat(
 
 async def _talk(terminal: Console, client: Client, session: Session, chat: Chat) -> None:
     """One chat after the other, until the person leaves."""
-    helpers = functools.partial(Helpers, terminal, client, session)
     while True:
         async with client.subscribe(chat.uri) as channel, client.subscribe(session.uri) as events:
-            commands = Commands(terminal, client, session, chat)
-            conversation = Conversation(terminal, chat, channel, commands, helpers)
             _, other = await race(
-                talk=conversation.run(),
+                talk=Conversation(terminal, client, session, chat, channel).run(),
                 plans=show_plans(terminal, events, chat.uri),
             )
         if other is None:

@@ -7,7 +7,8 @@ away, are shown like our own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+import functools
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +19,7 @@ from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
 from ahpkit.cli.show_turn import TurnPrinter, subagents, terminals
-from ahpkit.client import ActionRejected, Chat, Rejected, Subscription
+from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
 from ahpkit.client.events import TurnEvent, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.commands import CompletionItem
@@ -43,16 +44,14 @@ class Left(Exception):
 class Conversation:
     """One chat on one console."""
 
-    def __init__(
-        self, console: Console, chat: Chat, channel: Subscription, commands: Commands, helpers: Callable[[], Helpers]
-    ) -> None:
-        """`channel` is a subscription of the chat's channel; `helpers` makes what looks after a turn's sub-agents."""
+    def __init__(self, console: Console, client: Client, session: Session, chat: Chat, channel: Subscription) -> None:
+        """`channel` is a subscription of the chat's channel."""
         self._console = console
         self._chat = chat
         self._channel = channel
-        self._commands = commands
-        self._helpers = helpers
-        self._decisions = Decisions(console, chat, channel)
+        self._commands = Commands(console, client, session, chat)
+        self._helpers = functools.partial(Helpers, console, client, session)
+        self._decisions = Decisions(console, client, chat, channel)
         self._entry = LineEditor()
         self._entry.completer = self._complete
         self._queued: dict[str, str] = {}

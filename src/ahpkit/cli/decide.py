@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ahpkit.cli.console import Console
+from ahpkit.cli.edits import Reader, describe_edits
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.read_answer import Question, hint, read_answer
 from ahpkit.cli.text import plain
@@ -20,13 +21,16 @@ _NOBODY = "nobody is there to approve it"
 _KEYS = "123456789abcdfghijkmnopqrtuvwxyz"
 """For options, in order. Not e, l and s: edit, later, and show all."""
 
+_STYLES = {"+": "green", "-": "red"}
+"""Of lines that are added and removed."""
+
 Check = Callable[[str, Any], Awaitable[str | None]]
 """Hands one answer, by question id, to whoever knows the limits; what is wrong with it."""
 
 
-async def ask_approval(console: Console, event: ConfirmationNeeded) -> Approve | Deny | None:
+async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader) -> Approve | Deny | None:
     """y approves, n denies; with options, their numbers. None: leave it to other clients."""
-    title, details = _describe(event)
+    title, details = await _describe(event, read)
     console.say(f"? {title}", "bold yellow")
     rest = _show_beginning(console, details)
     options: Sequence[Any] = event.call.get("options", ()) if event.of == "call" else ()
@@ -76,22 +80,14 @@ def _undecided(console: Console, pressed: str | None) -> Deny | None:
     return None
 
 
-def _describe(event: ConfirmationNeeded) -> tuple[str, str]:
+async def _describe(event: ConfirmationNeeded, read: Reader) -> tuple[str, str]:
     call: Any = event.call
     if event.of == "result":
         texts = [content["text"] for content in call.get("content", ()) if content["type"] == "text"]
         return f"Use the result of {call['displayName']}?", "\n".join(texts)
     title = plain(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
-    edits = [_describe_edit(edit) for edit in call.get("edits", {}).get("items", ())]
-    return title, "\n".join([call.get("toolInput", ""), *edits]).strip("\n")
-
-
-def _describe_edit(edit: Any) -> str:
-    verb = "create" if "before" not in edit else "delete" if "after" not in edit else "change"
-    uri = (edit.get("after") or edit["before"])["uri"]
-    lines = edit.get("diff", {})
-    counts = [f"{sign}{lines[key]}" for key, sign in (("added", "+"), ("removed", "-")) if key in lines]
-    return " ".join([verb, uri, *counts])
+    edits = await describe_edits(call.get("edits", {}).get("items", ()), read)
+    return title, "\n".join([*edits, call.get("toolInput", "")]).strip("\n")
 
 
 def _show_beginning(console: Console, text: str) -> str:
@@ -106,7 +102,7 @@ def _show_beginning(console: Console, text: str) -> str:
 
 def _show(console: Console, text: str) -> None:
     for line in text.split("\n") if text else ():
-        console.say(f"    {line}", "dim")
+        console.say(f"    {line}", _STYLES.get(line[:1], "dim"))
 
 
 async def ask_questions(console: Console, event: InputNeeded, check: Check) -> Answer | Decline:

@@ -8,12 +8,19 @@ from typing import Any
 from ahpkit.cli.console import Console
 from ahpkit.cli.decide import ask_approval, ask_questions
 from ahpkit.cli.race import race
-from ahpkit.client import Approve, Chat, Decline, Dispatch, Rejected, Subscription
+from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
 from ahpkit.client.turn_tracker import find_turn
+from ahpkit.protocol.errors import AhpError
 
 _WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
+
+_READING = 5.0
+"""Seconds to wait for the text of a file that an edit changes."""
+
+_LONGEST = 1_000_000
+"""Characters of a file whose changes are looked for: beyond, that takes too long."""
 
 Settled = Callable[[Any], bool]
 """Whether a state of the chat no longer waits for the decision."""
@@ -22,9 +29,10 @@ Settled = Callable[[Any], bool]
 class Decisions:
     """One chat's questions to the person at the console; one at a time, whichever chats they are from."""
 
-    def __init__(self, console: Console, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
+    def __init__(self, console: Console, client: Client, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
         """`channel` is a subscription of the chat's channel; `asker` is named when it is not the chat on the screen."""
         self._console = console
+        self._client = client
         self._asker = asker
         self._chat = chat
         self._channel = channel
@@ -42,7 +50,7 @@ class Decisions:
 
     async def _confirm(self, event: ConfirmationNeeded) -> None:
         call_id = event.call["toolCallId"]
-        decision = await self._unless(_is_decided(call_id), lambda: ask_approval(self._console, event))
+        decision = await self._unless(_is_decided(call_id), lambda: ask_approval(self._console, event, self._read))
         if decision is None:
             return
         approved = isinstance(decision, Approve)
@@ -54,6 +62,13 @@ class Decisions:
         else:
             options = {"option_id": decision.option_id, "reason": decision.reason}
             await self._dispatch(lambda: self._chat.deny(call_id, **options))
+
+    async def _read(self, uri: str) -> str | None:
+        try:
+            found = await self._client.request("resourceRead", {"uri": uri, "encoding": "utf-8"}, timeout=_READING)
+        except (AhpError, TimeoutError):  # The decision does not depend on it.
+            return None
+        return found["data"] if found["encoding"] == "utf-8" and len(found["data"]) <= _LONGEST else None
 
     async def _answer(self, event: InputNeeded) -> None:
         """Each answer is shared as it is given, and the host says what is wrong with it."""

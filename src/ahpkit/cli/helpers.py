@@ -55,7 +55,7 @@ class Helpers:
         try:
             async with await self._session.chat(uri) as chat, self._client.subscribe(uri) as channel:
                 await channel.wait_for(lambda state: "activeTurn" in state or state["turns"])
-                decisions = Decisions(self._console, chat, channel, asker=title)
+                decisions = Decisions(self._console, self._client, chat, channel, asker=title)
                 if (turn := chat.follow()) is not None:
                     async for event in turn:
                         await decisions.take(event)
