@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
     "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
     "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
+    "login": Subcommand("ahpkit.cli.login:login", "Log an agent in."),
     "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
