@@ -81,3 +81,13 @@ async def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
         asked = {"_AHPKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         _, output, _ = await finish_cli([], tmp_path, **asked)
         assert [line.partition(",")[2] for line in output.splitlines()] == offered
+
+
+def test_ctrl_c_before_anything_began_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def slow() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ahpkit.cli.agents.agents", slow)
+    done = CliRunner().invoke(cli, ["agents"])
+    assert (done.exit_code, done.output) == (130, "")

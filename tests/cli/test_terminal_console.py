@@ -3,9 +3,11 @@
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
-from support.process import host_process
+from ahpkit.client import ConfirmationNeeded, connect
+from support.process import HostProcess, host_process
 from support.terminal import Terminal, terminal
 
 AGENT = """
@@ -32,11 +34,16 @@ async def slow(turn):
 
 
 @pytest_asyncio.fixture
-async def home(tmp_path: Path) -> AsyncGenerator[Path]:
+async def host(tmp_path: Path) -> AsyncGenerator[HostProcess]:
     (tmp_path / "slow.py").write_text(AGENT)
     (tmp_path / "host.toml").write_text('[agents.slow]\npython = "slow.py:slow"')
-    async with host_process(tmp_path, "--config", "host.toml"):
-        yield tmp_path
+    async with host_process(tmp_path, "--config", "host.toml") as running:
+        yield running
+
+
+@pytest.fixture
+def home(host: HostProcess) -> Path:
+    return host.home
 
 
 async def started(person: Terminal) -> None:
@@ -97,3 +104,23 @@ async def test_a_line_that_is_cleared_lets_the_question_through(home: Path) -> N
         await person.ready("  approve? [y]es [n]o [l]ater: ")
         person.interrupt()
         await person.see("✗ cancelled")
+
+
+async def test_a_question_that_is_settled_elsewhere_does_not_wait_for_the_line(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person, connect(host.url, token=host.token) as client:
+        await started(person)
+        person.type("still typing")
+        await person.until(lambda screen: screen.line == "> still typing")
+        for word in ("speak", "ask"):
+            (host.home / word).touch()
+        await person.see("! the agent waits for an answer")
+        [summary] = await client.sessions()
+        chat = await (await client.session(summary["resource"])).chat()
+        turn = chat.follow()
+        assert turn is not None
+        async for event in turn:
+            if isinstance(event, ConfirmationNeeded):
+                chat.approve(event.call["toolCallId"])
+        await person.see("approved: True")
+        await person.until(lambda screen: screen.line == "> still typing")
+        assert "? Climb" not in person.screen.text

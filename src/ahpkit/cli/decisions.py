@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -90,17 +91,24 @@ class Decisions:
                 refused = await self._dispatch(lambda reply=reply: self._chat.answer(request["id"], reply.answers))
 
     async def _unless(self, settled: Settled, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What the person says; None when it was settled elsewhere meanwhile, and they are told."""
+        """What the person says; None when it was settled elsewhere meanwhile, and they are told if they were asked."""
+        if settled(self._channel.confirmed):
+            return None
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
+        asked = asyncio.Event()
+        name, answer = await race(answer=self._ask(ask, asked), settled=self._channel.wait_for(settled))
+        if name == "answer":
+            return answer
+        if asked.is_set() and self._went_on(turn_id):
+            self._console.say("  settled by another client", "dim")
+        return None
+
+    async def _ask(self, ask: Callable[[], Coroutine[Any, Any, Any]], asked: asyncio.Event) -> Any:
         async with self._console.asking():
-            if settled(self._channel.confirmed):
-                return None
+            asked.set()
             if self._asker:
                 self._console.say(f"{self._asker} asks:", "dim")
-            name, answer = await race(answer=ask(), settled=self._channel.wait_for(settled))
-            if name == "settled" and self._went_on(turn_id):
-                self._console.say("  settled by another client", "dim")
-        return answer if name == "answer" else None
+            return await ask()
 
     def _went_on(self, turn_id: str) -> bool:
         """Whether the turn runs, or completed: it did not end in the middle of a question."""

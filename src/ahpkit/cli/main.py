@@ -40,6 +40,10 @@ COMMANDS: Final[dict[str, Subcommand]] = {
 }
 
 
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
 class _LazyGroup(click.Group):
     """A group whose subcommands stand in `COMMANDS` and are imported one at a time."""
 
@@ -70,6 +74,8 @@ class _LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:  # Nothing had begun that must be ended.
+            raise click.exceptions.Exit(_INTERRUPTED) from None
         except Exception as error:
             from ahpkit.cli.explain import explain  # Late, like everything that is not help.
 
