@@ -94,6 +94,13 @@ def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
     return turns[: ids.index(turn_id) + 1] if turn_id in ids else None
 
 
-__all__ = ["DEFAULT_TITLE", "NO_CONFIG", "kept_session", "new_chat", "new_session", "present", "turns_until"]
-
-__all__ = ["DEFAULT_TITLE", "new_chat", "new_session", "present", "title_from", "turns_until"]
+__all__ = [
+    "DEFAULT_TITLE",
+    "NO_CONFIG",
+    "kept_session",
+    "new_chat",
+    "new_session",
+    "present",
+    "title_from",
+    "turns_until",
+]
