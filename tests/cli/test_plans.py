@@ -12,20 +12,20 @@ from ahpkit.testing.memory_host import memory_host
 CHAT = "ahp-chat:/1"
 
 
-def plan(*entries: tuple[str, str], chat: str = CHAT) -> Any:
+def plans(*entries: tuple[str, str]) -> Any:
     listed = [{"content": content, "status": status, "priority": "high"} for content, status in entries]
-    return {"chat": chat, "plans": [{"entries": listed}]}
+    return [{"entries": listed}]
 
 
 def test_a_plan_belongs_to_one_chat() -> None:
-    state = {"_meta": {"ahpkit/plan": plan(("look", "pending"))}}
+    state = {"_meta": {"ahpkit/plan": {CHAT: plans(("look", "pending"))}}}
     assert plan_of(state, CHAT) == [("look", "pending")]
-    assert plan_of(state, "ahp-chat:/2") == ()
-    assert plan_of({}, CHAT) == ()
+    assert plan_of(state, "ahp-chat:/2") == []
+    assert plan_of({}, CHAT) == []
 
 
 def test_a_plan_that_is_a_document_has_no_entries() -> None:
-    state = {"_meta": {"ahpkit/plan": {"chat": CHAT, "plans": [{"id": "p", "type": "markdown", "content": "…"}]}}}
+    state = {"_meta": {"ahpkit/plan": {CHAT: [{"id": "p", "type": "markdown", "content": "…"}]}}}
     assert plan_of(state, CHAT) == []
 
 
@@ -55,7 +55,7 @@ class Notes(Output):
 
 @agent(name="planner")
 async def planner(turn: Turn) -> None:
-    turn.chat.meta("ahpkit/plan", plan((turn.prompt, "pending"), chat=turn.chat.uri))
+    turn.chat.meta("ahpkit/plan", plans((turn.prompt, "pending")))
 
 
 async def test_plans_are_shown_as_they_come() -> None:

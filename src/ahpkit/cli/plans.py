@@ -1,6 +1,6 @@
 """An agent's plan for a reader: shown when it is made, then what changed of it. Pure but for `show_plans`.
 
-A plan stands in the session's `_meta`, under a name that the reference of the ACP mapping gives.
+Plans stand in the session's `_meta`, by chat, under a name that the reference of the ACP mapping gives.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ Entry = tuple[str, str]
 
 def plan_of(session: Any, chat: str) -> Sequence[Entry]:
     """The entries of all plans of a chat, in order."""
-    plan = session.get("_meta", {}).get(_KEY)
-    if plan is None or plan["chat"] != chat:
-        return ()
-    entries = [entry for one in plan["plans"] for entry in one.get("entries", ())]
+    plans = session.get("_meta", {}).get(_KEY, {}).get(chat, ())
+    entries = [entry for plan in plans for entry in plan.get("entries", ())]
     return [(str(entry.get("content", "")), str(entry.get("status", ""))) for entry in entries]
 
 
