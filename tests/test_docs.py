@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from ahpkit.cli import chat_commands
 from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.settings import Settings
 from ahpkit.host import porting
@@ -49,6 +50,17 @@ def test_every_option_of_serve_is_in_the_reference() -> None:
     options = {opt for param in command("serve").params for opt in param.opts if opt.startswith("--")}
     missing = [opt for opt in sorted(options - {"--help"}) if f"`{opt}`" not in page("reference/cli.md")]
     assert missing == []
+
+
+def test_every_command_of_the_chat_is_in_the_reference() -> None:
+    text = page("reference/cli.md")
+    written = {name: f":{name} {one.argument}".strip() for name, one in chat_commands.COMMANDS.items()}
+    assert [name for name, command in written.items() if f"`{command}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "decisions"))
+def test_every_page_is_on_the_map(name: str) -> None:
+    assert name == "index.md" or f"{name})" in page("index.md")
 
 
 def test_every_setting_is_in_the_reference() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.agents.demo_commands import COMMANDS, QUESTIONS
-from ahpkit.agents.demo_text import fenced, title_of
+from ahpkit.agents.demo_text import fenced
 from ahpkit.agents.demo_tools import calculate
 from ahpkit.agents.tools import ToolError
 from ahpkit.host.agent import (
@@ -44,7 +44,7 @@ async def answer(prompt: str, **options: Any) -> str:
     return (await run(prompt, **options)).answer
 
 
-# Answers, title, models, configuration
+# Answers, models, configuration
 
 
 async def test_a_plain_prompt_is_answered_in_streamed_markdown() -> None:
@@ -72,17 +72,6 @@ async def test_the_model_and_the_configuration_show_in_the_answer() -> None:
 async def test_attachments_are_named() -> None:
     message = {"text": "see", "origin": {"kind": "user"}, "attachments": [{"type": "simple", "label": "a.txt"}]}
     assert "You attached:\n\n- a.txt" in await answer("see", message=message)
-
-
-async def test_the_first_prompt_becomes_the_title() -> None:
-    first = await run("  Plan a   trip\nto Rome")
-    assert ("title", "Plan a trip") in first.chat.said
-    later = await run("And Paris?", chat=RecordingChat(history=[{}]))  # pyright: ignore[reportArgumentType]
-    assert "title" not in [said[0] for said in later.chat.said]
-
-
-def test_a_long_title_is_cut() -> None:
-    assert title_of("word " * 30) == "word " * 11 + "word…"
 
 
 def test_there_are_two_models() -> None:

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("agent_*.py"))
 EXPECTED = {
+    "agent_helper": "Oslo is lovely. Porto is lovely.\nAbout Oslo, About Porto",
     "agent_parrot": "Polly wants a cracker",
     "agent_questions": "Cutting … sewing … ironing … here is your green coat.",
     "agent_tools": "Oslo: 717710",

@@ -6,7 +6,7 @@ import pytest
 from ahpkit.agents.acp import AcpAgent
 from ahpkit.agents.openai import OpenAiAgent
 from ahpkit.agents.python import PythonAgent
-from ahpkit.agents.settings import agent_from_settings
+from ahpkit.agents.settings import agent_from_settings, missing_program
 from ahpkit.protocol.errors import AhpError
 
 
@@ -47,3 +47,46 @@ def test_a_table_names_a_program_an_endpoint_or_python_code(tmp_path: Path) -> N
 def test_what_cannot_be_used_names_the_key(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(AhpError, match=complaint):
         agent_from_settings("mine", fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "told"),
+    [
+        ("parrot", {"title": "P"}, "agents.parrot.title: unknown key; beside python there is none"),
+        ("polly", {}, "agents.polly: the agent calls itself parrot; use [agents.parrot]"),
+    ],
+)
+def test_a_python_table_has_the_agents_name_and_no_other_keys(name: str, extra: dict[str, Any], told: str) -> None:
+    with pytest.raises(AhpError) as caught:
+        agent_from_settings(name, {"python": "examples/agent_parrot.py:parrot", **extra})
+    assert str(caught.value) == told
+
+
+def test_python_code_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def (")
+    with pytest.raises(AhpError, match=r"cannot load the agent .*bad.py, line 1"):
+        agent_from_settings("bad", {"python": f"{tmp_path / 'bad.py'}:bad"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ({"option": "mine=no-such-program --acp"}, "no-such-program is not installed"),
+        ({"command": "no-such-program"}, "no-such-program is not installed"),
+        ({"option": "mine=sh -c x"}, None),
+        ({"command": "./agent"}, None),
+        ({"url": "http://127.0.0.1:1/v1"}, None),
+        ({"python": "nowhere:agent"}, None),
+    ],
+)
+def test_a_program_that_is_not_installed_is_known_before_it_is_needed(
+    fields: dict[str, Any], missing: str | None
+) -> None:
+    assert missing_program("mine", fields) == missing
+
+
+def test_how_to_install_a_known_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    told = "gemini is not installed; install it with:  npm install -g @google/gemini-cli"
+    assert missing_program("gemini", {"option": "gemini"}) == told
+    assert missing_program("gemini", {"command": "my-gemini"}) == "my-gemini is not installed"

@@ -16,27 +16,28 @@ def test_people_are_told_where_it_listens_and_what_to_try(
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setattr(sys, "argv", ["/usr/lib/ahpkit/__main__.py", "serve"])
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
-    announce("ws://127.0.0.1:7110", "secret", Path("/home/ada/data"), as_json=False)
+    announce("ws://127.0.0.1:7110", "secret", Path("/home/ada/data"), ["parrot", "demo"], as_json=False)
     assert capsys.readouterr().out == (
         "ahpkit is listening on ws://127.0.0.1:7110\n"
         "Sessions are kept in ~/data; the token is in the file 'token' there\n"
+        "Agents: parrot, demo\n"
         "Try it in another terminal:  /usr/bin/python3 -m ahpkit chat\n"
     )
 
 
 def test_without_a_token_none_is_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
-    announce("ws://127.0.0.1:7110", None, Path("/srv/data"), as_json=False)
+    announce("ws://127.0.0.1:7110", None, Path("/srv/data"), ["demo"], as_json=False)
     output = capsys.readouterr().out
     assert "Sessions are kept in /srv/data\n" in output
     assert "token" not in output
 
 
 def test_programs_get_one_line_with_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    announce("ws://127.0.0.1:1", "secret", Path("/srv/data"), as_json=True)
+    announce("ws://127.0.0.1:1", "secret", Path("/srv/data"), ["demo"], as_json=True)
     output = capsys.readouterr().out
     assert output.count("\n") == 1
-    expected = {"url": "ws://127.0.0.1:1", "token": "secret", "pid": os.getpid(), "dataDir": "/srv/data"}
-    assert json.loads(output) == expected
+    facts = {"url": "ws://127.0.0.1:1", "token": "secret", "pid": os.getpid(), "dataDir": "/srv/data"}
+    assert json.loads(output) == {**facts, "agents": ["demo"]}
 
 
 def test_only_paths_below_home_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from support.terminal import Terminal, terminal
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 APPROVAL = '/tool calculate {"expression": "6*7"}'
-CHOOSE = "  choose one, or [l]ater: "
+CHOOSE = "  choose one, or [e]dit [l]ater: "
 
 STUBBORN = """
 import asyncio
@@ -106,12 +106,119 @@ async def test_a_paste_of_several_lines_is_one_message(host: HostProcess) -> Non
 async def test_what_is_typed_during_a_turn_is_there_afterwards(host: HostProcess) -> None:
     async with terminal(["chat"], host.home) as person:
         await person.ready()
-        person.enter("/sleep 0.3")
+        person.enter("/sleep 0.5")
         await person.see("Sleeping")
         person.type("next")
         await person.see("Awake again.")
         await person.until(lambda screen: screen.line == "> next")
-        assert "Sleeping for 0.3 seconds. Awake again.\n> next" in person.screen.text
+        person.type("\x15")
+        await leave(person)
+
+
+# While a turn runs.
+
+
+async def test_what_is_sent_during_a_turn_is_queued_and_becomes_the_next_one(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 1")
+        await person.see("Sleeping")
+        person.enter("hello")
+        await person.see("> hello", "queued", "Awake again.", "> hello", "Hello! You said:")
+        assert "» " not in person.screen.text
+        await leave(person)
+
+
+async def test_a_running_turn_is_steered(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 60")
+        await person.see("Sleeping")
+        person.enter(":steer over here")
+        await person.see("You steered me", "> over here")
+        person.interrupt()
+        await person.see("✗ cancelled")
+        await leave(person)
+
+
+async def test_a_cancel_brings_queued_messages_back_to_the_line(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/sleep 60")
+        await person.see("Sleeping")
+        for text in ("one", "two"):
+            person.enter(text)
+            await person.see("queued")
+        person.enter(":drop")
+        person.enter(":queue")
+        await person.see("1. one")
+        person.interrupt()
+        await person.see("✗ cancelled")
+        await person.until(lambda screen: screen.line == "> one")
+        person.type("\x15")
+        await leave(person)
+
+
+# Commands.
+
+
+async def test_tab_completes_commands_of_the_agent_and_of_the_chat(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.type("/s\t")
+        await person.see("  /stream", "  /subagent", "  /sleep")
+        person.type("tr\t")
+        await person.until(lambda screen: screen.line == "> /stream ")
+        person.enter("2")
+        await person.see("delta 1 delta 2")
+        await person.ready()
+        person.type(":he\t")
+        await person.until(lambda screen: screen.line == "> :help")
+        person.enter("")
+        await person.see(":steer TEXT")
+        await leave(person)
+
+
+async def test_the_model_and_the_settings_are_changed_in_mid_session(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("hello")
+        await person.see("(`demo-small`)")
+        person.enter(":model demo-large")
+        person.enter(":set greeting Hola")
+        await person.see("greeting = Hola")
+        person.enter("again")
+        await person.see("Hola! You said:", "(`demo-large`)")
+        await leave(person)
+
+
+async def test_a_fork_goes_on_in_a_chat_of_its_own(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("first")
+        await person.see("I am the demo agent")
+        await person.ready()
+        person.enter(":fork")
+        await person.see("Chat ", "» first", "I am the demo agent")
+        await person.ready()
+        person.enter("second")
+        await person.see("I am the demo agent")
+        await person.ready()
+        person.enter(":chat 1")
+        await person.see("Chat ", "» first", "I am the demo agent")
+        await person.ready()
+        assert "second" not in person.screen.text.rpartition(":chat 1")[2]
+        await leave(person)
+
+
+async def test_a_command_nobody_knows_is_no_message(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(":modle x")
+        await person.see("✗ there is no :modle; :help lists what there is")
+        person.enter(":) is a message")
+        await person.see("> :) is a message", "I am the demo agent")
+        await leave(person)
 
 
 async def test_a_session_that_is_deleted_elsewhere_ends_the_conversation(host: HostProcess) -> None:
@@ -165,6 +272,9 @@ async def test_keys_pressed_before_the_question_was_shown_decide_nothing(host: H
         person.enter("/sleep 0.2")
         await person.see("Sleeping")
         person.type(f"{APPROVAL}\r1")
+        # The key is dropped with what was typed too early, or it began a line that the question waits for.
+        await person.until(lambda screen: screen.line == CHOOSE or "send or clear this line" in screen.text)
+        person.type("\x15")
         await person.ready(CHOOSE)
         assert "✓" not in person.screen.text
         person.type("2")
@@ -178,7 +288,7 @@ async def test_a_long_input_is_shown_whole_on_request(host: HostProcess) -> None
         person.enter(f'/tool calculate {{"expression": "{expression}"}}')
         await person.see("more characters")
         assert "+999" not in person.screen.text.partition("? Calculate")[2]
-        await person.ready("  choose one, or [l]ater [s]how all: ")
+        await person.ready("  choose one, or [e]dit [l]ater [s]how all: ")
         person.type("s")
         await person.see('+999"}')
         await person.ready(CHOOSE)

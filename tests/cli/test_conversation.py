@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from ahpkit.agents.python import agent
 from ahpkit.cli.console import Console
 from ahpkit.cli.conversation import Conversation
-from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.client import Chat
 from ahpkit.host.agent import Turn
@@ -57,12 +56,13 @@ async def two_chats() -> AsyncGenerator[tuple[Chat, Callable[[Person, int], Awai
     """Somebody else's chat, and what makes a conversation about the same one once it has so many turns."""
     async with memory_host(patient) as host, host.client() as other, host.client() as ours:
         session = await other.create_session()
-        chat = await (await ours.session(session.uri)).chat()
+        our_session = await ours.session(session.uri)
+        chat = await our_session.chat()
         async with ours.subscribe(chat.uri) as channel:
 
             async def conversation(person: Person, turns: int) -> Conversation:
                 await channel.wait_for(lambda state: len(state["turns"]) == turns)
-                return Conversation(person, chat, channel, lambda: Helpers(person, ours, session))
+                return Conversation(person, ours, our_session, chat, channel)
 
             yield await session.chat(), conversation
 

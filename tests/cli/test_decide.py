@@ -23,12 +23,15 @@ class Person(Console):
         self.answers = deque(answers)
         self.said: list[str] = []
         self.prompts: list[str] = []
+        self.edited: list[str] = []
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
         self.said.append(text)
 
     async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
         self.prompts.append(prompt)
+        if editor is not None:
+            self.edited.append(editor.text)
         return self.answers.popleft() if self.answers else None
 
     async def key(self, prompt: str, keys: Collection[str]) -> str | None:
@@ -42,6 +45,13 @@ OPTIONS = [
     {"id": "always", "label": "Always", "kind": "approve"},
     {"id": "no", "label": "No", "kind": "deny"},
 ]
+
+
+TEXTS = {"x:old": "one\ntwo\nthree\nfour\n", "x:new": "one\ntwo\n3\nfour\n"}
+
+
+async def read(uri: str) -> str | None:
+    return TEXTS.get(uri)
 
 
 def call(**fields: Any) -> Any:
@@ -58,7 +68,7 @@ def confirmation(**fields: Any) -> ConfirmationNeeded:
 @pytest.mark.parametrize(("key", "decision"), [("y", Approve()), ("n", Deny()), ("l", None)])
 async def test_without_options_it_is_yes_no_or_later(key: str, decision: Any) -> None:
     person = Person(key)
-    assert await ask_approval(person, confirmation()) == decision
+    assert await ask_approval(person, confirmation(), read) == decision
     assert person.prompts == ["  approve? [y]es [n]o [l]ater: "]
 
 
@@ -67,14 +77,31 @@ async def test_without_options_it_is_yes_no_or_later(key: str, decision: Any) ->
 )
 async def test_with_options_each_has_a_key(key: str, decision: Any) -> None:
     person = Person(key)
-    assert await ask_approval(person, confirmation(options=OPTIONS)) == decision
+    assert await ask_approval(person, confirmation(options=OPTIONS), read) == decision
     assert person.said[:4] == ["? Shell", "  1. Allow once", "  2. Always", "  3. No"]
     assert person.prompts == ["  choose one, or [l]ater: "]
 
 
 async def test_many_options_have_keys_too() -> None:
     options = [{"id": str(number), "label": "?", "kind": "approve"} for number in range(12)]
-    assert await ask_approval(Person("c"), confirmation(options=options)) == Approve("11")
+    assert await ask_approval(Person("c"), confirmation(options=options), read) == Approve("11")
+    options *= 3
+    assert await ask_approval(Person("f"), confirmation(options=options), read) == Approve("1")
+
+
+async def test_an_input_that_may_be_edited_is_edited_before_it_is_approved() -> None:
+    person = Person("e", "ls -l", "e", "ls -la", "2")
+    event = confirmation(toolInput="ls", editable=True, options=OPTIONS)
+    assert await ask_approval(person, event, read) == Approve("always", "ls -la")
+    assert person.edited == ["ls", "ls -l"]
+    assert person.prompts[:2] == ["  choose one, or [e]dit [l]ater: ", "  input: "]
+
+
+async def test_an_edited_input_can_still_be_denied_and_an_edit_given_up() -> None:
+    event = confirmation(toolInput="ls", editable=True)
+    assert await ask_approval(Person("e", "rm", "n"), event, read) == Deny()
+    person = Person("e")
+    assert await ask_approval(person, event, read) is None
 
 
 async def test_what_is_going_to_happen_is_shown() -> None:
@@ -87,20 +114,30 @@ async def test_what_is_going_to_happen_is_shown() -> None:
         ]
     }
     person = Person("y")
-    await ask_approval(person, confirmation(confirmationTitle={"markdown": "Run it?"}, toolInput="ls", edits=edits))
+    await ask_approval(
+        person, confirmation(confirmationTitle={"markdown": "Run it?"}, toolInput="ls", edits=edits), read
+    )
     assert person.said == [
         "? Run it?",
-        "    ls",
         "    change file:///a.py +3 -1",
         "    create file:///a.py",
         "    delete file:///a.py",
+        "    ls",
     ]
+
+
+async def test_what_an_edit_changes_is_shown_line_by_line() -> None:
+    old, new = ({"uri": "file:///a.py", "content": {"uri": uri}} for uri in ("x:old", "x:new"))
+    person = Person("y")
+    await ask_approval(person, confirmation(edits={"items": [{"before": old, "after": new}]}), read)
+    lines = [" one", " two", "-three", "+3", " four"]
+    assert person.said[1:] == ["    change file:///a.py", "    @@ -1,4 +1,4 @@", *(f"    {line}" for line in lines)]
 
 
 @pytest.mark.parametrize("text", ["line\n" * 30 + "last", "x" * 3000 + "last"])
 async def test_a_long_input_is_cut_and_shown_whole_on_request(text: str) -> None:
     person = Person("s", "y")
-    assert await ask_approval(person, confirmation(toolInput=text)) == Approve()
+    assert await ask_approval(person, confirmation(toolInput=text), read) == Approve()
     shown = [line.removeprefix("    ") for line in person.said[1:]]
     note = next(line for line in shown if "more characters" in line)
     assert note.startswith("… ")
@@ -113,17 +150,17 @@ async def test_a_result_is_approved_after_looking_at_it() -> None:
     content = [{"type": "text", "text": "secret"}, {"type": "image"}]
     event = ConfirmationNeeded(call(content=content, options=OPTIONS), of="result")
     person = Person("n")
-    assert await ask_approval(person, event) == Deny()
+    assert await ask_approval(person, event, read) == Deny()
     assert person.said == ["? Use the result of Shell?", "    secret"]
 
 
 async def test_a_person_who_does_not_answer_leaves_it_to_others_and_a_pipe_denies() -> None:
     person = Person()
-    assert await ask_approval(person, confirmation()) is None
+    assert await ask_approval(person, confirmation(), read) is None
     assert person.said[-1] == "  left to other clients; Ctrl-C cancels the turn"
     pipe = Person()
     pipe.interactive = False
-    assert await ask_approval(pipe, confirmation()) == Deny(reason="nobody is there to approve it")
+    assert await ask_approval(pipe, confirmation(), read) == Deny(reason="nobody is there to approve it")
 
 
 # Questions.

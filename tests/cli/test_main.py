@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from ahpkit import __version__
 from ahpkit.cli.main import COMMANDS, Subcommand, cli
+from support.process import finish_cli
 
 
 def run_module(*arguments: str, code: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -72,3 +74,20 @@ def test_closed_streams_do_no_harm(closed: str) -> None:
         ["sh", "-c", f'"$0" -m ahpkit doctor {closed}', sys.executable], capture_output=True, text=True, timeout=30
     )
     assert "Traceback" not in done.stdout + done.stderr
+
+
+async def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
+    for words, offered in {"ahpkit se": ["serve", "sessions"], "ahpkit chat --se": ["--session"]}.items():
+        asked = {"_AHPKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        _, output, _ = await finish_cli([], tmp_path, **asked)
+        assert [line.partition(",")[2] for line in output.splitlines()] == offered
+
+
+def test_ctrl_c_before_anything_began_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def slow() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ahpkit.cli.agents.agents", slow)
+    done = CliRunner().invoke(cli, ["agents"])
+    assert (done.exit_code, done.output) == (130, "")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.cli.text import plain, printable, shorten
+from ahpkit.cli.text import plain, printable, shorten, whole_lines
 
 
 @given(st.text())
@@ -39,3 +39,13 @@ def test_shortened_text_fits_on_one_line(text: str, length: int) -> None:
 def test_only_long_text_is_shortened() -> None:
     assert shorten("one\n two", 7) == "one two"
     assert shorten("one two", 6) == "one t…"
+
+
+def test_text_that_goes_on_is_cut_into_whole_lines_between_words() -> None:
+    assert whole_lines("one two three", 8) == ["one two", "three"]
+    assert whole_lines("one\ntwo", 80) == ["one", "two"]
+    assert whole_lines("one\n", 80) == ["one", ""]
+    assert whole_lines("12345678", 8) == ["12345678"]
+    assert whole_lines("1234567890 ab", 8) == ["12345678", "90 ab"]
+    assert whole_lines("漢字漢字漢", 5) == ["漢字", "漢字", "漢"]
+    assert whole_lines("漢", 1) == ["漢", ""]

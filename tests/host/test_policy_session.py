@@ -38,7 +38,7 @@ def test_any_client_may_mark_a_session_read_or_archived() -> None:
     ("model", "reason"),
     [
         ("small", None),
-        ("huge", "demo has no model 'huge'"),
+        ("huge", "demo has no model 'huge'; known: small"),
         ("off", "model 'off' is disabled by policy"),
     ],
 )

@@ -255,3 +255,28 @@ async def test_an_action_changes_the_session_of_its_channel_only(bench: Bench) -
     await client.accepted(one, {"type": "session/titleChanged", "title": "only one"})
     assert (await bench.state(client, one))["summary"]["title"] == "only one"
     assert await bench.state(client, two) == before
+
+
+# The title.
+
+
+async def test_a_session_is_called_after_its_first_message_whatever_the_agent(bench: Bench) -> None:
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    for number, text in enumerate(["  Plan a   trip\nto Rome", "And Paris?"]):
+        await client.accepted(chat, say(text, f"t{number}"))
+        await client.action(lambda envelope: envelope["action"]["type"] == "chat/turnComplete")
+    assert (await bench.state(client, session))["summary"]["title"] == "Plan a trip"
+
+
+async def test_the_agent_knows_a_better_title(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        turn.chat.title("Rome in May")
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("word " * 30))
+    await client.action(lambda envelope: envelope["action"]["type"] == "chat/turnComplete")
+    titles = [one["action"]["title"] for one in client.actions(session) if "title" in one["action"]]
+    assert titles == ["word " * 11 + "word…", "Rome in May"]

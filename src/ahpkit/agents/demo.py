@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.agents.demo_commands import announced, run_command
-from ahpkit.agents.demo_text import quoted, stream, title_of
+from ahpkit.agents.demo_text import quoted, stream
 from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.protocol.root.state import SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigSchema
@@ -72,8 +72,6 @@ class DemoAgent(Agent):
 class _DemoChat(AgentChat):
     async def run(self, turn: Turn) -> StopReason | None:
         prompt = turn.prompt.strip()
-        if not turn.chat.history:
-            turn.chat.title(title_of(turn.message["text"]))
         if prompt.startswith("/"):
             name, *arguments = prompt[1:].split(maxsplit=1) or [""]
             await run_command(turn, name, "".join(arguments))

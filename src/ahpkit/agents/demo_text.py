@@ -10,8 +10,6 @@ from typing import Any
 from ahpkit.host.agent import Turn
 from ahpkit.protocol.chat.state import Message
 
-_TITLE_LENGTH = 60
-
 
 async def stream(turn: Turn, text: str) -> None:
     """Say a text word by word; others get their turn between the words."""
@@ -24,12 +22,6 @@ def acknowledge(turn: Turn, message: Message | None) -> None:
     """Show that a steering message arrived."""
     if message is not None:
         turn.text(f"\n\nYou steered me while I was busy:\n\n{quoted(message['text'])}\n\n")
-
-
-def title_of(prompt: str) -> str:
-    """A title from a first prompt: its first line, not too long."""
-    line = " ".join(prompt.strip().partition("\n")[0].split())
-    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
 
 
 def quoted(text: str) -> str:
@@ -49,4 +41,4 @@ def fenced_json(value: Any) -> str:
     return fenced(json.dumps(value, indent=2, ensure_ascii=False), "json")
 
 
-__all__ = ["acknowledge", "fenced", "fenced_json", "quoted", "stream", "title_of"]
+__all__ = ["acknowledge", "fenced", "fenced_json", "quoted", "stream"]

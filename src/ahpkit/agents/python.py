@@ -162,7 +162,7 @@ def load_agent(reference: str) -> Agent:
         raise AgentNotLoaded(f"{reference!r} is not a reference to an agent: write module:name or file.py:name")
     try:
         found = getattr(_load_module(place), name)
-    except (ImportError, OSError, AttributeError) as error:
+    except (ImportError, OSError, AttributeError, SyntaxError) as error:
         raise AgentNotLoaded(f"cannot load the agent {reference}: {error}") from error
     if not isinstance(found, Agent):
         raise AgentNotLoaded(f"{reference} is a {type(found).__name__}, not an agent: decorate a function with @agent")

@@ -7,8 +7,9 @@ NAME=http://127.0.0.1:8080/v1  an endpoint that speaks OpenAI's chat completions
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ahpkit.host.agent import Agent
 
@@ -27,20 +28,50 @@ def agent_from_settings(
 
     ACP agents reach files through the host's `resources`, and run commands in its `terminals` where there are any.
     """
+    match _kind(fields):
+        case "python":
+            return _python_agent(name, fields)
+        case "openai":
+            return _openai_agent(name, {"url": _url(fields)} if "option" in fields else fields)
+        case _:
+            return _acp_agent(_acp_config(name, fields), resources, terminals)
+
+
+def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
+    """Which program of an ACP agent is not installed, and how to install it if that is known."""
+    if _kind(fields) != "acp":
+        return None
+    from ahpkit.agents.acp.registry import KNOWN_AGENTS
+
+    config = _acp_config(name, fields)
+    if "/" in config.command or shutil.which(config.command, path=config.env.get("PATH")) is not None:
+        return None  # A path may be meant from the chat's directory.
+    known = KNOWN_AGENTS.get(name)
+    advice = f"; install it with:  {known.install}" if known is not None and known.command == config.command else ""
+    return f"{config.command} is not installed{advice}"
+
+
+def _kind(fields: Mapping[str, Any]) -> Literal["python", "openai", "acp"]:
+    if isinstance(fields.get("python"), str):
+        return "python"
+    return "openai" if _url(fields).startswith(_SCHEMES) else "acp"
+
+
+def _url(fields: Mapping[str, Any]) -> str:
     option = fields.get("option")
     url = option.partition("=")[2] if isinstance(option, str) else fields.get("url")
-    if isinstance(fields.get("python"), str):
-        return _python_agent(fields["python"])
-    if isinstance(url, str) and url.startswith(_SCHEMES):
-        return _openai_agent(name, {"url": url} if isinstance(option, str) else fields)
-    config = _acp_config(name, option, fields)
-    return _acp_agent(config, resources, terminals)
+    return url if isinstance(url, str) else ""
 
 
-def _python_agent(reference: str) -> Agent:
-    from ahpkit.agents.python import load_agent
+def _python_agent(name: str, table: Mapping[str, Any]) -> Agent:
+    from ahpkit.agents.python import AgentNotLoaded, load_agent
 
-    return load_agent(reference)
+    if unknown := sorted(table.keys() - {"python"}):
+        raise AgentNotLoaded(f"agents.{name}.{unknown[0]}: unknown key; beside python there is none")
+    agent = load_agent(table["python"])
+    if agent.provider != name:
+        raise AgentNotLoaded(f"agents.{name}: the agent calls itself {agent.provider}; use [agents.{agent.provider}]")
+    return agent
 
 
 def _openai_agent(name: str, table: Mapping[str, Any]) -> Agent:
@@ -49,10 +80,11 @@ def _openai_agent(name: str, table: Mapping[str, Any]) -> Agent:
     return OpenAiAgent(config_from_table(name, table))
 
 
-def _acp_config(name: str, option: Any, table: Mapping[str, Any]) -> AcpAgentConfig:
+def _acp_config(name: str, fields: Mapping[str, Any]) -> AcpAgentConfig:
     from ahpkit.agents.acp import config_from_table, parse_agent_option
 
-    return parse_agent_option(option) if isinstance(option, str) else config_from_table(name, table)
+    option = fields.get("option")
+    return parse_agent_option(option) if isinstance(option, str) else config_from_table(name, fields)
 
 
 def _acp_agent(config: AcpAgentConfig, resources: Resources | None, terminals: Terminals | None) -> Agent:
@@ -65,4 +97,4 @@ def _acp_agent(config: AcpAgentConfig, resources: Resources | None, terminals: T
     )
 
 
-__all__ = ["agent_from_settings"]
+__all__ = ["agent_from_settings", "missing_program"]

@@ -7,19 +7,22 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 
-def announce(url: str, token: str | None, data_dir: Path, *, as_json: bool) -> None:
-    """Print where the host listens and one line to try."""
+def announce(url: str, token: str | None, data_dir: Path, agents: Sequence[str], *, as_json: bool) -> None:
+    """Print where the host listens, who answers there (the default first), and one line to try."""
     if as_json:
-        click.echo(json.dumps({"url": url, "token": token, "pid": os.getpid(), "dataDir": str(data_dir)}))
+        facts = {"url": url, "token": token, "pid": os.getpid(), "dataDir": str(data_dir), "agents": list(agents)}
+        click.echo(json.dumps(facts))
         return
     click.echo(f"ahpkit is listening on {url}")
     where_token = "" if token is None else "; the token is in the file 'token' there"
     click.echo(f"Sessions are kept in {tilde(data_dir)}{where_token}")
+    click.echo(f"Agents: {', '.join(agents)}")
     click.echo(f"Try it in another terminal:  {own_command()} chat")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from ahpkit.cli.connecting import (
 )
 from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
-from ahpkit.cli.helpers import Helpers
+from ahpkit.cli.plans import show_plans
+from ahpkit.cli.race import race
 from ahpkit.client import Chat, Client, Session
 from ahpkit.protocol.errors import AhpError
 
@@ -49,19 +49,32 @@ async def chat(
     """
     async with connected(url, token) as client:
         session = await open_session(client, name, provider=provider, model=model, directory=directory)
-        conversation = await session.chat()
-        async with console() as terminal, client.subscribe(conversation.uri) as channel:
+        first = await session.chat()
+        async with console() as terminal:
             tell_connection(client, terminal)
             if terminal.interactive:
                 terminal.say(_greeting(session), "dim")
             try:
-                helpers = functools.partial(Helpers, terminal, client, session)
-                await Conversation(terminal, conversation, channel, helpers).run()
+                await _talk(terminal, client, session, first)
             except Left:
                 return EXIT_INTERRUPTED
             finally:
-                await _leave(terminal, client, session, conversation, made=name is None)
+                await _leave(terminal, client, session, first, made=name is None)
     return 0
+
+
+async def _talk(terminal: Console, client: Client, session: Session, chat: Chat) -> None:
+    """One chat after the other, until the person leaves."""
+    while True:
+        async with client.subscribe(chat.uri) as channel, client.subscribe(session.uri) as events:
+            _, other = await race(
+                talk=Conversation(terminal, client, session, chat, channel).run(),
+                plans=show_plans(terminal, events, chat.uri),
+            )
+        if other is None:
+            return
+        chat = await session.chat(other)
+        terminal.say(f"Chat {short_id(chat.uri)}. :chats lists them.", "dim")
 
 
 def _greeting(session: Session) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,8 +15,9 @@ import click
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable, shorten
-from ahpkit.client import Client, Session, connect
+from ahpkit.client import Client, Session, SessionFailed, connect
 from ahpkit.client.responder import OnConfirmation, OnInput
+from ahpkit.protocol.errors import AhpError
 
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +39,7 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
             code = asyncio.run(function(*args, **kwargs))
         except (KeyboardInterrupt, asyncio.CancelledError):
             code = EXIT_INTERRUPTED
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Only the end is left; one more Ctrl-C must not spoil it.
         raise SystemExit(code or 0)
 
     return run
@@ -90,10 +93,26 @@ async def open_session(
     if name is None:
         working_directory = (directory or Path.cwd()).resolve().as_uri()
         creating = client.create_session(provider=provider, model=model, working_directory=working_directory)
-        return await patiently(creating, "Starting the agent")
+        try:
+            return await patiently(creating, "Starting the agent")
+        except SessionFailed as failed:
+            await _forget(client, failed.session)
+            raise click.ClickException(_why(failed, provider)) from failed
     if provider or model or directory:
         raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
     return await client.session(await find_session(client, name))
+
+
+async def _forget(client: Client, uri: str) -> None:
+    """A session that never began is of no use to anybody."""
+    with suppress(AhpError, TimeoutError):
+        await client.request("disposeSession", channel=uri)
+
+
+def _why(failed: SessionFailed, provider: str | None) -> str:
+    reason = failed.error.get("message") or "the host could not create the session"
+    needs_login = str(failed.error.get("errorType", "")).endswith("auth-required")
+    return f"{reason}\nTo log in:  ahpkit login {provider or 'AGENT'}" if needs_login else reason
 
 
 async def find_session(client: Client, name: str) -> str:

@@ -7,19 +7,23 @@ away, are shown like our own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+import functools
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ahpkit.cli.chat_commands import Commands
 from ahpkit.cli.console import Console
 from ahpkit.cli.decisions import Decisions
 from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
-from ahpkit.cli.show_turn import TurnPrinter, subagents
-from ahpkit.client import ActionRejected, Chat, Subscription
+from ahpkit.cli.show_turn import TurnPrinter, subagents, terminals
+from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
 from ahpkit.client.events import TurnEvent, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.errors import AhpError
 
 _LEAVE = frozenset({"/quit", "/exit"})
 
@@ -29,6 +33,9 @@ _RECENT = 3
 _CANCELLING = 0.5
 """Seconds before a person wonders whether Ctrl-C did anything."""
 
+_COMPLETING = 2.0
+"""Seconds that the Tab key waits for the host."""
+
 
 class Left(Exception):
     """The person pressed Ctrl-C a second time."""
@@ -37,20 +44,24 @@ class Left(Exception):
 class Conversation:
     """One chat on one console."""
 
-    def __init__(self, console: Console, chat: Chat, channel: Subscription, helpers: Callable[[], Helpers]) -> None:
-        """`channel` is a subscription of the chat's channel; `helpers` makes what looks after a turn's sub-agents."""
+    def __init__(self, console: Console, client: Client, session: Session, chat: Chat, channel: Subscription) -> None:
+        """`channel` is a subscription of the chat's channel."""
         self._console = console
         self._chat = chat
         self._channel = channel
-        self._helpers = helpers
-        self._decisions = Decisions(console, chat, channel)
+        self._commands = Commands(console, client, session, chat)
+        self._helpers = functools.partial(Helpers, console, client, session)
+        self._decisions = Decisions(console, client, chat, channel)
         self._entry = LineEditor()
+        self._entry.completer = self._complete
+        self._queued: dict[str, str] = {}
+        """What was typed here while a turn ran, by the id of the queued message."""
         turns = chat.confirmed["turns"]
         unseen = _RECENT if console.interactive else 0
         self._shown = {turn["id"] for turn in turns[: max(len(turns) - unseen, 0)]}
 
-    async def run(self) -> None:
-        """Until the person leaves. Raises `Left` when they did so in the middle of a turn."""
+    async def run(self) -> str | None:
+        """Until the person leaves, or goes on in another chat: its URI. `Left` is raised in the middle of a turn."""
         while True:
             match await race(
                 line=self._console.line("> ", self._entry),
@@ -58,17 +69,33 @@ class Conversation:
                 interrupt=self._console.interrupted(),
             ):
                 case "line", None:
-                    return
+                    return None
                 case "line", str(line):
                     if line.strip() in _LEAVE:
-                        return
-                    await self._send(line)
+                        return None
+                    if (other := await self._take(line)) is not None:
+                        return other
                 case "interrupt", _:
                     if not self._entry.text:
-                        return
+                        return None
                     self._entry.clear()
                 case _:
                     await self._catch_up()
+
+    async def _take(self, line: str) -> str | None:
+        if self._commands.are_meant(line):
+            return await self._commands.run(line)
+        await self._send(line)
+        return None
+
+    async def _complete(self, text: str, offset: int) -> Sequence[CompletionItem]:
+        if text.startswith(":"):
+            return self._commands.completions(text)
+        try:
+            async with asyncio.timeout(_COMPLETING):
+                return await self._chat.completions(text, offset)
+        except (AhpError, TimeoutError):  # Nothing to complete is no reason to bother anybody.
+            return ()
 
     # Our own turns.
 
@@ -82,6 +109,32 @@ class Conversation:
         except ActionRejected as error:
             self._console.say(f"✗ {error.reason}", "red")
             self._entry.before = text
+
+    async def _take_while_busy(self, line: str) -> None:
+        """Something was typed while a turn runs: a command, or a message for later."""
+        if line.strip() in _LEAVE:
+            raise Left
+        if self._commands.are_meant(line):
+            await self._commands.run(line)
+            return
+        dispatch = self._chat.queue(line)
+        self._queued[dispatch.action["id"]] = line
+        if isinstance(outcome := await dispatch, Rejected):
+            self._console.say(f"✗ {outcome.reason}", "red")
+            self._entry.before = line
+        else:
+            self._commands.later.append(line)
+            self._console.say("  queued until this turn is over; :steer TEXT tells the agent now", "dim")
+
+    def _cancel(self) -> None:
+        """Cancel the turn. What was queued here comes back to the line: it was meant for after an answer."""
+        waiting = {message["id"] for message in self._chat.state.get("queuedMessages", ())}
+        back = {id: text for id, text in self._queued.items() if id in waiting}
+        for id in back:
+            self._chat.unqueue(id)
+        self._entry.before = "\n".join([*back.values(), *filter(None, [self._entry.before])])
+        with suppress(LookupError):  # It ended just now.
+            self._chat.cancel()
 
     # Turns of others.
 
@@ -114,38 +167,59 @@ class Conversation:
         """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
         showing = asyncio.create_task(self._show_events(turn, ours=ours))
         try:
-            if await self._event(showing) == "end":
-                return
-            with suppress(LookupError):  # It ended just now.
-                self._chat.cancel()
-            if (event := await self._event(showing, patience=_CANCELLING)) == "patience":
-                self._console.say("… cancelling; Ctrl-C again leaves", "dim")
-                event = await self._event(showing)
-            if event == "interrupt":
-                raise Left
+            await self._until_over(showing)
         finally:
             showing.cancel()
             await asyncio.wait([showing])
 
-    async def _event(self, showing: asyncio.Task[None], *, patience: float | None = None) -> str:
-        """What comes first: the end of the turn, Ctrl-C, or the end of our patience."""
-        waiting = {} if patience is None else {"patience": asyncio.sleep(patience)}
-        event, _ = await race(end=_result(showing), interrupt=self._console.interrupted(), **waiting)
-        return event
+    async def _until_over(self, showing: asyncio.Task[None]) -> None:
+        cancelled, patience = False, float("inf")
+        while True:
+            match await race(
+                line=self._console.typed("> ", self._entry),
+                end=_result(showing),
+                interrupt=self._console.interrupted(),
+                patience=_lost(patience),
+            ):
+                case "line", str(line):
+                    await self._take_while_busy(line)
+                case "end", _:
+                    return
+                case "interrupt", _:
+                    if cancelled:
+                        raise Left
+                    cancelled, patience = True, _CANCELLING
+                    self._cancel()
+                case _:
+                    patience = float("inf")
+                    self._console.say("… cancelling; Ctrl-C again leaves", "dim")
 
     async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool) -> None:
         printer = TurnPrinter(self._console)
         async with self._helpers() as helpers:
             async for event in turn:
                 if not ours and isinstance(event, TurnStarted):
-                    self._console.say(f"» {event.message['text']}", "bold")
+                    text = event.message["text"]
+                    self._console.say(f"{self._mark(text)} {text}", "bold")
                 if not await self._decisions.take(event):
                     printer.show(event)
                 helpers.look_after(subagents(event))
+                helpers.watch(terminals(event))
+
+    def _mark(self, text: str) -> str:
+        """What stands in front of a message: was it typed here?"""
+        if text not in self._commands.later:
+            return "»"
+        self._commands.later.remove(text)
+        return ">"
 
 
 async def _result(task: asyncio.Task[None]) -> None:
     await asyncio.shield(task)
+
+
+async def _lost(patience: float) -> None:
+    await (asyncio.Future[None]() if patience == float("inf") else asyncio.sleep(patience))
 
 
 __all__ = ["Conversation", "Left"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ahpkit.cli.console import Console
+from ahpkit.cli.edits import Reader, describe_edits
+from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.read_answer import Question, hint, read_answer
 from ahpkit.cli.text import plain
 from ahpkit.client import Answer, Approve, Decline, Deny
@@ -16,42 +18,59 @@ _LINES, _CHARACTERS = 20, 2000
 
 _NOBODY = "nobody is there to approve it"
 
-_KEYS = "123456789abcdefghijkmnopqrtuvwxyz"
-"""For options, in order. Not l and s: later, and show all."""
+_KEYS = "123456789abcdfghijkmnopqrtuvwxyz"
+"""For options, in order. Not e, l and s: edit, later, and show all."""
+
+_STYLES = {"+": "green", "-": "red"}
+"""Of lines that are added and removed."""
 
 Check = Callable[[str, Any], Awaitable[str | None]]
 """Hands one answer, by question id, to whoever knows the limits; what is wrong with it."""
 
 
-async def ask_approval(console: Console, event: ConfirmationNeeded) -> Approve | Deny | None:
+async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader) -> Approve | Deny | None:
     """y approves, n denies; with options, their numbers. None: leave it to other clients."""
-    title, details = _describe(event)
+    title, details = await _describe(event, read)
     console.say(f"? {title}", "bold yellow")
     rest = _show_beginning(console, details)
     options: Sequence[Any] = event.call.get("options", ()) if event.of == "call" else ()
     for key, option in zip(_KEYS, options, strict=False):
         console.say(f"  {key}. {option['label']}")
-    decisions = _decisions(options)
+    editable, edited = event.of == "call" and event.call.get("editable", False), None
     while True:
-        prompt = _approval_prompt(options) + (" [s]how all" if rest else "") + ": "
-        pressed = await console.key(prompt, {*decisions, "l", *("s" if rest else "")})
-        if pressed != "s":
+        decisions = _decisions(options, edited)
+        more = ({"e": "[e]dit"} if editable else {}) | {"l": "[l]ater"} | ({"s": "[s]how all"} if rest else {})
+        pressed = await console.key(_approval_prompt(options, more), {*decisions, *more})
+        if pressed == "s":
+            _show(console, rest)
+            rest = ""
+        elif pressed == "e":
+            edited = await _edit(console, event.call.get("toolInput", "") if edited is None else edited)
+        else:
             break
-        _show(console, rest)
-        rest = ""
     return decisions[pressed] if pressed in decisions else _undecided(console, pressed)
 
 
-def _approval_prompt(options: Sequence[Any]) -> str:
-    return "  choose one, or [l]ater" if options else "  approve? [y]es [n]o [l]ater"
+async def _edit(console: Console, tool_input: str) -> str:
+    editor = LineEditor()
+    editor.before = tool_input
+    changed = await console.line("  input: ", editor)
+    return tool_input if changed is None else changed
 
 
-def _decisions(options: Sequence[Any]) -> dict[str, Approve | Deny]:
+def _approval_prompt(options: Sequence[Any], more: Mapping[str, str]) -> str:
+    question = "choose one, or" if options else "approve? [y]es [n]o"
+    return f"  {question} {' '.join(more.values())}: "
+
+
+def _decisions(options: Sequence[Any], edited: str | None) -> dict[str, Approve | Deny]:
     """What each key means."""
     if not options:
-        return {"y": Approve(), "n": Deny()}
-    kinds = {"approve": Approve, "deny": Deny}
-    return {key: kinds[option["kind"]](option["id"]) for key, option in zip(_KEYS, options, strict=False)}
+        return {"y": Approve(edited_input=edited), "n": Deny()}
+    return {
+        key: Approve(option["id"], edited) if option["kind"] == "approve" else Deny(option["id"])
+        for key, option in zip(_KEYS, options, strict=False)
+    }
 
 
 def _undecided(console: Console, pressed: str | None) -> Deny | None:
@@ -61,22 +80,14 @@ def _undecided(console: Console, pressed: str | None) -> Deny | None:
     return None
 
 
-def _describe(event: ConfirmationNeeded) -> tuple[str, str]:
+async def _describe(event: ConfirmationNeeded, read: Reader) -> tuple[str, str]:
     call: Any = event.call
     if event.of == "result":
         texts = [content["text"] for content in call.get("content", ()) if content["type"] == "text"]
         return f"Use the result of {call['displayName']}?", "\n".join(texts)
     title = plain(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
-    edits = [_describe_edit(edit) for edit in call.get("edits", {}).get("items", ())]
-    return title, "\n".join([call.get("toolInput", ""), *edits]).strip("\n")
-
-
-def _describe_edit(edit: Any) -> str:
-    verb = "create" if "before" not in edit else "delete" if "after" not in edit else "change"
-    uri = (edit.get("after") or edit["before"])["uri"]
-    lines = edit.get("diff", {})
-    counts = [f"{sign}{lines[key]}" for key, sign in (("added", "+"), ("removed", "-")) if key in lines]
-    return " ".join([verb, uri, *counts])
+    edits = await describe_edits(call.get("edits", {}).get("items", ()), read)
+    return title, "\n".join([*edits, call.get("toolInput", "")]).strip("\n")
 
 
 def _show_beginning(console: Console, text: str) -> str:
@@ -91,7 +102,7 @@ def _show_beginning(console: Console, text: str) -> str:
 
 def _show(console: Console, text: str) -> None:
     for line in text.split("\n") if text else ():
-        console.say(f"    {line}", "dim")
+        console.say(f"    {line}", _STYLES.get(line[:1], "dim"))
 
 
 async def ask_questions(console: Console, event: InputNeeded, check: Check) -> Answer | Decline:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ahpkit.cli.console import Console
 from ahpkit.cli.decide import ask_approval, ask_questions
 from ahpkit.cli.race import race
-from ahpkit.client import Approve, Chat, Decline, Dispatch, Rejected, Subscription
+from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
 from ahpkit.client.turn_tracker import find_turn
+from ahpkit.protocol.errors import AhpError
 
 _WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
+
+_READING = 5.0
+"""Seconds to wait for the text of a file that an edit changes."""
+
+_LONGEST = 1_000_000
+"""Characters of a file whose changes are looked for: beyond, that takes too long."""
 
 Settled = Callable[[Any], bool]
 """Whether a state of the chat no longer waits for the decision."""
@@ -22,9 +30,10 @@ Settled = Callable[[Any], bool]
 class Decisions:
     """One chat's questions to the person at the console; one at a time, whichever chats they are from."""
 
-    def __init__(self, console: Console, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
+    def __init__(self, console: Console, client: Client, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
         """`channel` is a subscription of the chat's channel; `asker` is named when it is not the chat on the screen."""
         self._console = console
+        self._client = client
         self._asker = asker
         self._chat = chat
         self._channel = channel
@@ -42,17 +51,25 @@ class Decisions:
 
     async def _confirm(self, event: ConfirmationNeeded) -> None:
         call_id = event.call["toolCallId"]
-        decision = await self._unless(_is_decided(call_id), lambda: ask_approval(self._console, event))
+        decision = await self._unless(_is_decided(call_id), lambda: ask_approval(self._console, event, self._read))
         if decision is None:
             return
         approved = isinstance(decision, Approve)
         if event.of == "result":
             await self._dispatch(lambda: self._chat.confirm_result(call_id, approved=approved))
         elif approved:
-            await self._dispatch(lambda: self._chat.approve(call_id, option_id=decision.option_id))
+            given = {"option_id": decision.option_id, "edited_input": decision.edited_input}
+            await self._dispatch(lambda: self._chat.approve(call_id, **given))
         else:
             options = {"option_id": decision.option_id, "reason": decision.reason}
             await self._dispatch(lambda: self._chat.deny(call_id, **options))
+
+    async def _read(self, uri: str) -> str | None:
+        try:
+            found = await self._client.request("resourceRead", {"uri": uri, "encoding": "utf-8"}, timeout=_READING)
+        except (AhpError, TimeoutError):  # The decision does not depend on it.
+            return None
+        return found["data"] if found["encoding"] == "utf-8" and len(found["data"]) <= _LONGEST else None
 
     async def _answer(self, event: InputNeeded) -> None:
         """Each answer is shared as it is given, and the host says what is wrong with it."""
@@ -74,17 +91,24 @@ class Decisions:
                 refused = await self._dispatch(lambda reply=reply: self._chat.answer(request["id"], reply.answers))
 
     async def _unless(self, settled: Settled, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What the person says; None when it was settled elsewhere meanwhile, and they are told."""
+        """What the person says; None when it was settled elsewhere meanwhile, and they are told if they were asked."""
+        if settled(self._channel.confirmed):
+            return None
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
-        async with self._console.asking:
-            if settled(self._channel.confirmed):
-                return None
+        asked = asyncio.Event()
+        name, answer = await race(answer=self._ask(ask, asked), settled=self._channel.wait_for(settled))
+        if name == "answer":
+            return answer
+        if asked.is_set() and self._went_on(turn_id):
+            self._console.say("  settled by another client", "dim")
+        return None
+
+    async def _ask(self, ask: Callable[[], Coroutine[Any, Any, Any]], asked: asyncio.Event) -> Any:
+        async with self._console.asking():
+            asked.set()
             if self._asker:
                 self._console.say(f"{self._asker} asks:", "dim")
-            name, answer = await race(answer=ask(), settled=self._channel.wait_for(settled))
-            if name == "settled" and self._went_on(turn_id):
-                self._console.say("  settled by another client", "dim")
-        return answer if name == "answer" else None
+            return await ask()
 
     def _went_on(self, turn_id: str) -> bool:
         """Whether the turn runs, or completed: it did not end in the middle of a question."""

@@ -1,14 +1,15 @@
-"""Chats of sub-agents, as far as they need a person: their approvals and questions. What they say is not shown."""
+"""What a turn runs elsewhere: chats of sub-agents, as far as they need a person, and terminals. Shows no turns."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ahpkit.cli.console import Console
 from ahpkit.cli.decisions import Decisions
+from ahpkit.cli.terminals import watch_terminal
 from ahpkit.client import Client, Session
 from ahpkit.protocol.errors import AhpError
 
@@ -16,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Helpers:
-    """Looks after the sub-agents of one turn while the `async with` lasts."""
+    """Looks after the sub-agents and the terminals of one turn while the `async with` lasts."""
 
     def __init__(self, console: Console, client: Client, session: Session) -> None:
         self._console = console
@@ -38,11 +39,23 @@ class Helpers:
             if uri not in self._following:
                 self._following[uri] = asyncio.create_task(self._follow(uri, title))
 
+    def watch(self, terminals: Iterable[str]) -> None:
+        """Show what terminals print, those that are not watched yet."""
+        for uri in terminals:
+            if uri not in self._following:
+                self._following[uri] = asyncio.create_task(self._watch(uri))
+
+    async def _watch(self, uri: str) -> None:
+        try:
+            await watch_terminal(self._console, self._client, uri)
+        except AhpError as error:  # It is gone, or prints faster than anybody reads.
+            _log.info("%s: %s", uri, error)
+
     async def _follow(self, uri: str, title: str) -> None:
         try:
             async with await self._session.chat(uri) as chat, self._client.subscribe(uri) as channel:
                 await channel.wait_for(lambda state: "activeTurn" in state or state["turns"])
-                decisions = Decisions(self._console, chat, channel, asker=title)
+                decisions = Decisions(self._console, self._client, chat, channel, asker=title)
                 if (turn := chat.follow()) is not None:
                     async for event in turn:
                         await decisions.take(event)

@@ -6,11 +6,15 @@ The keys are those of every shell: arrows, Home, End, Ctrl-A E B F U K W, Backsp
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from ahpkit.cli.keys import Key, Paste
 from ahpkit.cli.text import printable
+from ahpkit.protocol.chat.commands import CompletionItem
+
+Completer = Callable[[str, int], Awaitable[Sequence[CompletionItem]]]
+"""What may stand at a place of a text, counted in UTF-16 code units."""
 
 _END_OF_INPUT = "\x04"
 
@@ -29,6 +33,8 @@ class LineEditor:
         self._place = 0
         """Which line of the history is shown; its length stands for the new line."""
         self._new = ""
+        self.completer: Completer | None = None
+        """Who knows what the Tab key completes; without, it is a space."""
 
     @property
     def text(self) -> str:
@@ -170,4 +176,4 @@ def _advance(position: tuple[int, int], text: str, columns: int) -> tuple[int, i
     return row, column
 
 
-__all__ = ["Layout", "LineEditor", "lay_out"]
+__all__ = ["Completer", "Layout", "LineEditor", "lay_out"]

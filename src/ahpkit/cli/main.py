@@ -32,11 +32,16 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
     "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
     "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
+    "login": Subcommand("ahpkit.cli.login:login", "Log an agent in."),
     "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
     "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
 }
+
+
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 
 class _LazyGroup(click.Group):
@@ -69,6 +74,8 @@ class _LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:  # Nothing had begun that must be ended.
+            raise click.exceptions.Exit(_INTERRUPTED) from None
         except Exception as error:
             from ahpkit.cli.explain import explain  # Late, like everything that is not help.
 

@@ -36,6 +36,8 @@ from ahpkit.transports.websocket import WebSocketServer, serve_websocket
 _EXIT_AT_ONCE = 130
 """Exit code after the second Ctrl-C."""
 
+_AGENT_HELP = "Add an agent: one `ahpkit agents` lists, a program that speaks ACP, or a model's URL (repeatable)."
+
 _PATIENCE = 1.0
 """Seconds before a person wonders whether Ctrl-C did anything."""
 
@@ -50,7 +52,7 @@ _PATIENCE = 1.0
     help="What is survived: full: a power cut; normal: a crash; memory: neither.  [default: full]",
 )
 @click.option("--no-token", is_flag=True, help="Let every local program in. Only on loopback.")
-@click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND]", help="Add an ACP agent (repeatable).")
+@click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND|URL]", help=_AGENT_HELP)
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--extension", "extensions", multiple=True, metavar="CMD", help="Start a canvas extension (repeatable).")
 @click.option("--allow-hooks", is_flag=True, help="Run hooks of trusted working directories.")
@@ -102,10 +104,11 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
 
 async def _run(settings: Settings, *, no_token: bool, as_json: bool) -> None:
     stop = _stop_signals()
-    async with running_host(settings, no_token=no_token) as (server, token, data_dir):
+    async with running_host(settings, no_token=no_token) as (server, token, data_dir, agents):
         started = time.time_ns() // 1_000_000
         with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
-            announce(server.url, token, data_dir, as_json=as_json)
+            announce(server.url, token, data_dir, agents, as_json=as_json)
+            _warn_of_missing(settings)
             await stop.wait()
 
 
@@ -128,8 +131,8 @@ def _stop_signals() -> asyncio.Event:
 @asynccontextmanager
 async def running_host(
     settings: Settings, *, no_token: bool
-) -> AsyncGenerator[tuple[WebSocketServer, str | None, Path]]:
-    """A host that accepts connections."""
+) -> AsyncGenerator[tuple[WebSocketServer, str | None, Path, list[str]]]:
+    """A host that accepts connections, with its token, its directory and its agents, the default one first."""
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
     with data_directory(settings.data_dir or default_data_dir()) as data_dir:
@@ -162,7 +165,21 @@ async def running_host(
             ) as server,
             pages.serving(server.url),
         ):
-            yield server, token, data_dir
+            yield server, token, data_dir, _names(agents, settings.default_agent)
+
+
+def _names(agents: Sequence[Agent], default: str | None) -> list[str]:
+    names = [agent.provider for agent in agents]
+    return sorted(names, key=lambda name: name != default)
+
+
+def _warn_of_missing(settings: Settings) -> None:
+    """Say which agents are not installed: better now than in the first session."""
+    from ahpkit.agents.settings import missing_program
+
+    for name, table in settings.agents.items():
+        if (missing := missing_program(name, table)) is not None:
+            click.echo(f"Warning: the agent {name} cannot start: {missing}", err=True)
 
 
 def make_agents(settings: Settings, resources: Resources, terminals: Terminals) -> Sequence[Agent]:

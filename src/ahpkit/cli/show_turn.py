@@ -28,6 +28,13 @@ def subagents(event: TurnEvent) -> dict[str, str]:
     return {one["resource"]: one["title"] for one in content if one["type"] == "subagent"}
 
 
+def terminals(event: TurnEvent) -> list[str]:
+    """The terminals that the tool call of an event uses while it runs."""
+    call: Any = getattr(event, "call", None)
+    content = call.get("content", ()) if call is not None and call["status"] == "running" else ()
+    return [one["resource"] for one in content if one["type"] == "terminal"]
+
+
 class TurnPrinter:
     """Writes the events of a turn as they come. What needs a person's decision is for others to show."""
 
@@ -97,4 +104,4 @@ def describe_usage(usage: Any) -> str:
     return f"tokens: {counts}" if counts else "tokens: unknown"
 
 
-__all__ = ["TurnPrinter", "describe_usage", "event_line", "subagents"]
+__all__ = ["TurnPrinter", "describe_usage", "event_line", "subagents", "terminals"]

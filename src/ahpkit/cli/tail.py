@@ -14,6 +14,7 @@ import click
 from ahpkit.cli.connecting import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
 from ahpkit.cli.race import race
+from ahpkit.cli.terminals import TERMINAL, printed, readable
 from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.codec import encode
@@ -30,7 +31,8 @@ _LONGEST = 160
 async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -> None:
     """Print what happens on a channel until Ctrl-C.
 
-    URI is any channel. The id or title of a session stands for the session and all its chats.
+    URI is any channel. The id or title of a session stands for the session and all its chats. Of a terminal, what it
+    prints is shown.
 
     \b
     Example:
@@ -89,8 +91,13 @@ class _Following:
                     self._output.say(f"! {lagged}", "yellow", error=True)
                     self._show_state(subscription)
                     continue
-                self._output.say(encode(envelope).decode() if self._json_lines else describe(envelope))
                 action: Any = envelope["action"]
+                if self._json_lines:
+                    self._output.say(encode(envelope).decode())
+                elif action["type"] == "terminal/data":
+                    self._output.stream(readable(action["data"]))
+                else:
+                    self._output.say(describe(envelope))
                 if self._with_chats and action["type"] == "session/chatAdded":
                     self._tasks.add(asyncio.create_task(self._follow_chat(action["summary"]["resource"])))
 
@@ -99,6 +106,8 @@ class _Following:
             self._output.say(encode({"resource": subscription.uri, "state": subscription.confirmed}).decode())
         else:
             self._output.say(f"following {subscription.uri}", "dim", error=True)
+            if subscription.uri.startswith(TERMINAL):
+                self._output.stream(printed(subscription.confirmed))
 
 
 async def _unread() -> None:

@@ -36,8 +36,29 @@ def shorten(text: str, length: int) -> str:
     return line if len(line) <= length else f"{line[: max(length - 1, 0)]}…"
 
 
+def whole_lines(text: str, columns: int) -> list[str]:
+    """The lines of a text that goes on, and last what fills none yet. A full line is broken between words."""
+    *lines, rest = text.split("\n")
+    while place := _full(rest, columns):
+        lines.append(rest[:place].rstrip(" "))
+        rest = rest[place:].lstrip(" ")
+    return [*lines, rest]
+
+
+def _full(line: str, columns: int) -> int:
+    """Where a line is to be broken; 0 when it fits."""
+    from rich.cells import cell_len  # Here: only a person who types needs it.
+
+    width = 0
+    for place, char in enumerate(line):
+        width += cell_len(char)
+        if width > columns:
+            return line.rfind(" ", 0, place + 1) + 1 or max(place, 1)
+    return 0
+
+
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-__all__ = ["as_json", "plain", "printable", "shorten"]
+__all__ = ["as_json", "plain", "printable", "shorten", "whole_lines"]

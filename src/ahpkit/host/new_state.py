@@ -15,6 +15,14 @@ DEFAULT_TITLE = "New session"
 NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
 """Nothing to configure."""
 
+_TITLE_LENGTH = 60
+
+
+def title_from(message: str) -> str:
+    """What a session is called until its agent or a person knows better: its first message's first line, cut short."""
+    line = " ".join(message.strip().partition("\n")[0].split())
+    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
+
 
 def present(**fields: Any) -> JsonObject:
     """Only the fields that have a value: absent, never null."""
@@ -86,4 +94,13 @@ def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
     return turns[: ids.index(turn_id) + 1] if turn_id in ids else None
 
 
-__all__ = ["DEFAULT_TITLE", "NO_CONFIG", "kept_session", "new_chat", "new_session", "present", "turns_until"]
+__all__ = [
+    "DEFAULT_TITLE",
+    "NO_CONFIG",
+    "kept_session",
+    "new_chat",
+    "new_session",
+    "present",
+    "title_from",
+    "turns_until",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import shlex
 from collections.abc import Mapping
@@ -124,7 +125,7 @@ def _fields(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     if "cwd" in fields:
         fields["cwd"] = Path(fields["cwd"]).expanduser()
     if "command" in fields:
-        fields["command"] = str(Path(fields["command"]).expanduser())
+        fields["command"] = os.path.expanduser(fields["command"])  # Not a Path: it would take the dot off ./agent.
         fields.setdefault("args", ())
     if fields.get("permissions", "ask") not in get_args(Policy):
         raise AcpConfigError(f"agents.{name}.permissions: expected one of {', '.join(get_args(Policy))}")

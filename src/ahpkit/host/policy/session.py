@@ -21,10 +21,15 @@ def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | 
         return None  # An agent that names no models takes any.
     model = find(agent["models"], "id", model_id) if agent else None
     if model is None:
-        return f"{provider} has no model {model_id!r}"
+        known = "; known: " + ", ".join(_usable(agent)) if agent else ""
+        return f"{provider} has no model {model_id!r}{known}"
     if model.get("policyState") == "disabled":
         return f"model {model_id!r} is disabled by policy"
     return None
+
+
+def _usable(agent: JsonObject) -> list[str]:
+    return [model["id"] for model in agent["models"] if model.get("policyState") != "disabled"]
 
 
 def check_agent(session: JsonObject, uri: str) -> str | None:

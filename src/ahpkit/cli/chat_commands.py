@@ -1,0 +1,213 @@
+"""What can be typed in `ahpkit chat` besides messages: `:model`, `:set`, `:fork` and the like. Shows no turns.
+
+They begin with a colon, because everything that begins with a slash is the agent's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from ahpkit.cli.connecting import short_id
+from ahpkit.cli.output import Output
+from ahpkit.cli.plans import plan_lines, plan_of
+from ahpkit.cli.text import shorten
+from ahpkit.client import Chat, Client, Dispatch, Rejected, Session
+from ahpkit.protocol.chat.commands import CompletionItem
+
+_COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
+
+_CONFIG = "ahpkit/config"
+"""Where a session's `_meta` has the configuration that an agent learnt of after the session was created."""
+
+_LONGEST = 60
+
+
+class Refused(Exception):
+    """The command cannot be done; the text says why."""
+
+
+class Command(NamedTuple):
+    """One command: what follows its name, what it does, and how."""
+
+    argument: str
+    help: str
+    run: Callable[[Commands, str], Coroutine[Any, Any, str | None]]
+
+
+class Commands:
+    """The commands of one chat on the screen."""
+
+    def __init__(self, output: Output, client: Client, session: Session, chat: Chat) -> None:
+        self._output = output
+        self._client = client
+        self._session = session
+        self._chat = chat
+        self.later: list[str] = []
+        """Messages typed here that were not turns yet: queued, or for a running turn that may not take them."""
+
+    @staticmethod
+    def are_meant(line: str) -> bool:
+        """Whether a line is a command and no message."""
+        return _COMMAND.fullmatch(line.strip()) is not None
+
+    def completions(self, text: str) -> list[CompletionItem]:
+        """The commands that a line may begin with."""
+        known = {f":{name}": command for name, command in COMMANDS.items()}
+        return [
+            {
+                "insertText": f"{name} " if command.argument else name,
+                "rangeStart": 0,
+                "rangeEnd": len(text),
+                "attachment": {"type": "simple", "label": name, "_meta": {"description": command.help}},
+            }
+            for name, command in known.items()
+            if name.startswith(text)
+        ]
+
+    async def run(self, line: str) -> str | None:
+        """Do what a line says. Returns the URI of another chat, when that is to be on the screen from now on."""
+        found = _COMMAND.fullmatch(line.strip())
+        assert found is not None
+        name, argument = found[1], (found[2] or "").strip()
+        try:
+            if name not in COMMANDS:
+                raise Refused(f"there is no :{name}; :help lists what there is, a space in front makes it a message")
+            return await COMMANDS[name].run(self, argument)
+        except Refused as refusal:
+            self._output.say(f"✗ {refusal}", "red")
+            return None
+
+    # What they do.
+
+    async def help(self, argument: str) -> None:
+        for name, command in COMMANDS.items():
+            self._say(f"  {f':{name} {command.argument}'.strip():20}  {command.help}")
+        self._say("  What begins with a slash goes to the agent; Tab completes both.")
+
+    async def model(self, argument: str) -> None:
+        if argument:
+            await self._told(self._session.set_model(argument))
+            self._say(f"  From now on: {argument}")
+            return
+        summary = self._session.state["summary"]
+        chosen = summary.get("model", {}).get("id")
+        models = [
+            model
+            for agent in self._client.root["agents"]
+            if agent["provider"] == summary["provider"]
+            for model in agent["models"]
+        ]
+        for model in models:
+            self._say(f"{'*' if model['id'] == chosen else ' '} {model['id']:24}  {model['name']}")
+        if not models:
+            self._say("  The agent names no models.")
+
+    async def set(self, argument: str) -> None:
+        properties = self._properties()
+        key, _, value = argument.partition(" ")
+        if value:
+            await self._told(self._session.set_config({key: _read(properties.get(key, {}), value.strip())}))
+        shown = {name: one for name, one in properties.items() if key in ("", name)}
+        if not shown:
+            raise Refused(f"there is no setting {key!r}" if key else "the agent has no settings")
+        values = self._session.state.get("config", {}).get("values", {})
+        for name, one in shown.items():
+            self._say(f"  {name} = {_written(values.get(name))}   {_describe(one)}".rstrip())
+
+    def _properties(self) -> dict[str, Any]:
+        state: Any = self._session.state
+        config = state.get("_meta", {}).get(_CONFIG, state.get("config"))
+        return {} if config is None else config["schema"].get("properties", {})
+
+    async def steer(self, argument: str) -> None:
+        if not argument:
+            raise Refused("say what: :steer TEXT")
+        await self._told(self._chat.steer(argument))
+        self.later.append(argument)
+
+    async def queue(self, argument: str) -> None:
+        waiting = self._chat.state.get("queuedMessages", ())
+        for number, one in enumerate(waiting, 1):
+            self._say(f"  {number}. {shorten(one['message']['text'], _LONGEST)}")
+        if not waiting:
+            self._say("  Nothing is queued.")
+
+    async def drop(self, argument: str) -> None:
+        waiting = self._chat.state.get("queuedMessages", ())
+        await self._told(self._chat.unqueue(_chosen(waiting, argument or str(len(waiting)))["id"]))
+
+    async def plan(self, argument: str) -> None:
+        for line in plan_lines(plan_of(self._session.state, self._chat.uri)) or ["  There is no plan."]:
+            self._say(line)
+
+    async def fork(self, argument: str) -> str:
+        turns = self._chat.confirmed["turns"]
+        self._must_be_idle()
+        if not turns:
+            raise Refused("there is no turn to go on from yet")
+        async with await self._session.create_chat(fork=(self._chat.uri, turns[-1]["id"])) as forked:
+            return forked.uri
+
+    async def chats(self, argument: str) -> None:
+        for number, one in enumerate(self._session.chats, 1):
+            here = "*" if one["resource"] == self._chat.uri else " "
+            self._say(f"{here} {number}. {short_id(one['resource'])}  {shorten(one['title'], _LONGEST)}".rstrip())
+
+    async def chat(self, argument: str) -> str:
+        self._must_be_idle()
+        return _chosen(self._session.chats, argument)["resource"]
+
+    def _must_be_idle(self) -> None:
+        if "activeTurn" in self._chat.confirmed:
+            raise Refused("a turn is running here: wait for its end, or cancel it with Ctrl-C")
+
+    async def _told(self, dispatch: Dispatch) -> None:
+        if isinstance(outcome := await dispatch, Rejected):
+            raise Refused(outcome.reason)
+
+    def _say(self, text: str) -> None:
+        self._output.say(text, "dim")
+
+
+def _chosen(items: Sequence[Any], number: str) -> Any:
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= len(items)):
+        raise Refused(f"give a number from 1 to {len(items)}" if items else "there is nothing to choose from")
+    return items[int(number) - 1]
+
+
+def _read(schema: Any, value: str) -> Any:
+    """A value as its setting wants it. The host knows what is allowed."""
+    if schema.get("type", "string") == "string":
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else "?" if value is None else json.dumps(value)
+
+
+def _describe(schema: Any) -> str:
+    allowed = f"({', '.join(map(_written, schema['enum']))})" if schema.get("enum") else ""
+    return " ".join(word for word in (allowed, shorten(schema.get("description", ""), _LONGEST)) if word)
+
+
+COMMANDS: dict[str, Command] = {
+    "help": Command("", "what can be typed here", Commands.help),
+    "model": Command("[ID]", "list the models, or use another from now on", Commands.model),
+    "set": Command("[NAME [VALUE]]", "show the agent's settings, such as its mode, or change one", Commands.set),
+    "steer": Command("TEXT", "tell the running turn something now", Commands.steer),
+    "queue": Command("", "what waits for the end of the turn", Commands.queue),
+    "drop": Command("[N]", "take a queued message back; the last one without a number", Commands.drop),
+    "plan": Command("", "the agent's plan", Commands.plan),
+    "fork": Command("", "go on from here in another chat; this one stays as it is", Commands.fork),
+    "chats": Command("", "the session's chats", Commands.chats),
+    "chat": Command("N", "go on in another chat", Commands.chat),
+}
+
+__all__ = ["COMMANDS", "Command", "Commands", "Refused"]

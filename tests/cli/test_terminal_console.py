@@ -1,0 +1,126 @@
+"""A person types while an agent works: the line, what is shown above it, and who gets the keys."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from ahpkit.client import ConfirmationNeeded, connect
+from support.process import HostProcess, host_process
+from support.terminal import Terminal, terminal
+
+AGENT = """
+import asyncio
+from pathlib import Path
+from ahpkit.agents.python import agent
+
+
+async def told(word):
+    while not Path(word).exists():
+        await asyncio.sleep(0.01)
+
+
+@agent(name="slow")
+async def slow(turn):
+    turn.text("Wait for it. ")
+    await told("speak")
+    turn.think("hm")
+    turn.text("one two three four five six seven 漢字漢字 eight nine ten ")
+    await told("ask")
+    confirmation = await turn.tool_call("climb", display_name="Climb").confirm(tool_input="a tree")
+    turn.text(f"approved: {confirmation.approved}")
+"""
+
+
+@pytest_asyncio.fixture
+async def host(tmp_path: Path) -> AsyncGenerator[HostProcess]:
+    (tmp_path / "slow.py").write_text(AGENT)
+    (tmp_path / "host.toml").write_text('[agents.slow]\npython = "slow.py:slow"')
+    async with host_process(tmp_path, "--config", "host.toml") as running:
+        yield running
+
+
+@pytest.fixture
+def home(host: HostProcess) -> Path:
+    return host.home
+
+
+async def started(person: Terminal) -> None:
+    await person.ready()
+    person.enter("go")
+    await person.see("Wait for it.")
+
+
+async def test_what_the_agent_says_is_shown_in_whole_lines_above_the_line_being_typed(home: Path) -> None:
+    async with terminal(["chat"], home, columns=20) as person:
+        await started(person)
+        person.type("my words")
+        await person.until(lambda screen: screen.line == "> my words")
+        (home / "speak").touch()
+        await person.see("\nhm\none two three four\nfive six seven\n漢字漢字 eight nine\n> my words")
+        person.type("\x15")
+        await person.until(lambda screen: screen.line == "ten ")
+        (home / "ask").touch()
+        await person.until(lambda screen: "? Climb" in screen.text)
+
+
+async def test_keys_that_type_nothing_leave_the_answer_alone(home: Path) -> None:
+    async with terminal(["chat"], home) as person:
+        await started(person)
+        person.type("\r\r\x04\x1b[B")
+        (home / "speak").touch()
+        await person.see("ten")
+        assert "> go\nWait for it.\nhm\none two" in person.screen.text
+
+
+async def test_a_sentence_that_is_being_typed_never_answers_an_approval(home: Path) -> None:
+    async with terminal(["chat"], home) as person:
+        await started(person)
+        person.type("no, ")
+        await person.until(lambda screen: screen.line == "> no, ")
+        (home / "speak").touch()
+        (home / "ask").touch()
+        await person.see("! the agent waits for an answer; send or clear this line first")
+        person.type("yny")
+        await person.until(lambda screen: screen.line == "> no, yny")
+        person.enter("")
+        await person.see("? Climb")
+        await person.until(lambda screen: "queued until" in screen.text)
+        await person.ready("  approve? [y]es [n]o [l]ater: ")
+        person.type("y")
+        await person.see("approved: True", "> no, yny")
+
+
+async def test_a_line_that_is_cleared_lets_the_question_through(home: Path) -> None:
+    async with terminal(["chat"], home) as person:
+        await started(person)
+        person.type("n")
+        await person.until(lambda screen: screen.line == "> n")
+        (home / "speak").touch()
+        (home / "ask").touch()
+        await person.see("! the agent waits for an answer")
+        person.type("\x15")
+        await person.ready("  approve? [y]es [n]o [l]ater: ")
+        person.interrupt()
+        await person.see("✗ cancelled")
+
+
+async def test_a_question_that_is_settled_elsewhere_does_not_wait_for_the_line(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person, connect(host.url, token=host.token) as client:
+        await started(person)
+        person.type("still typing")
+        await person.until(lambda screen: screen.line == "> still typing")
+        for word in ("speak", "ask"):
+            (host.home / word).touch()
+        await person.see("! the agent waits for an answer")
+        [summary] = await client.sessions()
+        chat = await (await client.session(summary["resource"])).chat()
+        turn = chat.follow()
+        assert turn is not None
+        async for event in turn:
+            if isinstance(event, ConfirmationNeeded):
+                chat.approve(event.call["toolCallId"])
+        await person.see("approved: True")
+        await person.until(lambda screen: screen.line == "> still typing")
+        assert "? Climb" not in person.screen.text

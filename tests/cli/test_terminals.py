@@ -1,0 +1,85 @@
+"""Terminals of the host, as a reader sees them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from ahpkit.cli.terminals import printed, readable
+from ahpkit.client import Client, connect
+from support.process import HostProcess, host_process, run_cli
+from support.terminal import terminal
+
+AGENT = """
+from ahpkit.agents.python import agent
+
+
+@agent(name="runner")
+async def runner(turn):
+    call = turn.tool_call("shell", display_name="Shell")
+    call.running(tool_input="make", message="Run make")
+    call.content([{"type": "terminal", "resource": turn.prompt, "title": "make"}])
+    await turn.ask([{"id": "q", "kind": "text", "message": "Seen enough?"}])
+    call.complete(message="Ran make")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("\x1b[32mgreen\x1b[0m\r\n", "green\n"),
+        ("10%\r50%\r100%\r\nnext", "100%\nnext"),
+        ("\x1b]0;title\x07$ ", "$ "),
+    ],
+)
+def test_what_drives_a_screen_is_left_out(text: str, left: str) -> None:
+    assert readable(text) == left
+
+
+def test_output_of_commands_and_of_no_command_is_one_text() -> None:
+    content = [{"type": "unclassified", "value": "$ "}, {"type": "command", "commandId": "1", "output": "hi\r\n"}]
+    assert printed({"content": content}) == "$ hi\n"
+
+
+@pytest_asyncio.fixture
+async def host(tmp_path: Path) -> AsyncGenerator[HostProcess]:
+    (tmp_path / "runner.py").write_text(AGENT)
+    (tmp_path / "host.toml").write_text('[agents.runner]\npython = "runner.py:runner"')
+    async with host_process(tmp_path, "--config", "host.toml", "--terminals") as running:
+        yield running
+
+
+async def opened(client: Client, uri: str, command: str) -> None:
+    """A terminal that has printed what a command prints."""
+    claim: Any = {"kind": "client", "clientId": client.client_id}
+    await client.request("createTerminal", {"claim": claim, "cols": 80, "rows": 24}, channel=uri)
+    client.dispatch(uri, {"type": "terminal/input", "data": f"stty -echo; {command}; exit\n"})
+    async with client.subscribe(uri) as shell:
+        await shell.wait_for(lambda state: "exitCode" in state)
+
+
+async def test_a_terminal_of_a_tool_call_is_shown_with_its_beginning(host: HostProcess) -> None:
+    uri = "ahp-terminal:/make"
+    async with connect(host.url, token=host.token) as client, asyncio.timeout(20):
+        await opened(client, uri, "for i in $(seq 30); do echo line $i; done")
+        async with terminal(["chat"], host.home) as person:
+            await person.ready()
+            person.enter(uri)
+            await person.see("… Run make", "line 1", "  │ line 2", f"  │ … all of it:  ahpkit tail {uri}")
+            assert "line 25" not in person.screen.text
+
+
+async def test_tail_shows_what_a_terminal_prints(host: HostProcess) -> None:
+    uri = "ahp-terminal:/make"
+    async with connect(host.url, token=host.token) as client, asyncio.timeout(20):
+        await opened(client, uri, "printf '\\033[31mred\\033[0m\\n'")
+        tail = await run_cli(["tail", uri], host.home)
+        assert tail.stdout is not None
+        while "red" not in (line := (await tail.stdout.readline()).decode()):
+            assert line
+        tail.terminate()
+        await tail.communicate()
+        assert "\x1b" not in line
