@@ -22,7 +22,7 @@ from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnection
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
-from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.agents.acp.options import Change, SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
@@ -70,7 +70,9 @@ class AcpSession:
         self._id: str | None = None
         self._early: list[JsonObject] = []
         self._undelivered: list[Message] = []
+        self._wanted: Mapping[str, Any] = {}
         self._broken = False
+        self._over = False
         self._strange = False
         terminals = setup.terminals(chat) if setup.terminals else None
         self._mapper = SessionMapper(
@@ -101,7 +103,8 @@ class AcpSession:
             await self.authenticate(self._setup.auth_method)
 
     async def aclose(self) -> None:
-        """End the session, then the process."""
+        """End the session, then the process. What it still says is for nobody."""
+        self._over = True
         self._callbacks.stop_waiting()
         try:
             await self._callbacks.release()
@@ -133,7 +136,7 @@ class AcpSession:
         id = text(result.get("sessionId"))
         if id is None:
             raise AgentError(f"{self._config.display_name} opened a session without an id", error_type="acp/protocol")
-        self._opened(id, result)
+        await self._opened(id, result)
         return id
 
     async def fork(self, source: str, servers: Sequence[McpServerOffer]) -> str | None:
@@ -150,7 +153,7 @@ class AcpSession:
             return None
         id = text(result.get("sessionId"))
         if id is not None:
-            self._opened(id, result)
+            await self._opened(id, result)
         return id
 
     async def restore(self, id: str, servers: Sequence[McpServerOffer]) -> bool:
@@ -169,7 +172,7 @@ class AcpSession:
                 continue
             finally:
                 self._mapper.restoring = False
-            self._opened(id, result)
+            await self._opened(id, result)
             return True
         return False
 
@@ -183,25 +186,41 @@ class AcpSession:
 
     async def _open(self, method: str, params: JsonObject, servers: Sequence[McpServerOffer]) -> Any:
         self.servers = list(servers)
+        self._wanted = dict(self._chat.config)
         given = mcp_servers(servers, self.connection.mcp_capabilities)
         request = params | {"cwd": str(self._chat.working_directory), "mcpServers": given}
         return await self.connection.request(method, request, timeout=self._config.start_timeout)
 
-    def _opened(self, id: str, result: JsonObject) -> None:
+    async def _opened(self, id: str, result: JsonObject) -> None:
+        """The agent has the session, with options of its own: first it gets those that were chosen, then it is told."""
         self._id = id
-        self._mapper.take_options(result)
-        early, self._early = self._early, []
-        for params in early:
-            self._on_update(params)
+        with self._mapper.holding_options():
+            self._mapper.take_options(result)
+            early, self._early = self._early, []
+            for params in early:
+                self._on_update(params)
+            try:
+                await self.select(model=None, config=self._wanted)
+            except AgentError as error:
+                if self.closed:
+                    raise
+                _log.warning("%s", error.message)
 
     async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
         """Bring the agent's options to what is wanted; what it has then is reported, also when it refused."""
         changes = self._mapper.options.changes(model=model, config=config)
         with self._mapper.holding_options() if changes else nullcontext():
             for change in changes:
-                result = obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
+                result = await self._change(change)
                 self._mapper.options.changed(change)
                 self._mapper.take_options(result)
+
+    async def _change(self, change: Change) -> JsonObject:
+        self._mapper.selecting = True
+        try:
+            return obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
+        finally:
+            self._mapper.selecting = False
 
     async def _call(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Any:
         return await self.connection.request(method, {"sessionId": self._id} | params, timeout=timeout)
@@ -304,6 +323,8 @@ class AcpSession:
             self._chat.extension_notification(method, params)
 
     def _on_update(self, params: JsonObject) -> None:
+        if self._over:
+            return
         if params.get("sessionId") == self._id:
             self._mapper.update(obj(params.get("update")))
         elif self._id is None and len(self._early) < MAX_EARLY:

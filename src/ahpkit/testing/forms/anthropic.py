@@ -7,14 +7,27 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ahpkit.testing.forms.common import Asked, CallTool, Event, Form, Json, Say, last_said, parts_of, text_of, words
+from ahpkit.testing.forms.common import (
+    Asked,
+    CallTool,
+    Event,
+    Form,
+    Json,
+    Say,
+    last_said,
+    parts_of,
+    since_reply,
+    text_of,
+    words,
+)
 
 
 def _asked(body: Json) -> Asked:
     messages: list[Json] = body.get("messages", [])
     offered: list[Json] = body.get("tools") or []
     tools = tuple(str(tool["name"]) for tool in offered if "name" in tool)
-    results = [part for part in parts_of(messages[-1].get("content")) if part.get("type") == "tool_result"]
+    added = [part for message in since_reply(messages) for part in parts_of(message.get("content"))]
+    results = [part for part in added if part.get("type") == "tool_result"]
     result = text_of(results[-1].get("content")) if results else None
     return Asked(last_said(messages), result, tools, body)
 

@@ -11,6 +11,8 @@ from typing import Any, cast
 
 Json = dict[str, Any]
 
+_TAGGED = re.compile(r"<([\w-]+)[^>]*>.*?</\1>|<[\w-]+[^>]*/>", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -78,16 +80,23 @@ def parts_of(content: Any) -> list[Json]:
 
 
 def last_said(messages: Iterable[Json], key: str = "content") -> str:
-    """The last words in the user's name that are the user's: agents add reminders, in tags, before or beside them."""
-    said = [text for message in messages if message.get("role") == "user" for text in _texts(message.get(key))]
-    own = [text for text in said if not text.lstrip().startswith("<")]
-    return next(iter(reversed(own or said)), "")
+    """The last words of the user, without what agents add in the user's name: reminders and the like, in tags."""
+    said = [own for message in messages if (own := own_words(message, key))]
+    return said[-1] if said else ""
 
 
-def _texts(content: Any) -> list[str]:
-    return (
-        [content] if isinstance(content, str) else [str(part["text"]) for part in parts_of(content) if "text" in part]
-    )
+def own_words(message: Json, key: str = "content") -> str:
+    """The user's own words in a message: the last ones outside of tags, if it is the user's."""
+    content = message.get(key) if message.get("role") == "user" else None
+    texts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in parts_of(content)]
+    own = [words for text in texts if (words := _TAGGED.sub("", text).strip())]
+    return own[-1] if own else ""
+
+
+def since_reply(messages: list[Json], model: str = "assistant", key: str = "content") -> list[Json]:
+    """What the user's side added since the model, or the user in words, last spoke: results of tools, reminders."""
+    spoke = [index for index, message in enumerate(messages) if message.get("role") == model or own_words(message, key)]
+    return messages[spoke[-1] + 1 :] if spoke else messages
 
 
 def words(text: str) -> list[str]:
@@ -105,6 +114,7 @@ __all__ = [
     "Say",
     "last_said",
     "parts_of",
+    "since_reply",
     "text_of",
     "words",
 ]

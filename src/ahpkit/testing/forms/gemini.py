@@ -5,14 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from ahpkit.testing.forms.common import Asked, CallTool, Event, Form, Json, Say, last_said, parts_of, text_of, words
+from ahpkit.testing.forms.common import (
+    Asked,
+    CallTool,
+    Event,
+    Form,
+    Json,
+    Say,
+    last_said,
+    parts_of,
+    since_reply,
+    text_of,
+    words,
+)
 
 
 def _asked(body: Json) -> Asked:
     contents: list[Json] = body.get("contents", [])
     offered: list[Json] = body.get("tools") or []
     declared = [entry for tool in offered for entry in parts_of(tool.get("functionDeclarations"))]
-    results = [part["functionResponse"] for part in parts_of(contents[-1].get("parts")) if "functionResponse" in part]
+    added = [part for content in since_reply(contents, "model", "parts") for part in parts_of(content.get("parts"))]
+    results = [part["functionResponse"] for part in added if "functionResponse" in part]
     result = text_of(results[-1].get("response")) if results else None
     return Asked(last_said(contents, "parts"), result, tuple(str(entry["name"]) for entry in declared), body)
 

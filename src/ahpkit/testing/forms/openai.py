@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from ahpkit.testing.forms.common import Asked, CallTool, Event, Form, Json, Say, last_said, text_of, words
+from ahpkit.testing.forms.common import Asked, CallTool, Event, Form, Json, Say, last_said, since_reply, text_of, words
 
 # Chat completions.
 
@@ -16,9 +16,8 @@ def _asked_chat(body: Json) -> Asked:
     messages: list[Json] = body.get("messages", [])
     offered: list[Json] = body.get("tools") or []
     tools = tuple(str(tool["function"]["name"]) for tool in offered if "function" in tool)
-    last = messages[-1] if messages else {}
-    result = text_of(last.get("content")) if last.get("role") == "tool" else None
-    return Asked(last_said(messages), result, tools, body)
+    results = [text_of(added.get("content")) for added in since_reply(messages) if added.get("role") == "tool"]
+    return Asked(last_said(messages), results[-1] if results else None, tools, body)
 
 
 def _whole_chat(reply: Say | CallTool) -> Json:
