@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from ahpkit import __version__
 from ahpkit.agents.acp.config import AcpAgentConfig
+from ahpkit.agents.acp.content import OUTPUT_KEYS
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
@@ -194,7 +195,7 @@ class AcpConnection:
                 "session": {"configOptions": {"boolean": {}}},
                 "elicitation": {"form": {}, "url": {}},
                 "plan": {},
-                "_meta": {ANSWER_META: {"version": "1"}, **self._extensions},
+                "_meta": {ANSWER_META: {"version": "1"}, **dict.fromkeys(OUTPUT_KEYS, True), **self._extensions},
             },
         }
 

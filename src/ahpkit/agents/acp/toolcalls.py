@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ahpkit.agents.acp.content import Contents, as_json
+from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.shape import obj, text
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.common.state import JsonObject
@@ -34,6 +34,7 @@ class MappedCall:
         self._told_title: str | None = None
         self._told_input: str | None = None
         self._told_content: list[ToolResultContent] = []
+        self._terminal: str | None = None
         self._merge(first)
         self.asking = False
         """A person is deciding: what the agent says meanwhile waits."""
@@ -137,7 +138,8 @@ class MappedCall:
     def _merge(self, update: JsonObject) -> None:
         self._said |= {key: update[key] for key in _MERGED if update.get(key) is not None}
         self._meta |= obj(update.get("_meta"))
-        self._contents.display(obj(update.get("_meta")))
+        if (terminal := self._contents.display(obj(update.get("_meta")))) is not None:
+            self._terminal = terminal
         status = update.get("status")
         if isinstance(status, str) and _PROGRESS.get(status, -1) > _PROGRESS[self._status]:
             self._status = status
@@ -147,7 +149,10 @@ class MappedCall:
         return text(self._said.get("title"))
 
     def _content(self) -> list[ToolResultContent]:
-        content = self._contents.tool_content(self._said.get("content"))
+        said = objects(self._said.get("content"))
+        if self._terminal is not None and not any(item.get("type") == "terminal" for item in said):
+            said = [*said, {"type": "terminal", "terminalId": self._terminal}]  # Output of a terminal it did not show.
+        content = self._contents.tool_content(said)
         return [item for item in content if item["type"] != "text" or item["text"]]
 
     def _tell_input(self) -> str | None:
@@ -165,8 +170,7 @@ class MappedCall:
         raw: Any = self._said.get("rawInput")
         changed = raw if self._told_input is not None and as_json(raw) != self._told_input else None
         facts = {"kind": self._said.get("kind"), "locations": self._said.get("locations"), "input": changed}
-        hidden = {"terminal_output"}
-        return wrapped(facts | {"meta": upward({k: v for k, v in self._meta.items() if k not in hidden})})
+        return wrapped(facts | {"meta": upward({k: v for k, v in self._meta.items() if k not in OUTPUT_KEYS})})
 
 
 class ToolCalls:
