@@ -272,6 +272,7 @@ class AcpSession:
         self.connection.notify("session/cancel", {"sessionId": self._id})
         try:
             await asyncio.wait([asking], timeout=self._config.cancel_timeout)
+            await self._callbacks.end_commands()
         finally:
             if not _ended_well(asking):
                 # It ignores the cancel, or failed over it. Either way its session cannot be trusted with a next turn.
