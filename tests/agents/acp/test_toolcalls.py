@@ -191,6 +191,17 @@ def test_the_result_has_content_structured_output_or_the_error() -> None:
     }
 
 
+def test_what_a_command_printed_is_shown_when_only_the_raw_output_has_it() -> None:
+    played = Played()
+    terminal = [{"type": "terminal", "terminalId": "t"}]
+    output = {"stdout": "", "aggregated_output": "one\ntwo\n", "exit_code": 0}
+    played.say("tool_call", status="completed", content=terminal, rawOutput=output)
+
+    [(_, result)] = [said[2:] for said in played.turn.said if said[0] == "complete"]
+    assert result["content"] == [{"type": "text", "text": "one\ntwo\n"}]
+    assert result["structured_content"] == output
+
+
 @pytest.mark.parametrize(("ended_well", "done"), [(True, ["ran", "waited"]), (False, ["ran"])])
 def test_what_was_never_ended_is_done_with_the_turn_unless_it_never_ran_in_a_turn_that_broke_off(
     ended_well: bool, done: list[str]

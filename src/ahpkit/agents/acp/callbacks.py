@@ -67,11 +67,11 @@ class Callbacks:
         for task in self._waiting:
             task.cancel()
 
-    async def end_commands(self) -> None:
-        """The turn was cancelled: end the commands that it started, if the agent left them running."""
+    async def end_commands(self, cancelled: TurnMapper) -> None:
+        """A turn was cancelled: end the commands that it started, if the agent left them running."""
         if self._terminal_access is None:
             return
-        for id in [id for id, turn in self._terminals.items() if turn is not None and turn is self._mapper.turn]:
+        for id in [id for id, turn in self._terminals.items() if turn is cancelled]:
             with suppress(RpcError):
                 await self._terminal_access.kill(id)
 

@@ -24,6 +24,7 @@ from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
 from ahpkit.agents.acp.options import Change, SessionOptions
 from ahpkit.agents.acp.prompt import blocks
+from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Message
@@ -239,13 +240,13 @@ class AcpSession:
 
     async def _prompt(self, turn: Turn, content: list[JsonObject], message: Message) -> StopReason:
         self.prompted = True
-        self._mapper.begin(turn)
+        mapped = self._mapper.begin(turn)
         asking = asyncio.create_task(self._ask(content, message), name="acp prompt")
         steering = asyncio.create_task(self._steer(turn), name="acp steering") if self.connection.steers else None
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
-            await self._cancel(asking)
+            await self._cancel(asking, mapped)
             raise
         finally:
             self._callbacks.stop_waiting()
@@ -264,7 +265,7 @@ class AcpSession:
             result = obj(await self._call("session/prompt", params))
         return self._mapper.finish(result)
 
-    async def _cancel(self, asking: asyncio.Task[StopReason]) -> None:
+    async def _cancel(self, asking: asyncio.Task[StopReason], mapped: TurnMapper) -> None:
         """Stop a turn as ACP wants it: answer what is open, then wait for the prompt's own end, but not for ever."""
         self._callbacks.stop_waiting()
         if asking.done():
@@ -272,7 +273,7 @@ class AcpSession:
         self.connection.notify("session/cancel", {"sessionId": self._id})
         try:
             await asyncio.wait([asking], timeout=self._config.cancel_timeout)
-            await self._callbacks.end_commands()
+            await self._callbacks.end_commands(mapped)
         finally:
             if not _ended_well(asking):
                 # It ignores the cancel, or failed over it. Either way its session cannot be trusted with a next turn.

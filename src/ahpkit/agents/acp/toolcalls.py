@@ -20,6 +20,8 @@ from ahpkit.protocol.common.state import JsonObject
 
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
 _MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")
+_PRINTED = ("formatted_output", "aggregated_output", "output", "stdout", "text")
+"""Where agents put what a command printed, in a raw output."""
 
 
 class MappedCall:
@@ -119,8 +121,8 @@ class MappedCall:
         self.ran = True
         output: Any = self._said.get("rawOutput")
         content = self._content()
-        if not content and output is not None and not isinstance(output, dict):
-            content.append({"type": "text", "text": as_json(output)})
+        if not content and (printed := _printed(output)):
+            content.append({"type": "text", "text": printed})
         self._call.complete(
             success=success,
             message=self._title,
@@ -222,6 +224,13 @@ class ToolCalls:
         self._calls[id] = call
         self._all.append(call)
         return call
+
+
+def _printed(output: Any) -> str | None:
+    """A raw output as text, for a call without content: itself, or what a command printed."""
+    if output is None or isinstance(output, dict):
+        return next((printed for key in _PRINTED if (printed := text(obj(output).get(key)))), None)
+    return as_json(output)
 
 
 def _name(turn: Turn, first: JsonObject, meta: JsonObject) -> str:
