@@ -116,7 +116,8 @@ class AcpSession:
             await self.connection.__aexit__(None, None, None)
 
     async def delete(self) -> None:
-        """Have the agent forget the conversation, if it can."""
+        """Have the agent forget the conversation, if it can. Then only `aclose` is left to do."""
+        self._over = True
         if self._id is not None and not self.closed and self.connection.session_can("delete"):
             with suppress(AgentError):
                 await self._call("session/delete", {}, timeout=_PATIENCE)
@@ -183,7 +184,7 @@ class AcpSession:
             self._id = id
             with self._mapper.replaying(history):
                 result = obj(await self._open("session/load", {"sessionId": id}, ()))
-            self._opened(id, result)
+            await self._opened(id, result)
 
     async def _open(self, method: str, params: JsonObject, servers: Sequence[McpServerOffer]) -> Any:
         self.servers = list(servers)
