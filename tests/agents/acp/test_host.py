@@ -336,7 +336,7 @@ async def test_what_an_agent_says_while_its_session_is_disposed_is_for_nobody(
     scripted: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
     title = {"update": {"sessionUpdate": "session_info_update", "title": "Goodbye"}}
-    last = {"session/close": [title, {"result": {}}], "session/delete": [title, {"result": {}}]}
+    last: dict[str, Any] = {"session/close": [title, {"result": {}}], "session/delete": [title, {"result": {}}]}
     async with hosted(scripted, methods=last) as at:
         await at.session.dispose()
         await until(lambda: not scripted.running())

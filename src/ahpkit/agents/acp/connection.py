@@ -214,8 +214,7 @@ class AcpConnection:
 
     def _hidden(self, line: str) -> str:
         """A line of its log without the values of variables that may be keys."""
-        passed = {key: os.environ.get(key, "") for key in self._config.pass_env}
-        for value in (passed | dict(self._config.env) | dict(self._secrets)).values():
+        for value in (self._config.named(os.environ) | dict(self._config.env) | dict(self._secrets)).values():
             if len(value) >= 8:
                 line = line.replace(value, "…")
         return line
