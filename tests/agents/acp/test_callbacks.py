@@ -11,7 +11,8 @@ from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.host.agent import Chat
 from ahpkit.protocol.errors import InvalidParams, MethodNotFound
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
-from support.scripted_acp import Scripted, until
+from support.scripted_acp import Scripted
+from support.waiting import until
 
 
 class Terminals:
