@@ -44,11 +44,23 @@ def test_every_known_agent_is_listed_with_how_to_install_it(bin: Path) -> None:
     assert found["gemini"]["command"] == ["gemini", "--acp"]
 
 
+def test_a_program_of_an_npm_package_has_its_version_and_is_not_run_for_it(bin: Path) -> None:
+    package = bin / "lib" / "node_modules" / "@scope" / "agent"
+    (package / "bin").mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "@scope/agent", "version": "2.4.0"}')
+    program(package / "bin" / "run", f"touch {bin}/ran; exit 1")
+    (bin / "pi-acp").symlink_to(package / "bin" / "run")
+
+    assert listed()["pi"]["version"] == "2.4.0"
+    assert not (bin / "ran").exists()
+
+
 def test_an_installed_agent_has_a_path_a_version_and_its_keys_without_their_values(
     bin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(bin / "gemini", 'echo "gemini-cli 0.61.0-rc.1 (node)"')
     program(bin / "goose", "echo no version here; exit 1")
+    program(bin / "copilot", "echo GitHub Copilot CLI 1.0.102.")
     monkeypatch.setenv("GEMINI_API_KEY", "sk-secret")
 
     found = listed()
@@ -57,6 +69,7 @@ def test_an_installed_agent_has_a_path_a_version_and_its_keys_without_their_valu
     assert found["gemini"]["path"] == str(bin / "gemini")
     assert found["gemini"]["keys"] == {"GEMINI_API_KEY": True, "GOOGLE_API_KEY": False}
     assert (found["goose"]["state"], found["goose"]["version"]) == ("installed", None)
+    assert found["copilot"]["version"] == "1.0.102"
     assert "sk-secret" not in json.dumps(found)
 
 

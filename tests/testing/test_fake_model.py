@@ -59,3 +59,45 @@ async def test_it_lists_a_model_and_answers_without_a_stream_too() -> None:
 
     assert json.loads(b"".join(listed))["data"][0]["id"] == "fake-model"
     assert json.loads(b"".join(whole))["choices"][0]["message"]["content"] == "You said: hi"
+
+
+async def posted(model: FakeModel, path: str, **body: Any) -> list[Any]:
+    async with asyncio.timeout(10):
+        events = post_events(f"{model.root}{path}", headers={}, body=json.dumps(body).encode(), timeout=5)
+        return [json.loads(event) async for event in events]
+
+
+async def test_the_messages_form_streams_text_and_calls_tools() -> None:
+    reminder, words = ({"type": "text", "text": text} for text in ("<system-reminder/>", 'CALL add {"a": 1}'))
+    asked = {"stream": True, "tools": [{"name": "add"}]}
+    async with FakeModel() as model:
+        said = await posted(model, "/v1/messages", stream=True, messages=[{"role": "user", "content": "hi there"}])
+        first = {"role": "user", "content": [words, reminder]}
+        called = await posted(model, "/v1/messages", **asked, messages=[first])
+        call = next(event["content_block"] for event in called if event["type"] == "content_block_start")
+        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": "2"}]}
+        await posted(model, "/v1/messages", **asked, messages=[first, {"role": "assistant", "content": [call]}, result])
+
+    deltas = [event["delta"]["text"] for event in said if event["type"] == "content_block_delta"]
+    assert "".join(deltas) == "You said: hi there"
+    assert [event["type"] for event in said][-2:] == ["message_delta", "message_stop"]
+    assert (call["type"], call["name"]) == ("tool_use", "add")
+    assert model.requests[-1].result == "2"
+
+
+async def test_the_gemini_form_streams_text_and_calls_tools() -> None:
+    tools = [{"functionDeclarations": [{"name": "add"}]}]
+    path = "/v1beta/models/m:streamGenerateContent?alt=sse"
+    async with FakeModel() as model:
+        said = await posted(model, path, contents=[{"role": "user", "parts": [{"text": "hi there"}]}])
+        first = {"role": "user", "parts": [{"text": 'CALL add {"a": 1}'}]}
+        called = await posted(model, path, contents=[first], tools=tools)
+        call = called[0]["candidates"][0]["content"]["parts"][0]["functionCall"]
+        result = {"role": "user", "parts": [{"functionResponse": {"name": "add", "response": {"output": 2}}}]}
+        await posted(model, path, contents=[first, {"role": "model", "parts": []}, result], tools=tools)
+
+    texts = [event["candidates"][0]["content"]["parts"][0]["text"] for event in said]
+    assert "".join(texts) == "You said: hi there"
+    assert said[-1]["candidates"][0]["finishReason"] == "STOP"
+    assert (call["name"], call["args"]) == ("add", {"a": 1})
+    assert model.requests[-1].result == '{"output": 2}'

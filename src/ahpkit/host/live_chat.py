@@ -130,8 +130,7 @@ class LiveChat:
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
         config = self.session.get("config", {})
-        if config.get("schema") != schema:
-            self._session_meta({CONFIG_META: {"schema": schema}})
+        self._session_meta({CONFIG_META: None if config.get("schema") == schema else {"schema": schema}})
         changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
         if changed and config:
             self._services.dispatch(self.session_uri, {"type": "session/configChanged", "config": changed})

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from ahpkit.host.agent import Chat
 from ahpkit.protocol.errors import InvalidParams, MethodNotFound
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 from support.scripted_acp import Scripted
+from support.waiting import until
 
 
 class Terminals:
@@ -119,3 +121,24 @@ async def test_terminals_are_announced_and_linked_in_tool_calls_when_the_host_ha
     assert ("content", "t", [linked]) in turn.said
     assert scripted.received("initialize")[0]["clientCapabilities"]["terminal"] is True
     assert ("release", "term-1") in terminals.calls
+
+
+async def test_a_cancel_ends_the_commands_of_the_turn_that_the_agent_leaves_running(scripted: Scripted) -> None:
+    terminals = Terminals()
+
+    def given(chat: Chat) -> Terminals:
+        return terminals
+
+    create = {"request": "terminal/create", "params": {"command": "sleep"}}
+    running = [create, {"text": "started"}, {"wait_cancel": True}, {"stop": "cancelled"}]
+    chat = scripted.chat()
+    opened = await scripted.agent(given={"terminals": given}, turns=[[create], running]).open(chat)
+    await opened.run(RecordingTurn("leave one in the background", chat=chat))
+    turn = RecordingTurn("run another", chat=chat)
+    task = asyncio.create_task(opened.run(turn))
+    await until(lambda: turn.answer == "started")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert [call for call in terminals.calls if call[0] == "kill"] == [("kill", "term-2")]

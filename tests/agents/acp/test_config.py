@@ -20,7 +20,7 @@ def test_a_known_name_needs_no_command(name: str) -> None:
     config = parse_agent_option(name)
 
     assert config.command == KNOWN_AGENTS[name].command
-    assert config.pass_env == KNOWN_AGENTS[name].keys
+    assert config.pass_env == KNOWN_AGENTS[name].variables
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,13 @@ def test_the_environment_is_what_every_program_needs_and_what_is_named() -> None
     config = AcpAgentConfig(name="a", command="x", pass_env=("KEY",), env={"PATH": "/mine", "NEW": "n"})
 
     assert config.environment(host) == {"PATH": "/mine", "LC_ALL": "C", "https_proxy": "p", "KEY": "k", "NEW": "n"}
+
+
+def test_a_program_that_is_known_gets_its_variables_under_any_name() -> None:
+    host = {"GOOSE_MODE": "approve", "OPENAI_API_KEY": "k", "GOOSEBERRY": "b", "AWS_TOKEN": "t"}
+
+    assert parse_agent_option("mine=/opt/bin/goose acp").environment(host) == {
+        "GOOSE_MODE": "approve",
+        "OPENAI_API_KEY": "k",
+    }
+    assert parse_agent_option("mine=python3 agent.py").environment(host) == {}

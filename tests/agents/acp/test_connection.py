@@ -47,6 +47,8 @@ async def test_the_host_introduces_itself_and_announces_extensions_in_the_meta_o
     assert capabilities["elicitation"] == {"form": {}, "url": {}}
     assert capabilities["_meta"] == {
         "ahpkit/permission-answer": {"version": "1"},
+        "terminal_output": True,
+        "terminal_output_delta": True,
         "example.com/analytics": {"version": "1.0"},
     }
 

@@ -91,15 +91,15 @@ def test_a_terminal_the_host_runs_is_linked() -> None:
 def test_a_terminal_the_agent_only_shows_becomes_its_text_bounded() -> None:
     mapper = contents()
     for _ in range(3):
-        assert mapper.display({"terminal_output": {"terminal_id": "t", "data": "x" * MAX_DISPLAY}})
-    mapper.display({"terminal_output": {"terminal_id": "t", "data": "end"}})
+        assert mapper.display({"terminal_output": {"terminal_id": "t", "data": "x" * MAX_DISPLAY}}) == "t"
+    mapper.display({"terminal_output_delta": {"terminal_id": "t", "data": "end"}})
 
     [shown] = mapper.tool_content([{"type": "terminal", "terminalId": "t"}])
 
     assert shown["type"] == "text"
     assert len(shown["text"]) == MAX_DISPLAY
     assert shown["text"].endswith("xend")
-    assert not mapper.display({"terminal_output": {"data": 3}})
+    assert mapper.display({"terminal_output": {"data": 3}}) is None
 
 
 def test_content_of_an_unknown_kind_is_shown_as_such() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp import HostTerminals
+from ahpkit.client import Rejected
 from ahpkit.client.client import Client
 from ahpkit.host.agent import Chat as AgentSideChat
 from ahpkit.host.resources import Resources
@@ -287,3 +288,58 @@ async def test_a_host_that_stops_deletes_nothing(scripted: Scripted) -> None:
         await at.chat.ask("hello")
 
     assert scripted.received("session/delete") == []
+
+
+MODES: dict[str, Any] = {
+    "modes": {"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "code"}, {"id": "plan"}]}
+}
+
+
+async def test_a_mode_chosen_when_the_session_is_created_holds_from_the_first_turn_on(scripted: Scripted) -> None:
+    async with hosted(scripted, session=MODES) as at:
+        session = await at.client.create_session(
+            working_directory=at.session.state["summary"]["workingDirectory"], config={"mode": "code"}
+        )
+        await (await session.chat()).ask("x")
+
+        assert [change["modeId"] for change in scripted.received("session/set_mode")] == ["code"]
+        assert session.confirmed.get("config", {}).get("values") == {"mode": "code"}
+
+
+async def test_options_that_depend_on_another_are_as_the_agent_has_them_now(scripted: Scripted) -> None:
+    def reported(model: str, *levels: str) -> dict[str, Any]:
+        choices = {"model": ("small", "large"), "level": levels}
+        current = {"model": model, "level": levels[0]}
+        made = [
+            {"id": id, "type": "select", "currentValue": current[id], "options": [{"value": value} for value in values]}
+            for id, values in choices.items()
+        ]
+        return {"configOptions": made}
+
+    answers: list[Any] = [{"result": reported("large", "off", "high")}]
+    later = [{"update": {"sessionUpdate": "config_option_update", **reported("small", "off", "low")}}, {"text": "ok"}]
+    methods = {"session/set_config_option": answers}
+    async with hosted(scripted, session=reported("small", "off", "low"), methods=methods, turns=[later]) as first:
+        directory = first.session.state["summary"]["workingDirectory"]
+        session = await first.client.create_session(working_directory=directory)
+        assert isinstance(await session.set_config({"level": "high"}), Rejected)
+        await session.set_config({"model": "large"}).accepted()
+        await until(lambda: "ahpkit/config" in session.confirmed.get("_meta", {}))
+        assert isinstance(await session.set_config({"level": "low"}), Rejected)
+        await (await session.chat()).ask("back to small")
+
+        assert "ahpkit/config" not in session.confirmed.get("_meta", {})
+        assert isinstance(await session.set_config({"level": "high"}), Rejected)
+
+
+async def test_what_an_agent_says_while_its_session_is_disposed_is_for_nobody(
+    scripted: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    title = {"update": {"sessionUpdate": "session_info_update", "title": "Goodbye"}}
+    last: dict[str, Any] = {"session/close": [title, {"result": {}}], "session/delete": [title, {"result": {}}]}
+    async with hosted(scripted, methods=last) as at:
+        await at.session.dispose()
+        await until(lambda: not scripted.running())
+
+    assert scripted.received("session/delete")
+    assert "session/update" not in caplog.text

@@ -52,6 +52,29 @@ def test_models_come_from_the_option_of_that_category_or_from_the_older_list() -
     ]
 
 
+def test_of_several_options_about_the_model_the_one_named_so_selects_it() -> None:
+    maker: dict[str, Any] = {
+        **MODEL,
+        "id": "provider",
+        "currentValue": "x",
+        "options": [{"value": "x"}, {"value": "y"}],
+    }
+    made = options(configOptions=[maker, MODEL])
+
+    assert [model["id"] for model in made.models("p")] == ["m1", "m2"]
+    assert made.changes(model={"id": "m2"}, config={}) == [
+        Change("session/set_config_option", {"configId": "model", "value": "m2"})
+    ]
+
+
+def test_modes_that_an_option_has_as_its_choices_are_shown_once() -> None:
+    levels: dict[str, Any] = {"id": "level", "category": "thought_level", "type": "select", "currentValue": "ask"}
+    made = options(modes=MODES, configOptions=[{**levels, "options": [{"value": "code"}, {"value": "ask"}]}])
+    made.mode_changed("code")
+
+    assert made.values == {"level": "code"}
+
+
 def test_modes_are_a_property_unless_an_option_says_the_same() -> None:
     assert options(modes=MODES).values == {"mode": "ask"}
     assert options(modes=MODES).schema["properties"]["mode"].get("enumLabels") == ["Ask", "Code"]

@@ -28,9 +28,15 @@ NPM = (
     "@zed-industries/codex-acp@0.16.0",
     "opencode-ai@1.18.33",
     "@moonshot-ai/kimi-code@2.1.0",
+    "@agentclientprotocol/codex-acp@2.6.0",
+    "@agentclientprotocol/claude-agent-acp@0.99.1",
+    "@github/copilot@1.0.102",
+    "@google/gemini-cli@0.61.0",
+    "@qwen-code/qwen-code@0.24.4",
+    "cline@3.0.65",
     "node@22",
 )
-PYPI = ("fast-agent-mcp",)
+PYPI = ("fast-agent-mcp", "mistral-vibe")
 
 pytestmark = pytest.mark.skipif("AHPKIT_REAL_AGENTS" not in os.environ, reason="AHPKIT_REAL_AGENTS is not set")
 
@@ -47,8 +53,12 @@ class Real:
     files: dict[str, Callable[[str, Path], str]] = field(default_factory=dict[str, Any])
     tool: str = "write"
     write: Callable[[Path], Json] = lambda path: {"path": str(path), "content": "hello"}
+    config: Json = field(default_factory=dict[str, Any])
+    """The options with which it asks."""
     asks: bool = True
     """It asks before it writes a file."""
+    restores: bool = True
+    """It takes up a session it has just left."""
 
 
 def _codex_config(url: str, workspace: Path) -> str:
@@ -56,6 +66,7 @@ def _codex_config(url: str, workspace: Path) -> str:
 model = "fake-model"
 model_provider = "fake"
 approval_policy = "on-request"
+approvals_reviewer = "user"
 sandbox_mode = "read-only"
 check_for_update_on_startup = false
 [analytics]
@@ -81,10 +92,44 @@ def _opencode_config(url: str, workspace: Path) -> str:
     return json.dumps(names | quiet | {"permission": ask, "provider": {"fake": provider}})
 
 
+def _vibe_config(url: str, workspace: Path) -> str:
+    return f"""
+active_model = "fake"
+enable_update_checks = false
+enable_auto_update = false
+enable_telemetry = false
+[[providers]]
+name = "fakes"
+api_base = "{url}/v1"
+api_key_env_var = "FAKE_KEY"
+api_style = "openai"
+backend = "generic"
+[[models]]
+name = "fake-model"
+provider = "fakes"
+alias = "fake"
+"""
+
+
+def _cline_config(url: str, workspace: Path) -> str:
+    settings = {"provider": "openai-compatible", "apiKey": "x", "model": "fake-model", "baseUrl": f"{url}/v1"}
+    entry = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    return json.dumps(
+        {"version": 1, "lastUsedProvider": "openai-compatible", "providers": {settings["provider"]: entry}}
+    )
+
+
+def _file(path: Path) -> Json:
+    return {"file_path": str(path), "content": "hello"}
+
+
 def _escalated(path: Path) -> Json:
     command = {"cmd": f"echo hello > {path}", "workdir": str(path.parent), "justification": "a test"}
     return command | {"sandbox_permissions": "require_escalated"}
 
+
+NODE = {"PATH": "{where}/node_modules/.bin:/usr/bin:/bin"}
+"""A newer node than the system's may be: it is among the packages."""
 
 AGENTS = {
     "goose": Real(
@@ -124,7 +169,7 @@ AGENTS = {
         "node_modules/.bin/kimi",
         ("acp",),
         {
-            "PATH": "{where}/node_modules/.bin:/usr/bin:/bin",
+            **NODE,
             "KIMI_CODE_HOME": "{home}/.kimi-code",
             "KIMI_MODEL_NAME": "fake-model",
             "KIMI_MODEL_API_KEY": "x",
@@ -140,6 +185,102 @@ AGENTS = {
         ("--model", "generic.fake-model", "-x"),
         {"GENERIC_API_KEY": "x", "GENERIC_BASE_URL": "{root}/v1"},
         asks=False,
+    ),
+    "codex-acp": Real(
+        "node_modules/@agentclientprotocol/codex-acp/dist/index.js",
+        env={**NODE, "CODEX_HOME": "{home}/.codex", "FAKE_KEY": "x", "NO_BROWSER": "1", "MODEL_PROVIDER": "fake"},
+        files={".codex/config.toml": _codex_config},
+        tool="exec_command",
+        write=_escalated,
+        config={"mode": "read-only"},
+    ),
+    "claude": Real(
+        "node_modules/.bin/claude-agent-acp",
+        env={
+            **NODE,
+            "ANTHROPIC_API_KEY": "x",
+            "ANTHROPIC_BASE_URL": "{root}",
+            "CLAUDE_CONFIG_DIR": "{home}/.claude",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "IS_SANDBOX": "1",
+        },
+        tool="Write",
+        write=_file,
+    ),
+    "copilot": Real(
+        "node_modules/.bin/copilot",
+        ("--acp",),
+        {
+            **NODE,
+            "COPILOT_PROVIDER_BASE_URL": "{root}/v1",
+            "COPILOT_PROVIDER_API_KEY": "x",
+            "COPILOT_MODEL": "fake-model",
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_AUTO_UPDATE": "false",
+        },
+        tool="create",
+        write=lambda path: {"path": str(path), "file_text": "hello"},
+    ),
+    "gemini": Real(
+        "node_modules/.bin/gemini",
+        ("--acp",),
+        {
+            **NODE,
+            "GEMINI_API_KEY": "x",
+            "GOOGLE_GEMINI_BASE_URL": "{root}",
+            "GEMINI_MODEL": "gemini-2.5-flash",
+        },
+        files={
+            ".gemini/settings.json": lambda url, workspace: json.dumps(
+                {
+                    "security": {"auth": {"selectedType": "gemini-api-key"}},
+                    "general": {"enableAutoUpdate": False},
+                    "privacy": {"usageStatisticsEnabled": False},
+                }
+            )
+        },
+        tool="write_file",
+        write=_file,
+        restores=False,  # It writes over the session it is to load if that was begun in the same minute.
+    ),
+    "qwen": Real(
+        "node_modules/.bin/qwen",
+        ("--acp",),
+        {**NODE, "OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "{root}/v1", "OPENAI_MODEL": "fake-model"},
+        files={
+            ".qwen/settings.json": lambda url, workspace: json.dumps(
+                {
+                    "security": {"auth": {"selectedType": "openai"}},
+                    "tools": {"approvalMode": "default"},
+                    "general": {"enableAutoUpdate": False},
+                    "privacy": {"usageStatisticsEnabled": False},
+                }
+            )
+        },
+        tool="write_file",
+        write=_file,
+    ),
+    "cline": Real(
+        "node_modules/.bin/cline",
+        ("--acp",),
+        {
+            **NODE,
+            "CLINE_DIR": "{home}/.cline",
+            "CLINE_API_KEY": "x",
+            "CLINE_PROVIDER": "openai-compatible",
+            "CLINE_MODEL": "fake-model",
+            "CLINE_NO_AUTO_UPDATE": "1",
+        },
+        files={".cline/data/settings/providers.json": _cline_config},
+        tool="run_commands",
+        write=lambda path: {"commands": [f"echo hello > {path}"]},
+    ),
+    "vibe": Real(
+        "venv/bin/vibe-acp",
+        env={"FAKE_KEY": "x", "VIBE_HOME": "{home}/.vibe"},
+        files={".vibe/config.toml": _vibe_config},
+        tool="write_file",
+        config={"mode": "ask"},
     ),
 }
 
@@ -173,7 +314,7 @@ async def session(request: pytest.FixtureRequest, scripted: Scripted) -> AsyncGe
     if not program.exists():
         pytest.skip(f"{program} is not installed")
     home = scripted.directory / "home"
-    chat = scripted.chat()
+    chat = scripted.chat(config=real.config)
     async with FakeModel() as model:
         for name, content in real.files.items():
             (home / name).parent.mkdir(parents=True)
@@ -228,6 +369,8 @@ async def test_a_turn_is_cancelled_and_the_next_one_works(session: Session) -> N
 
 
 async def test_it_is_restarted_and_remembers(session: Session) -> None:
+    if not session.real.restores:
+        pytest.skip("this agent does not find what it has just written")
     first = await session.run("my number is 4711")
     await session.opened.restart()
     before = len(session.model.requests)

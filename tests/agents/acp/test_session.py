@@ -247,7 +247,42 @@ class TestOptions:
         await opened.run(RecordingTurn("x", chat=chat, model={"id": "m1"}))
 
         values = [(change["configId"], change["value"]) for change in scripted.received("session/set_config_option")]
-        assert values == [("model", "m2"), ("fast", True), ("model", "m1")]
+        assert values == [("fast", True), ("model", "m2"), ("model", "m1")]
+
+    async def test_what_was_chosen_is_chosen_again_when_a_process_takes_the_session_up(
+        self, scripted: Scripted
+    ) -> None:
+        opened, chat = await scripted.open(session=self.SESSION)
+        await opened.configure(model=None, agent=None, config={"mode": "code"})
+        await opened.run(RecordingTurn("x", chat=chat))
+        chat.config = {"mode": "code", "model": "m1", "fast": False}
+        reported = len([said for said in chat.said if said[0] == "config_options"])
+
+        await opened.restart()
+        await opened.run(RecordingTurn("x", chat=chat))
+
+        assert [change["modeId"] for change in scripted.received("session/set_mode")] == ["code", "code"]
+        reports = [said[2]["mode"] for said in chat.said if said[0] == "config_options"]
+        assert set(reports[reported:]) == {"code"}, "the mode of the new process is nobody's choice"
+
+    async def test_words_that_confirm_a_change_are_no_news(self, scripted: Scripted) -> None:
+        words = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "[MODE_UPDATE] code"}}
+        confirmed: dict[str, Any] = {"session/set_mode": [{"update": words}, {"result": {}}]}
+        opened, chat = await scripted.open(session=self.SESSION, methods=confirmed)
+        await opened.configure(model=None, agent=None, config={"mode": "code"})
+        turn = RecordingTurn("x", chat=chat)
+        await opened.run(turn)
+
+        assert "notice" not in turn.verbs()
+
+    async def test_an_agent_that_refuses_what_was_chosen_still_opens_and_its_own_values_are_reported(
+        self, scripted: Scripted
+    ) -> None:
+        refusing = {"session/set_mode": [{"error": {"code": -32602, "message": "not now"}}]}
+        chat = scripted.chat(config={"mode": "code"})
+        await scripted.agent(session=self.SESSION, methods=refusing).open(chat)
+
+        assert [said[2]["mode"] for said in chat.said if said[0] == "config_options"] == ["ask"]
 
     async def test_an_option_the_agent_refuses_is_shown_and_the_turn_goes_on(self, scripted: Scripted) -> None:
         refusing = {"session/set_config_option": [{"error": {"code": -32602, "message": "not now"}}]}

@@ -149,6 +149,20 @@ def test_content_is_told_while_running_and_only_when_it_changed() -> None:
     ]
 
 
+@pytest.mark.parametrize("content", [[], [{"type": "terminal", "terminalId": "own"}]])
+def test_output_of_the_agents_own_terminal_is_shown_as_it_comes_also_if_the_call_names_no_terminal(
+    content: list[Any],
+) -> None:
+    played = Played()
+    played.say("tool_call", status="in_progress", content=content)
+    for key, data in (("terminal_output", "one "), ("terminal_output_delta", "two")):
+        played.say("tool_call_update", _meta={key: {"terminal_id": "own", "data": data}})
+
+    shown = [said[2] for said in played.turn.said if said[0] == "content"]
+    assert shown == [[{"type": "text", "text": "one "}], [{"type": "text", "text": "one two"}]]
+    assert "data" not in str([said for said in played.turn.said if said[0] == "meta"])
+
+
 def test_a_title_that_changes_before_it_runs_is_told() -> None:
     played = Played()
     played.say("tool_call", title="Read")
@@ -175,6 +189,17 @@ def test_the_result_has_content_structured_output_or_the_error() -> None:
         "bad": (False, {"error": "no such file", "structured_content": {"error": "no such file"}}),
         "silent": (False, {"error": "failed"}),
     }
+
+
+def test_what_a_command_printed_is_shown_when_only_the_raw_output_has_it() -> None:
+    played = Played()
+    terminal = [{"type": "terminal", "terminalId": "t"}]
+    output = {"stdout": "", "aggregated_output": "one\ntwo\n", "exit_code": 0}
+    played.say("tool_call", status="completed", content=terminal, rawOutput=output)
+
+    [(_, result)] = [said[2:] for said in played.turn.said if said[0] == "complete"]
+    assert result["content"] == [{"type": "text", "text": "one\ntwo\n"}]
+    assert result["structured_content"] == output
 
 
 @pytest.mark.parametrize(("ended_well", "done"), [(True, ["ran", "waited"]), (False, ["ran"])])

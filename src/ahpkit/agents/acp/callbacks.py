@@ -45,7 +45,7 @@ class Callbacks:
         self._waiting: set[asyncio.Task[Any]] = set()
         self._urls: dict[str, asyncio.Task[Any]] = {}
         self._completed: set[str] = set()
-        self._terminals: set[str] = set()
+        self._terminals: dict[str, TurnMapper | None] = {}
         self._terminal_access = terminals
         self._handlers: dict[str, Handler] = {
             "session/request_permission": self._permission,
@@ -68,13 +68,21 @@ class Callbacks:
         for task in self._waiting:
             task.cancel()
 
+    async def end_commands(self, cancelled: TurnMapper) -> None:
+        """A turn was cancelled: end the commands that it started, if the agent left them running."""
+        if self._terminal_access is None:
+            return
+        for id in [id for id, turn in self._terminals.items() if turn is cancelled]:
+            with suppress(RpcError):
+                await self._terminal_access.kill(id)
+
     async def release(self) -> None:
         """The session is over: end the terminals it left."""
         if self._terminal_access is None:
             return
         while self._terminals:
             with suppress(RpcError):
-                await self._terminal_access.release(self._terminals.pop())
+                await self._terminal_access.release(self._terminals.popitem()[0])
 
     def elicitation_complete(self, params: JsonObject) -> None:
         """The user finished what a URL asked for: the question is answered."""
@@ -137,7 +145,7 @@ class Callbacks:
 
     def _terminal_handlers(self, access: TerminalAccess) -> Mapping[str, Handler]:
         async def create(params: JsonObject) -> JsonObject:
-            limit = params.get("outputByteLimit")
+            limit, turn = params.get("outputByteLimit"), self._mapper.turn
             id = await access.create(
                 _required(params, "command"),
                 strings(params.get("args")),
@@ -145,7 +153,7 @@ class Callbacks:
                 cwd=Path(text(params.get("cwd")) or self._directory),
                 output_limit=limit if isinstance(limit, int) else None,
             )
-            self._terminals.add(id)
+            self._terminals[id] = turn
             return {"terminalId": id}
 
         async def output(params: JsonObject) -> JsonObject:
@@ -163,7 +171,7 @@ class Callbacks:
 
         async def release(params: JsonObject) -> JsonObject:
             id = self._own(params)
-            self._terminals.discard(id)
+            del self._terminals[id]
             await access.release(id)
             return {}
 

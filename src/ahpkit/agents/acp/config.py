@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -38,7 +39,7 @@ class AcpAgentConfig:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     """Set for the agent."""
     pass_env: tuple[str, ...] = ()
-    """Variables of the host's own environment that the agent gets too."""
+    """Variables of the host's own environment that the agent gets too. `NAME_*` stands for all that begin so."""
     cwd: Path | None = None
     """Where the process runs; without it, in the chat's working directory."""
     title: str = ""
@@ -66,9 +67,12 @@ class AcpAgentConfig:
 
     def environment(self, host: Mapping[str, str]) -> dict[str, str]:
         """The agent's whole environment, made from the host's."""
-        named = set(self.pass_env)
-        passed = {key: value for key, value in host.items() if key in named or _PASSED_ON.fullmatch(key)}
-        return passed | dict(self.env)
+        common = {key: value for key, value in host.items() if _PASSED_ON.fullmatch(key)}
+        return common | self.named(host) | dict(self.env)
+
+    def named(self, host: Mapping[str, str]) -> dict[str, str]:
+        """What it gets of the host's environment by name: these may be keys."""
+        return {key: value for key, value in host.items() if any(fnmatchcase(key, name) for name in self.pass_env)}
 
 
 def parse_agent_option(option: str) -> AcpAgentConfig:
@@ -82,8 +86,14 @@ def parse_agent_option(option: str) -> AcpAgentConfig:
         raise AcpConfigError(f"agent {name}: {error} in {command!r}") from error
     if not words:
         raise AcpConfigError(f"agent {name}: the command is empty; write NAME=COMMAND ARGS")
-    keys = KNOWN_AGENTS[name].keys if name in KNOWN_AGENTS else ()
-    return AcpAgentConfig(name=name, command=words[0], args=tuple(words[1:]), pass_env=keys)
+    known = KNOWN_AGENTS.get(name) or _known_command(words[0])
+    return AcpAgentConfig(name=name, command=words[0], args=tuple(words[1:]), pass_env=known.variables if known else ())
+
+
+def _known_command(command: str) -> KnownAgent | None:
+    """The known agent whose program this is, under whatever name it is used."""
+    commands = {agent.command: agent for agent in KNOWN_AGENTS.values() if agent.command != "python3"}
+    return commands.get(Path(command).name)
 
 
 def config_from_table(name: str, table: Mapping[str, Any]) -> AcpAgentConfig:
@@ -150,7 +160,7 @@ def _known(name: str) -> AcpAgentConfig:
 def _of_known(known: KnownAgent | None) -> dict[str, Any]:
     if known is None:
         return {}
-    return {"command": known.command, "args": known.args, "title": known.title, "pass_env": known.keys}
+    return {"command": known.command, "args": known.args, "title": known.title, "pass_env": known.variables}
 
 
 def _spelled(kind: type | tuple[type, ...]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from ahpkit import __version__
 from ahpkit.agents.acp.config import AcpAgentConfig
+from ahpkit.agents.acp.content import OUTPUT_KEYS
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
@@ -194,7 +195,7 @@ class AcpConnection:
                 "session": {"configOptions": {"boolean": {}}},
                 "elicitation": {"form": {}, "url": {}},
                 "plan": {},
-                "_meta": {**self._extensions, ANSWER_META: {"version": "1"}},
+                "_meta": {**self._extensions, **dict.fromkeys(OUTPUT_KEYS, True), ANSWER_META: {"version": "1"}},
             },
         }
 
@@ -213,8 +214,7 @@ class AcpConnection:
 
     def _hidden(self, line: str) -> str:
         """A line of its log without the values of variables that may be keys."""
-        passed = {key: os.environ.get(key, "") for key in self._config.pass_env}
-        for value in (passed | dict(self._config.env) | dict(self._secrets)).values():
+        for value in (self._config.named(os.environ) | dict(self._config.env) | dict(self._secrets)).values():
             if len(value) >= 8:
                 line = line.replace(value, "…")
         return line

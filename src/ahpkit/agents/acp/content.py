@@ -25,6 +25,11 @@ MAX_DISPLAY = 64 * 1024
 """Characters kept of a terminal that the agent only shows: its tail."""
 
 
+OUTPUT_KEYS = ("terminal_output", "terminal_output_delta")
+"""Keys of a tool call's `_meta` with the next piece of output of a terminal that the agent runs itself. Agents send
+them to a client that has announced them in the `_meta` of its capabilities."""
+
+
 class Store(Protocol):
     """`Turn.store`."""
 
@@ -50,14 +55,14 @@ class Contents:
         diffs = (item for item in objects(items) if item.get("type") == "diff")
         return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in diffs]
 
-    def display(self, meta: JsonObject) -> bool:
-        """Take terminal output that an agent sends in `_meta` to be shown; True if there was any."""
-        output = obj(meta.get("terminal_output"))
+    def display(self, meta: JsonObject) -> str | None:
+        """Take terminal output that an agent sends in `_meta` to be shown; the id of the terminal if there was any."""
+        output = next((found for key in OUTPUT_KEYS if (found := obj(meta.get(key)))), obj(None))
         id, data = text(output.get("terminal_id")), text(output.get("data"))
         if id is None or data is None:
-            return False
+            return None
         self._displayed[id] = (self._displayed.get(id, "") + data)[-MAX_DISPLAY:]
-        return True
+        return id
 
     def _item(self, item: JsonObject) -> ToolResultContent:
         block = obj(obj(item.get("content")).get("_meta"))
@@ -160,4 +165,4 @@ def _changed_lines(old: str, new: str) -> FileEditStats:
     return {"added": (after - before).total(), "removed": (before - after).total()}
 
 
-__all__ = ["MAX_DISPLAY", "Contents", "Store", "as_json", "block_data", "shown_as_text"]
+__all__ = ["MAX_DISPLAY", "OUTPUT_KEYS", "Contents", "Store", "as_json", "block_data", "shown_as_text"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,13 +18,14 @@ from typing import Any, Literal
 from ahpkit.agents.acp.config import parse_agent_option
 from ahpkit.agents.acp.connection import AcpConnection
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
+from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
 
 State = Literal["missing", "installed", "answers", "fails"]
 
-_VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
+_VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")
 _VERSION_TIMEOUT = 15.0
 """Seconds to tell a version: some agents start a whole runtime for it."""
 
@@ -44,7 +47,7 @@ class Found:
 
 
 def look() -> list[Found]:
-    """All known agents, by name. Runs `--version` of those that are installed."""
+    """All known agents, by name. Runs `--version` of those whose package does not tell."""
     agents = sorted(KNOWN_AGENTS.values(), key=lambda agent: agent.name)
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(_look_for, agents))
@@ -67,10 +70,20 @@ async def check(found: Found) -> Found:
 
 def _look_for(agent: KnownAgent) -> Found:
     path = shutil.which(agent.command)
-    version = _version([path, *agent.version_args]) if path else None
+    version = (_package_version(Path(path)) or _version([path, *agent.version_args])) if path else None
     if path is None or (version is None and agent.command == "python3"):
         return Found(agent, None, None, "missing")
     return Found(agent, path, version, "installed")
+
+
+def _package_version(program: Path) -> str | None:
+    """The version of the npm package a program belongs to: many are slow to tell theirs, and some cannot."""
+    inside = [parent for parent in program.resolve().parents if "node_modules" in parent.parts]
+    for directory in inside:
+        with suppress(OSError, ValueError):
+            version = obj(json.loads((directory / "package.json").read_text())).get("version")
+            return text(version)
+    return None
 
 
 def _version(command: list[str]) -> str | None:

@@ -48,6 +48,9 @@ class SessionMapper:
         self.options = SessionOptions()
         self.turn: TurnMapper | None = None
         self.restoring = False
+        """The agent repeats its history."""
+        self.selecting = False
+        """The agent was told to change an option: some say in words that they did."""
         self._chat = chat
         self._terminal_uri = terminal_uri
         self._on_options = on_options
@@ -71,11 +74,11 @@ class SessionMapper:
     @contextmanager
     def holding_options(self) -> Generator[None]:
         """Report options only once, at the end: in between, the agent still has some of the old ones."""
-        self._holding = True
+        outermost, self._holding = not self._holding, True
         try:
             yield
         finally:
-            self._holding = False
+            self._holding = not outermost
             self._report_options()
 
     def begin(self, turn: Turn) -> TurnMapper:
@@ -125,7 +128,7 @@ class SessionMapper:
             for_turn(self.turn, update)
         elif self._replay is not None:
             self._replay.update(kind, update)
-        elif not self.restoring:
+        elif not self.restoring and not self.selecting:
             self._between_turns(kind, update)
 
     def _session_update(self, kind: str, update: JsonObject) -> None:
@@ -219,7 +222,7 @@ class SessionMapper:
             self._chat.meta(USAGE_KEY, dict(self._usage.context))
 
     def _report_options(self) -> None:
-        if self._holding:
+        if self._holding or self.restoring:
             return
         schema = self.options.schema
         if schema["properties"]:

@@ -48,9 +48,8 @@ class SessionOptions:
     def mode_changed(self, mode: Any) -> None:
         """Take a `current_mode_update`."""
         self._modes["currentModeId"] = mode
-        self._options = [
-            option | {"currentValue": mode} if option.get("category") == "mode" else option for option in self._options
-        ]
+        shown = self._mode_option
+        self._options = [option | {"currentValue": mode} if option is shown else option for option in self._options]
 
     # What clients see.
 
@@ -110,12 +109,23 @@ class SessionOptions:
 
     @property
     def _shows_modes(self) -> bool:
-        has_modes = bool(objects(self._modes.get("availableModes")))
-        return has_modes and not any(option.get("category") == "mode" for option in self._options)
+        return bool(objects(self._modes.get("availableModes"))) and self._mode_option is None
+
+    @property
+    def _mode_option(self) -> JsonObject | None:
+        """The option that says the same as the older `modes`: by its category, or because it has the same choices."""
+        modes = {mode.get("id") for mode in objects(self._modes.get("availableModes"))}
+        named = [option for option in self._options if option.get("category") == "mode"]
+        alike = [
+            option for option in self._options if modes and {entry["value"] for entry in _choices(option)} == modes
+        ]
+        return next(iter([*named, *alike]), None)
 
     @property
     def _model_option(self) -> JsonObject | None:
-        return next((option for option in self._options if option.get("category") == "model"), None)
+        """The option that selects the model. Others of that category may narrow the choice, such as its maker."""
+        options = [option for option in self._options if option.get("category") == "model"]
+        return min(options, key=lambda option: "model" not in option["id"].lower(), default=None)
 
 
 def _property(option: JsonObject) -> SessionConfigPropertySchema:

@@ -18,7 +18,14 @@ class KnownAgent:
     """The command that installs it."""
     keys: tuple[str, ...] = ()
     """Variables it may take a key from: passed on from the host's environment. Most agents also know a login."""
+    settings: tuple[str, ...] = ()
+    """Further variables it reads: passed on too. `NAME_*` stands for all that begin so."""
     version_args: tuple[str, ...] = ("--version",)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What is passed on to it from the host's environment."""
+        return (*self.keys, *self.settings)
 
 
 _AGENTS = (
@@ -27,7 +34,8 @@ _AGENTS = (
         title="Claude Code",
         command="claude-agent-acp",
         install="npm install -g @agentclientprotocol/claude-agent-acp",
-        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        settings=("ANTHROPIC_*", "CLAUDE_*", "IS_SANDBOX"),
     ),
     KnownAgent(
         name="cline",
@@ -35,14 +43,16 @@ _AGENTS = (
         command="cline",
         args=("--acp",),
         install="npm install -g cline",
-        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+        keys=("CLINE_API_KEY",),
+        settings=("CLINE_*",),
     ),
     KnownAgent(
         name="codex",
         title="Codex",
         command="codex-acp",
         install="npm install -g @zed-industries/codex-acp",
-        keys=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+        keys=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        settings=("OPENAI_*", "CODEX_*", "NO_BROWSER"),
     ),
     KnownAgent(
         name="copilot",
@@ -50,7 +60,8 @@ _AGENTS = (
         command="copilot",
         args=("--acp",),
         install="npm install -g @github/copilot",
-        keys=("GH_TOKEN", "GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN"),
+        keys=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+        settings=("COPILOT_*",),
     ),
     KnownAgent(
         name="crow",
@@ -59,6 +70,7 @@ _AGENTS = (
         args=("acp",),
         install="uv tool install crow-cli",
         keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        settings=("CROW_*",),
     ),
     KnownAgent(
         name="cursor",
@@ -67,14 +79,16 @@ _AGENTS = (
         args=("acp",),
         install="curl https://cursor.com/install -fsS | bash",
         keys=("CURSOR_API_KEY",),
+        settings=("CURSOR_*",),
     ),
     KnownAgent(
         name="deepagents",
         title="Deep Agents",
         command="python3",
         args=("-m", "deepagents_acp"),
-        install="pip install deepagents-acp",
-        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+        install="pip install deepagents-acp langchain-openai",
+        keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        settings=("OPENAI_*", "ANTHROPIC_*"),
         version_args=("-m", "pip", "show", "deepagents-acp"),
     ),
     KnownAgent(
@@ -82,7 +96,8 @@ _AGENTS = (
         title="fast-agent",
         command="fast-agent-acp",
         install="uv tool install fast-agent-mcp",
-        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GENERIC_API_KEY", "GENERIC_BASE_URL"),
+        keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GENERIC_API_KEY"),
+        settings=("ANTHROPIC_*", "OPENAI_*", "GENERIC_*"),
     ),
     KnownAgent(
         name="gemini",
@@ -91,6 +106,7 @@ _AGENTS = (
         args=("--acp",),
         install="npm install -g @google/gemini-cli",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        settings=("GEMINI_*", "GOOGLE_*"),
     ),
     KnownAgent(
         name="goose",
@@ -98,7 +114,8 @@ _AGENTS = (
         command="goose",
         args=("acp",),
         install="curl -fsSL https://github.com/aaif-goose/goose/releases/download/stable/download_cli.sh | bash",
-        keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOSE_PROVIDER", "GOOSE_MODEL"),
+        keys=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        settings=("GOOSE_*", "OPENAI_*", "ANTHROPIC_*"),
     ),
     KnownAgent(
         name="hermes",
@@ -106,6 +123,7 @@ _AGENTS = (
         command="hermes-acp",
         install="uv tool install 'hermes-agent[acp]'",
         keys=("OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+        settings=("HERMES_*", "OPENAI_*"),
     ),
     KnownAgent(
         name="kimi",
@@ -113,7 +131,8 @@ _AGENTS = (
         command="kimi",
         args=("acp",),
         install="npm install -g @moonshot-ai/kimi-code",
-        keys=("KIMI_MODEL_API_KEY", "KIMI_MODEL_NAME", "KIMI_MODEL_BASE_URL"),
+        keys=("KIMI_MODEL_API_KEY",),
+        settings=("KIMI_*",),
     ),
     KnownAgent(
         name="opencode",
@@ -122,6 +141,7 @@ _AGENTS = (
         args=("acp",),
         install="npm install -g opencode-ai",
         keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+        settings=("OPENCODE_*", "ANTHROPIC_*", "OPENAI_*"),
     ),
     KnownAgent(
         name="openhands",
@@ -129,14 +149,16 @@ _AGENTS = (
         command="openhands",
         args=("acp",),
         install="uv tool install openhands",
-        keys=("LLM_API_KEY", "LLM_MODEL", "LLM_BASE_URL"),
+        keys=("LLM_API_KEY",),
+        settings=("LLM_*", "OPENHANDS_*"),
     ),
     KnownAgent(
         name="pi",
         title="pi",
         command="pi-acp",
-        install="npm install -g pi-acp",
+        install="npm install -g pi-acp @earendil-works/pi-coding-agent",
         keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
+        settings=("PI_*",),
     ),
     KnownAgent(
         name="qwen",
@@ -144,7 +166,8 @@ _AGENTS = (
         command="qwen",
         args=("--acp",),
         install="npm install -g @qwen-code/qwen-code",
-        keys=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
+        keys=("OPENAI_API_KEY", "DASHSCOPE_API_KEY"),
+        settings=("OPENAI_*", "QWEN_*"),
     ),
     KnownAgent(
         name="vibe",
@@ -152,6 +175,7 @@ _AGENTS = (
         command="vibe-acp",
         install="uv tool install mistral-vibe",
         keys=("MISTRAL_API_KEY",),
+        settings=("VIBE_*",),
     ),
 )
 

@@ -23,8 +23,9 @@ from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnectio
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
 from ahpkit.agents.acp.meta import with_meta_around
-from ahpkit.agents.acp.options import SessionOptions
+from ahpkit.agents.acp.options import Change, SessionOptions
 from ahpkit.agents.acp.prompt import blocks
+from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Message
@@ -69,7 +70,9 @@ class AcpSession:
         self._id: str | None = None
         self._early: list[JsonObject] = []
         self._undelivered: list[Message] = []
+        self._wanted: Mapping[str, Any] = {}
         self._broken = False
+        self._over = False
         self._strange = False
         terminals = setup.terminals(chat) if setup.terminals else None
         self._mapper = SessionMapper(
@@ -100,7 +103,8 @@ class AcpSession:
             await self.authenticate(self._setup.auth_method)
 
     async def aclose(self) -> None:
-        """End the session, then the process."""
+        """End the session, then the process. What it still says is for nobody."""
+        self._over = True
         self._callbacks.stop_waiting()
         try:
             await self._callbacks.release()
@@ -111,7 +115,8 @@ class AcpSession:
             await self.connection.__aexit__(None, None, None)
 
     async def delete(self) -> None:
-        """Have the agent forget the conversation, if it can."""
+        """Have the agent forget the conversation, if it can. Then only `aclose` is left to do."""
+        self._over = True
         if self._id is not None and not self.closed and self.connection.session_can("delete"):
             with suppress(AgentError):
                 await self._call("session/delete", {}, timeout=_PATIENCE)
@@ -132,7 +137,7 @@ class AcpSession:
         id = text(result.get("sessionId"))
         if id is None:
             raise AgentError(f"{self._config.display_name} opened a session without an id", error_type="acp/protocol")
-        self._opened(id, result)
+        await self._opened(id, result)
         return id
 
     async def fork(self, source: str, servers: Sequence[McpServerOffer]) -> str | None:
@@ -149,7 +154,7 @@ class AcpSession:
             return None
         id = text(result.get("sessionId"))
         if id is not None:
-            self._opened(id, result)
+            await self._opened(id, result)
         return id
 
     async def restore(self, id: str, servers: Sequence[McpServerOffer]) -> bool:
@@ -168,7 +173,7 @@ class AcpSession:
                 continue
             finally:
                 self._mapper.restoring = False
-            self._opened(id, result)
+            await self._opened(id, result)
             return True
         return False
 
@@ -178,29 +183,45 @@ class AcpSession:
             self._id = id
             with self._mapper.replaying(history):
                 result = obj(await self._open("session/load", {"sessionId": id}, ()))
-            self._opened(id, result)
+            await self._opened(id, result)
 
     async def _open(self, method: str, params: JsonObject, servers: Sequence[McpServerOffer]) -> Any:
         self.servers = list(servers)
+        self._wanted = dict(self._chat.config)
         given = mcp_servers(servers, self.connection.mcp_capabilities)
         request = params | {"cwd": str(self._chat.working_directory), "mcpServers": given}
         return await self.connection.request(method, request, timeout=self._config.start_timeout)
 
-    def _opened(self, id: str, result: JsonObject) -> None:
+    async def _opened(self, id: str, result: JsonObject) -> None:
+        """The agent has the session, with options of its own: first it gets those that were chosen, then it is told."""
         self._id = id
-        self._mapper.take_options(result)
-        early, self._early = self._early, []
-        for params in early:
-            self._on_update(params)
+        with self._mapper.holding_options():
+            self._mapper.take_options(result)
+            early, self._early = self._early, []
+            for params in early:
+                self._on_update(params)
+            try:
+                await self.select(model=None, config=self._wanted)
+            except AgentError as error:
+                if self.closed:
+                    raise
+                _log.warning("%s", error.message)
 
     async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
         """Bring the agent's options to what is wanted; what it has then is reported, also when it refused."""
         changes = self._mapper.options.changes(model=model, config=config)
         with self._mapper.holding_options() if changes else nullcontext():
             for change in changes:
-                result = obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
+                result = await self._change(change)
                 self._mapper.options.changed(change)
                 self._mapper.take_options(result)
+
+    async def _change(self, change: Change) -> JsonObject:
+        self._mapper.selecting = True
+        try:
+            return obj(await self._call(change.method, change.params, timeout=self._config.start_timeout))
+        finally:
+            self._mapper.selecting = False
 
     async def _call(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Any:
         return await self.connection.request(method, {"sessionId": self._id} | params, timeout=timeout)
@@ -219,13 +240,13 @@ class AcpSession:
 
     async def _prompt(self, turn: Turn, content: list[JsonObject], message: Message) -> StopReason:
         self.prompted = True
-        self._mapper.begin(turn)
+        mapped = self._mapper.begin(turn)
         asking = asyncio.create_task(self._ask(content, message), name="acp prompt")
         steering = asyncio.create_task(self._steer(turn), name="acp steering") if self.connection.steers else None
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
-            await self._cancel(asking)
+            await self._cancel(asking, mapped)
             raise
         finally:
             self._callbacks.stop_waiting()
@@ -243,7 +264,7 @@ class AcpSession:
             result = obj(await self._call("session/prompt", params))
         return self._mapper.finish(result)
 
-    async def _cancel(self, asking: asyncio.Task[StopReason]) -> None:
+    async def _cancel(self, asking: asyncio.Task[StopReason], mapped: TurnMapper) -> None:
         """Stop a turn as ACP wants it: answer what is open, then wait for the prompt's own end, but not for ever."""
         self._callbacks.stop_waiting()
         if asking.done():
@@ -251,6 +272,7 @@ class AcpSession:
         self.connection.notify("session/cancel", {"sessionId": self._id})
         try:
             await asyncio.wait([asking], timeout=self._config.cancel_timeout)
+            await self._callbacks.end_commands(mapped)
         finally:
             if not _ended_well(asking):
                 # It ignores the cancel, or failed over it. Either way its session cannot be trusted with a next turn.
@@ -303,6 +325,8 @@ class AcpSession:
             self._chat.extension_notification(method, params)
 
     def _on_update(self, params: JsonObject) -> None:
+        if self._over:
+            return
         if params.get("sessionId") == self._id:
             self._mapper.update(with_meta_around(params.get("update"), params))
         elif self._id is None and len(self._early) < MAX_EARLY:

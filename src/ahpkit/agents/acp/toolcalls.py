@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ahpkit.agents.acp.content import Contents, as_json
+from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.shape import obj, text
+from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.common.state import JsonObject
 
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
 _MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")
+_PRINTED = ("formatted_output", "aggregated_output", "output", "stdout", "text")
+"""Where agents put what a command printed, in a raw output."""
 
 
 class MappedCall:
@@ -34,6 +36,7 @@ class MappedCall:
         self._told_title: str | None = None
         self._told_input: str | None = None
         self._told_content: list[ToolResultContent] = []
+        self._terminal: str | None = None
         self._merge(first)
         self.asking = False
         """A person is deciding: what the agent says meanwhile waits."""
@@ -118,8 +121,8 @@ class MappedCall:
         self.ran = True
         output: Any = self._said.get("rawOutput")
         content = self._content()
-        if not content and output is not None and not isinstance(output, dict):
-            content.append({"type": "text", "text": as_json(output)})
+        if not content and (printed := _printed(output)):
+            content.append({"type": "text", "text": printed})
         self._call.complete(
             success=success,
             message=self._title,
@@ -137,7 +140,8 @@ class MappedCall:
     def _merge(self, update: JsonObject) -> None:
         self._said |= {key: update[key] for key in _MERGED if update.get(key) is not None}
         self._meta |= obj(update.get("_meta"))
-        self._contents.display(obj(update.get("_meta")))
+        if (terminal := self._contents.display(obj(update.get("_meta")))) is not None:
+            self._terminal = terminal
         status = update.get("status")
         if isinstance(status, str) and _PROGRESS.get(status, -1) > _PROGRESS[self._status]:
             self._status = status
@@ -147,7 +151,10 @@ class MappedCall:
         return text(self._said.get("title"))
 
     def _content(self) -> list[ToolResultContent]:
-        content = self._contents.tool_content(self._said.get("content"))
+        said = objects(self._said.get("content"))
+        if self._terminal is not None and not any(item.get("type") == "terminal" for item in said):
+            said = [*said, {"type": "terminal", "terminalId": self._terminal}]  # Output of a terminal it did not show.
+        content = self._contents.tool_content(said)
         return [item for item in content if item["type"] != "text" or item["text"]]
 
     def _tell_input(self) -> str | None:
@@ -165,8 +172,7 @@ class MappedCall:
         raw: Any = self._said.get("rawInput")
         changed = raw if self._told_input is not None and as_json(raw) != self._told_input else None
         facts = {"kind": self._said.get("kind"), "locations": self._said.get("locations"), "input": changed}
-        hidden = {"terminal_output"}
-        return wrapped(facts | {"meta": upward({k: v for k, v in self._meta.items() if k not in hidden})})
+        return wrapped(facts | {"meta": upward({k: v for k, v in self._meta.items() if k not in OUTPUT_KEYS})})
 
 
 class ToolCalls:
@@ -218,6 +224,13 @@ class ToolCalls:
         self._calls[id] = call
         self._all.append(call)
         return call
+
+
+def _printed(output: Any) -> str | None:
+    """A raw output as text, for a call without content: itself, or what a command printed."""
+    if output is None or isinstance(output, dict):
+        return next((printed for key in _PRINTED if (printed := text(obj(output).get(key)))), None)
+    return as_json(output)
 
 
 def _name(turn: Turn, first: JsonObject, meta: JsonObject) -> str:
