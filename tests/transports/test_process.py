@@ -128,3 +128,13 @@ class TestEnding:
             process.kill()
             await process.wait_exit(5)
             assert process.exit_code == -signal.SIGKILL
+
+
+async def test_the_number_of_a_group_that_ended_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long after the end the system may have given it to others."""
+    signalled: list[int] = []
+    async with asyncio.timeout(10), python("") as process:
+        await process.wait_over(5)
+        monkeypatch.setattr(os, "killpg", lambda group, signum: signalled.append(group))
+
+    assert signalled == []
