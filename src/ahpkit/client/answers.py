@@ -9,18 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
-
-_VALUE_KINDS = {
-    "text": "text",
-    "number": "number",
-    "integer": "number",
-    "boolean": "boolean",
-    "single-select": "selected",
-    "multi-select": "selected-many",
-}
-"""Kind of question → kind of the value that answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +100,7 @@ def answer_to(
     question = next((one for one in request.get("questions", ()) if one["id"] == question_id), None)
     if question is None:
         raise LookupError(f"input request {request['id']!r} has no question {question_id!r}")
-    wire: Any = {"state": state, "value": {"kind": _VALUE_KINDS[question["kind"]], "value": value}}
+    wire: Any = {"state": state, "value": {"kind": ANSWER_KINDS[question["kind"]], "value": value}}
     return wire
 
 
