@@ -139,3 +139,18 @@ def test_a_fingerprint_changes_with_any_name_or_content():
     }
     assert len(prints) == 6
     assert fingerprint(MemoryResources({"a": "1"})) == fingerprint(MemoryResources({"a": b"1"}))
+
+
+def test_a_link_that_leads_back_is_not_followed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    (tmp_path / "here").symlink_to(tmp_path)
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "other").symlink_to(tmp_path / "b")
+    (tmp_path / "b" / "back").symlink_to(tmp_path / "a")
+    shown = FolderResources(tmp_path)
+
+    assert shown.entries("") == {"a": "directory", "b": "directory"}
+    assert shown.entries("a/other") == {"file": "file"}
+    assert fingerprint(shown)

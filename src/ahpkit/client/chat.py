@@ -92,8 +92,7 @@ class Chat:
         turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch)
         turn.when_over(span.end)
         if on_confirmation is not None or on_input is not None:
-            responder = self._responders.attend_turn(self._channel, turn_id, on_confirmation, on_input)
-            turn.when_over(responder.close)
+            turn.when_over(self._responders.attend_turn(self._channel, turn_id, on_confirmation, on_input))
         return turn
 
     async def ask(

@@ -68,7 +68,7 @@ class MemoryResources:
 
 
 class FolderResources:
-    """A folder on disk. What a link leads out of it is not there."""
+    """A folder on disk. A link that leads out of it, or back to a folder it is in, is not there."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve(strict=True)
@@ -91,9 +91,11 @@ class FolderResources:
         return target if self._shown(target) else None
 
     def _shown(self, target: Path) -> bool:
-        real = target.resolve()
-        inside = real == self._root or self._root in real.parents
-        return inside and _NOT_SHOWN.isdisjoint(real.relative_to(self._root).parts)
+        steps = target.relative_to(self._root).parts
+        way = [self._root.joinpath(*steps[:count]).resolve() for count in range(len(steps) + 1)]
+        if len(set(way)) < len(way) or not way[-1].is_relative_to(self._root):
+            return False
+        return _NOT_SHOWN.isdisjoint(way[-1].relative_to(self._root).parts)
 
 
 def fingerprint(provider: ResourceProvider) -> str:
