@@ -22,6 +22,7 @@ from ahpkit.client.answers import (
 )
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
+from ahpkit.client.fields import given
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.tracing import start_turn, with_context
@@ -119,7 +120,7 @@ class Chat:
 
     def truncate(self, turn_id: str | None = None) -> Dispatch:
         """Cut the history after a turn; without one, all of it."""
-        return self._dispatch("truncated", **({} if turn_id is None else {"turnId": turn_id}))
+        return self._dispatch("truncated", **given(turnId=turn_id))
 
     # Messages for later.
 
@@ -182,9 +183,7 @@ class Chat:
 
     async def fetch_turns(self, before: str | None = None, limit: int | None = None) -> FetchTurnsResult:
         """A page of history, oldest first: the turns before one, or the latest."""
-        asked = {"before": before, "limit": limit}
-        params = {key: value for key, value in asked.items() if value is not None}
-        return await self._core.request("fetchTurns", params, channel=self.uri)
+        return await self._core.request("fetchTurns", given(before=before, limit=limit), channel=self.uri)
 
     async def history(self, *, page: int = 50) -> AsyncIterator[Turn]:
         """All finished turns, newest first, fetched as they are asked for."""

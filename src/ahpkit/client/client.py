@@ -11,6 +11,7 @@ from ahpkit.client.canvas import Canvas, canvas
 from ahpkit.client.core import Core
 from ahpkit.client.extensions import check_announced, check_method
 from ahpkit.client.feed import LIMIT
+from ahpkit.client.fields import given
 from ahpkit.client.handshake import HostInfo
 from ahpkit.client.incoming import NotificationListener, RequestHandler
 from ahpkit.client.link import Dial, Status
@@ -123,7 +124,7 @@ class Client:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Send any request of the protocol; raises the host's `RpcError`."""
+        """Send any request of the protocol; raises the host's `RpcError`, `TransportClosed`, or `TimeoutError`."""
         return await self._core.request(method, params, channel=channel, timeout=timeout)
 
     def dispatch(self, channel: str, action: Mapping[str, Any]) -> Dispatch:
@@ -169,7 +170,7 @@ class Client:
         session's active one from the start.
         """
         uri = f"ahp-session:/{uuid.uuid4()}"
-        params = _given(
+        params = given(
             provider=provider,
             model={"id": model} if isinstance(model, str) else model,
             agent=agent,
@@ -192,7 +193,7 @@ class Client:
         config: Mapping[str, Any] | None = None,
     ) -> ResolveSessionConfigResult:
         """What can be configured for a new session, given the values chosen so far."""
-        params = _given(provider=provider, workingDirectory=working_directory, config=config)
+        params = given(provider=provider, workingDirectory=working_directory, config=config)
         return await self.request("resolveSessionConfig", params)
 
     async def config_completions(
@@ -205,7 +206,7 @@ class Client:
         config: Mapping[str, Any] | None = None,
     ) -> list[SessionConfigValueItem]:
         """Values of a property that has too many to list, matching what the user typed so far."""
-        params = _given(provider=provider, workingDirectory=working_directory, config=config)
+        params = given(provider=provider, workingDirectory=working_directory, config=config)
         asked = {**params, "property": property, "query": query}
         return (await self.request("sessionConfigCompletions", asked))["items"]
 
@@ -298,11 +299,6 @@ class Client:
     def _check_extension(self, method: str) -> None:
         check_method(method)
         check_announced(method, self.announced())
-
-
-def _given(**params: Any) -> JsonObject:
-    """Absent is absent: parameters without a value are left out."""
-    return {key: value for key, value in params.items() if value is not None}
 
 
 T = TypeVar("T")

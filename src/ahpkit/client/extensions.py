@@ -16,14 +16,13 @@ def check_method(method: str) -> None:
         raise LocalProtocolError(f"{method!r} is not an extension method; use a name such as '_example.com/feature'")
 
 
-def check_announced(method: str, *announcements: Mapping[str, Any]) -> None:
-    """Raise unless one of the `_meta` objects announces the extension that `method` belongs to.
+def check_announced(method: str, announced: Mapping[str, Any]) -> None:
+    """Raise unless the extension that `method` belongs to is among the announced ones.
 
     An announcement stands under the namespace alone (`example.com`) or with the feature (`example.com/analytics`).
     """
     parts = method.removeprefix("_").split("/")
     names = {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
-    announced = {name for meta in announcements for name in meta}
     if names.isdisjoint(announced):
         raise ExtensionNotSupported(method, announced)
 

@@ -156,7 +156,7 @@ class Responders:
     def attend_turn(
         self, chat: Channel, turn_id: str, on_confirmation: OnConfirmation | None, on_input: OnInput | None
     ) -> Callable[[], None]:
-        """Let other callbacks take care of one turn until the result is called; one that is not given is the client's."""
+        """Let other callbacks take care of one turn, until the result is called. One not given is the client's own."""
         elsewhere = self._attended[chat.uri][0].elsewhere
         elsewhere.add(turn_id)
         own = self._respond(chat, on_confirmation or self._on_confirmation, on_input or self._on_input, turn_id)

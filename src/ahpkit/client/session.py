@@ -15,6 +15,7 @@ from ahpkit.client.channels import Channel
 from ahpkit.client.chat import Chat
 from ahpkit.client.core import Core
 from ahpkit.client.errors import SessionFailed
+from ahpkit.client.fields import given
 from ahpkit.client.offers import Offers
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.plugins import InMemoryPlugin, publish
@@ -95,8 +96,7 @@ class Session:
         """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from."""
         uri = f"ahp-chat:/{uuid.uuid4()}"
         source = None if fork is None else {"chat": fork[0], "turnId": fork[1]}
-        given = {"model": model, "agent": agent, "source": source}
-        params = {"chat": uri, **{key: value for key, value in given.items() if value is not None}}
+        params = {"chat": uri, **given(model=model, agent=agent, source=source)}
         await self._core.request("createChat", params, channel=self.uri)
         return await self.chat(uri)
 
@@ -117,11 +117,11 @@ class Session:
 
     def set_agent(self, uri: str | None) -> Dispatch:
         """Choose a custom agent by its URI; None goes back to the provider's own behaviour."""
-        return self._dispatch("agentChanged", **({} if uri is None else {"agent": {"uri": uri}}))
+        return self._dispatch("agentChanged", **given(agent=None if uri is None else {"uri": uri}))
 
     def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
         """Change configuration values; with `replace` those not named go back to nothing."""
-        return self._dispatch("configChanged", config=dict(values), **({"replace": True} if replace else {}))
+        return self._dispatch("configChanged", config=dict(values), **given(replace=replace or None))
 
     async def dispose(self) -> None:
         """Delete the session with all its chats."""

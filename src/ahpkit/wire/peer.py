@@ -80,7 +80,7 @@ class Peer:
         self._max_pending = max_pending
         self._max_bytes = max_bytes
         self._last_id = 0
-        self._asked: set[RequestId] = set()
+        self._asked: set[int] = set()
         self._asking: set[RequestId] = set()
 
     # What we say.
@@ -116,7 +116,7 @@ class Peer:
 
     def close(self) -> list[int]:
         """The connection is over: the ids of our requests that were never answered, oldest first."""
-        unanswered = sorted(id for id in self._asked if isinstance(id, int))
+        unanswered = sorted(self._asked)
         self._asked.clear()
         return unanswered
 
