@@ -160,7 +160,7 @@ async def running_host(
                 ssl=_tls(settings),
                 http=pages,
             ) as server,
-            pages.serving(server.url),
+            pages.serving(server.url, page_url=settings.page_url),
         ):
             yield server, token, data_dir
 
