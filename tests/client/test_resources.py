@@ -29,7 +29,7 @@ def provider(request: pytest.FixtureRequest, tmp_path: Path) -> ResourceProvider
 @pytest.fixture
 def resources(provider: ResourceProvider) -> Resources:
     resources = Resources("me & co")
-    resources.mount("my plugin", provider)
+    resources.mount("my plugin", provider, user="one")
     return resources
 
 
@@ -109,7 +109,7 @@ async def test_a_request_without_a_uri_is_malformed(resources: Resources):
 
 
 async def test_a_tree_that_is_no_longer_shown_is_gone(resources: Resources):
-    resources.unmount(BASE)
+    resources.unmount(BASE, user="one")
 
     with pytest.raises(NotFound):
         await ask(resources, "List")

@@ -135,6 +135,7 @@ class Chat:
         return self._pend("queued", _message(text, attachments, with_context(meta)))
 
     def unqueue(self, message_id: str) -> Dispatch:
+        """Take a queued message back."""
         return self._dispatch("pendingMessageRemoved", kind="queued", id=message_id)
 
     def reorder(self, message_ids: Sequence[str]) -> Dispatch:

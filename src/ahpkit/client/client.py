@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self, TypeVar, cast, overload
 
+from ahpkit.client.active_role import ActiveRoles
 from ahpkit.client.canvas import Canvas, canvas
 from ahpkit.client.core import Core
 from ahpkit.client.extensions import check_announced, check_method
@@ -71,6 +72,7 @@ class Client:
             unsaved_text=unsaved_text,
         )
         self._offers = Offers()
+        self._roles = ActiveRoles(self._core, self._offers)
         self._responders = Responders(self._core.channels, self._core.tasks, on_confirmation, on_input)
 
     async def __aenter__(self) -> Self:
@@ -84,6 +86,7 @@ class Client:
 
     @property
     def client_id(self) -> str:
+        """Who the host knows this client as."""
         return self._core.client_id
 
     @property
@@ -151,7 +154,7 @@ class Client:
     async def session(self, uri: str) -> Session:
         """Open a session; raises `ChannelGone` when there is none."""
         channel = await self._core.channels.open(uri)
-        return Session(self._core, channel, self._offers, self._responders)
+        return Session(self._core, channel, self._roles, self._responders)
 
     async def create_session(
         self,
@@ -242,6 +245,7 @@ class Client:
         return register if function is None else register(function)
 
     def remove_tool(self, name: str) -> None:
+        """Stop offering a tool; sessions this client is active in hear of it."""
         self._offers.remove_tool(name)
 
     def canvas(

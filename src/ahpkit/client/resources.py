@@ -115,15 +115,20 @@ class Resources:
         self._base = f"virtual://{quote(client_id, safe='')}"
         self._unsaved_text = unsaved_text
         self._mounts: dict[str, ResourceProvider] = {}
+        self._users: dict[str, set[str]] = {}
 
-    def mount(self, name: str, provider: ResourceProvider) -> str:
-        """Show a tree; returns its URI. A tree with the same name is replaced."""
+    def mount(self, name: str, provider: ResourceProvider, *, user: str) -> str:
+        """Show a tree for a user, such as a session; returns its URI. A tree with the same name is replaced."""
         uri = f"{self._base}/{quote(name, safe='')}"
         self._mounts[uri] = provider
+        self._users.setdefault(uri, set()).add(user)
         return uri
 
-    def unmount(self, uri: str) -> None:
-        self._mounts.pop(uri, None)
+    def unmount(self, uri: str, *, user: str) -> None:
+        """A user needs the tree no longer; with the last one it is gone."""
+        self._users[uri].discard(user)
+        if not self._users[uri]:
+            del self._users[uri], self._mounts[uri]
 
     async def answer(self, method: str, params: JsonObject) -> JsonObject:
         """Serve one request of the resource family."""

@@ -86,6 +86,7 @@ class Peer:
     # What we say.
 
     def request(self, method: str, params: Mapping[str, Any]) -> tuple[int, bytes]:
+        """A request of ours: its id and what to send. Raises `LocalProtocolError` when too many wait."""
         if len(self._asked) >= self._max_pending:
             raise LocalProtocolError(f"{method}: {self._max_pending} requests are waiting for an answer already")
         data = encode_request(self._last_id + 1, method, params)
@@ -94,15 +95,18 @@ class Peer:
         return self._last_id, data
 
     def notify(self, method: str, params: Mapping[str, Any]) -> bytes:
+        """A notification, as bytes to send."""
         return encode_notification(method, params)
 
     def respond(self, id: RequestId, result: Any) -> bytes:
+        """The answer to an incoming request. Each is answered once; a second time is a `LocalProtocolError`."""
         self._check_asking(id)
         data = encode_response(id, result)
         self._asking.discard(id)
         return data
 
     def fail(self, id: RequestId, exc: BaseException) -> bytes:
+        """The refusal of an incoming request: an `RpcError` as it is, any other exception without its text."""
         self._check_asking(id)
         self._asking.discard(id)
         try:
@@ -123,6 +127,7 @@ class Peer:
     # What the other side says.
 
     def receive(self, data: bytes) -> Event:
+        """What the other side said. Never raises."""
         try:
             message = decode(data, max_bytes=self._max_bytes)
         except RpcError as error:
