@@ -118,10 +118,3 @@ async def test_what_a_hook_leaves_in_the_background_ends_with_it_and_holds_up_no
     assert outcome == Outcome(context=("said",))
     pid = int((tmp_path / "pid").read_text())
     await until(lambda: not _runs(pid))
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

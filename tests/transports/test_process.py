@@ -133,8 +133,12 @@ class TestEnding:
 async def test_the_number_of_a_group_that_ended_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long after the end the system may have given it to others."""
     signalled: list[int] = []
+
+    def killpg(group: int, signum: int) -> None:
+        signalled.append(group)
+
     async with asyncio.timeout(10), python("") as process:
         await process.wait_over(5)
-        monkeypatch.setattr(os, "killpg", lambda group, signum: signalled.append(group))
+        monkeypatch.setattr(os, "killpg", killpg)
 
     assert signalled == []
