@@ -187,9 +187,23 @@ async def test_too_many_connections_are_turned_away(tmp_path: Path, monkeypatch:
 async def test_a_socket_that_cannot_be_is_no_reason_not_to_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with host(tmp_path, ExtensionSocket(tmp_path / ("x" * 200))) as (_, _, agent):
+    async with host(tmp_path, ExtensionSocket(tmp_path / "nowhere" / "extensions.sock")) as (_, _, agent):
         await until(lambda: "canvas extensions cannot connect" in caplog.text)
         assert agent.list() == []
+
+
+async def test_a_data_directory_with_a_long_name_has_a_socket_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / ("x" * 120) / "extensions.sock"
+    path.parent.mkdir()
+    async with host(tmp_path, ExtensionSocket(path)) as (_, _, agent):
+        await until(path.exists)
+        async with connect_socket(path) as transport:
+            serving = asyncio.create_task(Extension("far", [board_extension.Board]).serve(transport))
+            await declared(agent)
+        await serving
+    assert "cannot connect" not in caplog.text
 
 
 async def test_an_extension_waits_for_its_host_to_come_back(tmp_path: Path) -> None:

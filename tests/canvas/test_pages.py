@@ -222,3 +222,14 @@ async def test_a_page_that_is_opened_early_waits_for_its_address(url: str, base:
 
 async def until_waiting(page: Page, count: int) -> None:
     await until(lambda: page._waiting >= count)  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("page_url", ["https://host.example", "https://host.example/", "https://host.example/ahp"])
+async def test_behind_a_proxy_pages_have_the_address_that_browsers_reach(page_url: str) -> None:
+    pages = Pages()
+    async with pages.serving("ws://127.0.0.1:7110", page_url=page_url):
+        page = await pages.open(HTML, on_change=Served(pages).open)  # type: ignore[arg-type]
+
+        assert page.url == f"{page_url.rstrip('/')}/canvas/{page.secret}/"
+        assert check_url(page.url).allowed
+        assert f"connect-src {page.url}" in page.show().headers["Content-Security-Policy"]

@@ -31,6 +31,7 @@ trusted = ["/work"]
 
 [canvas]
 extensions = ["python -m board"]
+page_url = "https://host.example/ahp"
 
 [agents.mine]
 command = "my-agent"
@@ -80,6 +81,7 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         allow_hooks=True,
         trusted=[Path("/work")],
         extensions=["python -m board"],
+        page_url="https://host.example/ahp",
         agents={"mine": {"command": "my-agent", "args": ["--acp"]}},
     )
 
@@ -118,6 +120,8 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_key(tmp_path: Path, line:
 def test_a_wrong_value_in_another_table_is_named_with_its_table(tmp_path: Path) -> None:
     assert refused(tmp_path, "[customizations]\nplugins = [1]").startswith("customizations.plugins must be a list")
     assert refused(tmp_path, "[canvas]\nextensions = 'x'").startswith("canvas.extensions must be a list")
+    for wrong in ("'host.example'", "'ws://host.example'", "'https://'", "'https://h/?a'", "1"):
+        assert refused(tmp_path, f"[canvas]\npage_url = {wrong}").startswith("canvas.page_url must be ")
 
 
 def test_an_unknown_key_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ahpkit.client import Client, ClientClosed, InMemoryPlugin, Rejected, Session
-from ahpkit.testing.fake_host import FakeHost
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.errors import NotFound
+from ahpkit.testing.fake_host import FakeHost, session_state
 from support import requirement
 from support.clients import CHAT, QUICKLY, SESSION, eventually, lose_connection, settled
 
@@ -138,3 +140,21 @@ async def test_the_render_hint_is_true_or_absent(host: FakeHost, session: Sessio
     await session.claim(can_render=True).accepted()
     assert host.states[SESSION]["activeClient"]["canRenderCanvases"] is True
     assert "canvasProviders" not in host.states[SESSION]["activeClient"]
+
+
+async def test_a_plugin_taken_back_from_one_session_stays_readable_for_another(
+    host: FakeHost, client: Client, session: Session
+):
+    host.open("ahp-session:/two", session_state("ahp-session:/two"))
+    other = await client.session("ahp-session:/two")
+    plugin = InMemoryPlugin("notes", {"a.md": "A."})
+    await session.publish_plugin(plugin).accepted()
+    await other.publish_plugin(plugin).accepted()
+    await session.unpublish_plugin("virtual://me/notes").accepted()
+
+    asked = {"channel": ROOT_URI, "uri": "virtual://me/notes/a.md"}
+    assert (await host.request("resourceRead", asked))["data"] == "A."
+
+    await other.unpublish_plugin("virtual://me/notes").accepted()
+    with pytest.raises(NotFound):
+        await host.request("resourceRead", asked)

@@ -20,7 +20,7 @@ ANALYTICS = {"version": "1.0", "events": ["tool_execution"]}
 @requirement("extensibility:naming:method-prefix")
 @pytest.mark.parametrize("announced", ["example.com", "example.com/analytics", "example.com/analytics/summary"])
 def test_a_method_belongs_to_the_namespace_in_its_name(announced: str):
-    check_announced("_example.com/analytics/summary", {"other": 1}, {announced: True})
+    check_announced("_example.com/analytics/summary", {"other": 1, announced: True})
 
 
 @pytest.mark.parametrize("announced", ["example.co", "example.com/analytic", "analytics", "_example.com"])

@@ -139,8 +139,20 @@ async def test_a_request_without_an_answer_times_out(host: FakeHost, client: Cli
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     host.handlers["fetchTurns"] = lambda params: never
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"^fetchTurns: no answer within 0.01 s$"):
         await client.request("fetchTurns", timeout=0.01)
+
+
+async def test_a_host_that_never_answers_the_handshake_is_named_as_the_reason(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+):
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    host.handlers["initialize"] = lambda params: never
+    monkeypatch.setattr("ahpkit.client.link.GREETING_TIMEOUT", 0.01)
+
+    with pytest.raises(ConnectionLost, match=r"did not answer the handshake within 0.01 s"):
+        async with Client(host.dial):
+            pass
 
 
 async def test_requests_after_the_end_say_that_the_client_is_closed(host: FakeHost):

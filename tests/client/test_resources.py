@@ -29,7 +29,7 @@ def provider(request: pytest.FixtureRequest, tmp_path: Path) -> ResourceProvider
 @pytest.fixture
 def resources(provider: ResourceProvider) -> Resources:
     resources = Resources("me & co")
-    resources.mount("my plugin", provider)
+    resources.mount("my plugin", provider, user="one")
     return resources
 
 
@@ -109,7 +109,7 @@ async def test_a_request_without_a_uri_is_malformed(resources: Resources):
 
 
 async def test_a_tree_that_is_no_longer_shown_is_gone(resources: Resources):
-    resources.unmount(BASE)
+    resources.unmount(BASE, user="one")
 
     with pytest.raises(NotFound):
         await ask(resources, "List")
@@ -139,3 +139,18 @@ def test_a_fingerprint_changes_with_any_name_or_content():
     }
     assert len(prints) == 6
     assert fingerprint(MemoryResources({"a": "1"})) == fingerprint(MemoryResources({"a": b"1"}))
+
+
+def test_a_link_that_leads_back_is_not_followed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    (tmp_path / "here").symlink_to(tmp_path)
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "other").symlink_to(tmp_path / "b")
+    (tmp_path / "b" / "back").symlink_to(tmp_path / "a")
+    shown = FolderResources(tmp_path)
+
+    assert shown.entries("") == {"a": "directory", "b": "directory"}
+    assert shown.entries("a/other") == {"file": "file"}
+    assert fingerprint(shown)

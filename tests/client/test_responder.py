@@ -209,3 +209,17 @@ async def test_a_callback_that_fails_decides_nothing(host: FakeHost, chat: Chat,
 
     await eventually(lambda: "undecided" in caplog.text)
     assert status(host) == "pending-confirmation"
+
+
+async def test_what_a_turn_brought_is_forgotten_when_it_is_over(host: FakeHost, client: Client):
+    chat = await (await client.session(SESSION)).chat()
+    responder, _ = client._responders._attended[CHAT]  # pyright: ignore[reportPrivateUsage]
+    turn = chat.send("hello", on_confirmation=lambda needed: True)
+    assert responder.elsewhere == {turn.turn_id}
+
+    await eventually(lambda: chat.confirmed.get("activeTurn") is not None)
+    host.emit(CHAT, {"type": "chat/turnComplete", "turnId": turn.turn_id})
+    async for _ in turn:
+        pass
+
+    assert responder.elsewhere == set()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+import pytest
 
 from ahpkit.client import Client
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.testing.fake_host import FakeHost, session_state
 from support import requirement
-from support.clients import SESSION, eventually, lose_connection
+from support.clients import SESSION, eventually, lose_connection, settled
 
 OTHER = "ahp-session:/other"
 
@@ -74,3 +77,37 @@ async def test_what_is_announced_while_listing_is_not_lost(host: FakeHost, clien
 
 async def test_sessions_lists_once(host: FakeHost, client: Client):
     assert [summary["resource"] for summary in await client.sessions()] == [SESSION]
+
+
+async def test_a_list_that_is_opened_while_away_is_fetched_once(
+    host: FakeHost, client: Client, caplog: pytest.LogCaptureFixture
+):
+    host.accepting = False
+    host.drop()
+    await eventually(lambda: client.status == "reconnecting")
+    sessions = client.session_list()
+    opening = asyncio.create_task(sessions.__aenter__())
+    await settled()
+    host.accepting = True
+
+    await opening
+    await client.ping()
+
+    assert [item["resource"] for item in sessions.items] == [SESSION]
+    assert len(host.sent("listSessions")) == 1
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+    await sessions.__aexit__()
+
+
+async def test_a_connection_lost_while_listing_is_no_failure(
+    host: FakeHost, client: Client, caplog: pytest.LogCaptureFixture
+):
+    async with client.session_list() as sessions:
+        host.handlers["listSessions"] = lambda params: host.drop()
+        await lose_connection(host, client)
+        await eventually(lambda: len(host.sent("listSessions")) == 2)
+        del host.handlers["listSessions"]
+        host.open(OTHER, session_state(OTHER))
+        await eventually(lambda: len(sessions.items) == 2)
+
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ahpkit.client import ChannelGone, Client, ClientClosed, LaggedError
+from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.testing.fake_host import FakeHost
 from support.clients import QUICKLY, SESSION, eventually, settled
 
@@ -97,3 +98,23 @@ async def test_leaving_a_subscription_ends_its_iteration(host: FakeHost, client:
         await session.wait_for(lambda state: state["summary"]["title"] == "a")
 
     assert [envelope["serverSeq"] async for envelope in session] == [1]
+
+
+async def test_nobody_waits_for_a_channel_that_was_removed_before(host: FakeHost, client: Client):
+    async with client.subscribe(SESSION) as session:
+        host.notify("root/sessionRemoved", {"channel": ROOT_URI, "session": SESSION})
+        with pytest.raises(ChannelGone, match="removed"):
+            await anext(session)
+
+        with pytest.raises(ChannelGone, match="removed"):
+            await session.wait_for(lambda state: False)
+
+
+async def test_a_channel_that_goes_while_it_is_opened_is_never_handed_out(host: FakeHost, client: Client):
+    subscription = client.subscribe(SESSION)
+    opening = asyncio.create_task(subscription.__aenter__())
+    await eventually(lambda: len(host.sent("subscribe")) == 1)
+    host.notify("root/sessionRemoved", {"channel": ROOT_URI, "session": SESSION})
+
+    with pytest.raises(ChannelGone):
+        await opening

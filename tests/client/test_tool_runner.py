@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.client import Client, Session, ToolContext
+from ahpkit.client import Client, InMemoryPlugin, Session, ToolContext
 from ahpkit.protocol.validation import check_action
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
@@ -298,3 +298,47 @@ async def test_calls_in_chats_that_appear_later_are_run(host: FakeHost, client: 
     await eventually(lambda: dispatched(host, "Complete"))
     host.emit(SESSION, {"type": "session/chatRemoved", "chat": "ahp-chat:/sub"})
     await eventually(lambda: {"channel": "ahp-chat:/sub"} in host.sent("unsubscribe"))
+
+
+async def test_two_handles_of_a_session_are_one_active_client(host: FakeHost, client: Client, session: Session):
+    runs: list[str] = []
+
+    @client.tool
+    def echo(text: str) -> None:
+        runs.append(text)
+
+    other = await client.session(SESSION)
+    await session.claim(display_name="Tests").accepted()
+    await other.publish_plugin(InMemoryPlugin("notes", {"rules/a.md": "A."})).accepted()
+    assert host.states[SESSION]["activeClient"]["displayName"] == "Tests"
+
+    begin(host)
+    ready(host, confirmed="not-needed")
+    await eventually(lambda: dispatched(host, "Complete"))
+    await settled()
+    assert runs == ["hi"]
+
+    await other.aclose()
+    host.emit(
+        CHAT,
+        {
+            "type": "chat/toolCallStart",
+            "turnId": "t",
+            "toolCallId": "2",
+            "toolName": "echo",
+            "displayName": "echo",
+            "contributor": {"kind": "client", "clientId": "me"},
+        },
+    )
+    host.emit(
+        CHAT,
+        {
+            "type": "chat/toolCallReady",
+            "turnId": "t",
+            "toolCallId": "2",
+            "invocationMessage": "…",
+            "toolInput": '{"text": "again"}',
+            "confirmed": "not-needed",
+        },
+    )
+    await eventually(lambda: runs == ["hi", "again"])

@@ -79,3 +79,13 @@ def test_a_command_stands_at_the_beginning(text: str, invocation: Invocation | N
 def test_arguments_split_like_in_a_shell() -> None:
     assert split_arguments("a \"b c\" 'd'") == ["a", "b c", "d"]
     assert split_arguments("it's") == ["it's"]
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [("${input:a:" * 20_000, "x"), ("$1", "'" + "a" * 200_000), ("${input:" + "a" * 200_000, "x")],
+    ids=["placeholders without end", "a quote without end", "a name without end"],
+)
+def test_texts_of_strangers_cost_little_however_they_are_written(body: str, arguments: str) -> None:
+    """The host waits meanwhile: what backtracks here takes minutes."""
+    assert len(expand(detail(body), arguments, {})) >= len(body)

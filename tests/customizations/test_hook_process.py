@@ -105,3 +105,14 @@ async def test_other_kinds_of_hooks_are_said_not_run(tmp_path: Path) -> None:
 async def test_a_line_of_shell_runs_in_one(tmp_path: Path) -> None:
     await run(tmp_path, {"command": 'echo "$CLAUDE_PLUGIN_ROOT" > out && true'})
     assert (tmp_path / "out").read_text() == "/plugin\n"
+
+
+async def test_what_a_hook_leaves_in_the_background_ends_with_it_and_holds_up_nobody(tmp_path: Path) -> None:
+    """It has the hook's output open, which so never ends by itself."""
+    line = "sleep 60 & echo $! > pid; echo said; exit 0"
+
+    outcome = await run(tmp_path, {"command": line}, event="UserPromptSubmit")
+
+    assert outcome == Outcome(context=("said",))
+    pid = int((tmp_path / "pid").read_text())
+    await gone(pid)

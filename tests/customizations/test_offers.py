@@ -117,6 +117,26 @@ def test_paths_are_found_in_prose(tmp_path: Path) -> None:
     assert mentioned_paths(message, str(tmp_path)) == ["src/a-b.ts", "x/y.py", "z.md"]
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Look at src/app.ts.", ["src/app.ts"]),
+        ("and at main.test.ts, too", ["main.test.ts"]),
+        ("not 1.2.3 or / or ... or what.", []),
+        ("`./a/b.py`", ["a/b.py"]),
+        ("docs/", []),
+    ],
+)
+def test_files_are_told_from_words_and_punctuation(said: str, meant: list[str]) -> None:
+    assert mentioned_paths(user(said), None) == meant
+
+
+@pytest.mark.parametrize("letters", ["a", "a.", "-", "/", "a/", "."])
+def test_a_word_without_end_is_looked_at_once(letters: str) -> None:
+    """A pattern that backtracks takes minutes here, and the whole host waits with it."""
+    assert len(mentioned_paths(user(letters * 100_000), None)) <= 1
+
+
 @requirement("enablement:precedence:disabled-container-wins")
 @requirement("customizations:toggle:children-follow-container")
 def test_nothing_of_a_disabled_container_is_offered(offering: Offering) -> None:

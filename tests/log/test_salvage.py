@@ -461,3 +461,45 @@ def test_finishing_without_anything_to_finish_does_nothing(path: Path) -> None:
 def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
     create(tmp_path / "log.db", Recovery())
     assert (tmp_path / "log.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("checked_whole", [True, False], ids=["small file", "large file"])
+@pytest.mark.parametrize(
+    ("written", "damaged"),
+    [
+        (b"entries (seq INTEGER PRIMARY KEY", b"entries (seq INTEGER PRIMASY KEY"),
+        (b"uri TEXT NOT NULL UNIQUE, seq INTEGER", b"uri TEXT NOT NULL UNIQUE, seq INTEGES"),
+    ],
+    ids=["a key that is none", "another type"],
+)
+def test_a_damaged_definition_is_reported_and_never_looks_like_an_empty_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch, written: bytes, damaged: bytes, checked_whole: bool
+) -> None:
+    if not checked_whole:
+        monkeypatch.setattr("ahpkit.log.sqlite._CHECK_WHOLE_BYTES", -1)
+    data = path.read_bytes()
+    assert data.count(written) == 1
+    path.write_bytes(data.replace(written, damaged))
+
+    recovery = load(path)
+
+    assert recovery.problems
+    assert path.with_name("log.db.corrupt-1").exists()
+    assert recovery.snapshots == {"a": snapshot("a", 0), "b": snapshot("b", 300), "c": snapshot("c", 590)}
+    assert_a_past_that_happened(recovery)
+    assert recovery.head_seq > HEAD
+
+
+def test_a_table_that_took_the_pages_of_another_is_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ahpkit.log.sqlite._CHECK_WHOLE_BYTES", -1)
+    with closing(sqlite3.connect(path)) as db:
+        roots = dict(db.execute("SELECT name, rootpage FROM sqlite_schema"))
+        db.execute("DELETE FROM clients")
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_schema SET rootpage = ? WHERE name = 'channels'", (roots["clients"],))
+        db.commit()
+
+    recovery = load(path)
+
+    assert recovery.problems
+    assert path.with_name("log.db.corrupt-1").exists()

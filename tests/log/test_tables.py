@@ -91,3 +91,8 @@ def test_a_checksum_belongs_to_the_data_and_its_place() -> None:
     for data, place in ((b"Data", "place"), (b"data", "elsewhere"), ("data", "place"), (None, "place")):
         with pytest.raises(Damaged, match="it is not what was written"):
             check("it", data, place, expected)
+
+
+def test_a_missing_entry_is_damage_and_no_mark(db: sqlite3.Connection) -> None:
+    with pytest.raises(Damaged):
+        Tables(db).mark(COUNT + 1)

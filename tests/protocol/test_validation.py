@@ -281,3 +281,8 @@ def test_no_json_at_all_makes_the_check_of_an_action_raise_anything_else(value: 
 def test_no_json_makes_the_check_of_params_raise_anything_else(method: str, value: Any) -> None:
     with suppress(InvalidParams):
         check_params(method, value)
+
+
+def test_a_wrong_number_is_quoted() -> None:
+    with pytest.raises(InvalidParams, match=r"^code: expected one of -32700, .*-32603, got 5$"):
+        check(TYPES["JsonRpcErrorCode"], 5, at="code")

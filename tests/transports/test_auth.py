@@ -110,3 +110,14 @@ class TestTokenFile:
         path.write_text("\n")
         with pytest.raises(BindError, match=str(path)):
             load_or_create_token(path)
+
+    @pytest.mark.parametrize("content", [b"\xff\xfe", "caf\u00e9".encode()])
+    def test_a_file_with_other_bytes_is_named(self, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "token"
+        path.write_bytes(content)
+        with pytest.raises(BindError, match=str(path)):
+            load_or_create_token(path)
+
+    def test_a_folder_in_its_place_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(BindError, match=str(tmp_path)):
+            load_or_create_token(tmp_path)

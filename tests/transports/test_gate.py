@@ -64,7 +64,7 @@ class TestHost:
         assert decision.body
 
     async def test_the_bound_name_and_configured_ones_are_ours(self) -> None:
-        there = gate("host.example", hosts=["Alias.example"])
+        there = gate("Host.example", hosts=["Alias.example"])
         assert await status(there, host="host.example:8080") == 101
         assert await status(there, host="alias.example") == 101
         assert await status(there, host="other.example") == 403

@@ -141,3 +141,17 @@ class TestEnding:
             process.kill()
             await process.wait_exit(BOUND)
             assert process.exit_code == -signal.SIGKILL
+
+
+async def test_the_number_of_a_group_that_ended_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long after the end the system may have given it to others."""
+    signalled: list[int] = []
+
+    def killpg(group: int, signum: int) -> None:
+        signalled.append(group)
+
+    async with asyncio.timeout(10), python("") as process:
+        await process.wait_over(5)
+        monkeypatch.setattr(os, "killpg", killpg)
+
+    assert signalled == []

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 import stat
 from pathlib import Path
 
 import pytest
 
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import BindError
-from ahpkit.transports.unix import unix_listener, unix_path, unix_url
+from ahpkit.transports.unix import reachable, unix_listener, unix_path, unix_url
+from ahpkit.transports.websocket import serve_websocket
+from ahpkit.wire.transport import Transport
 
 
 @pytest.fixture
@@ -55,10 +61,49 @@ def test_a_successors_file_is_left_alone(path: Path) -> None:
     assert path.read_text() == "not ours"
 
 
-def test_a_path_that_is_too_long_is_named(tmp_path: Path) -> None:
-    path = tmp_path / ("x" * 120)
-    with pytest.raises(BindError, match="too long"), unix_listener(path):
-        pass
+class TestTooLongForASocket:
+    """A link stands in its place, so that the name everyone knows stays the name."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / ("x" * 120)
+
+    def test_the_link_leads_to_a_private_socket_and_both_are_gone_at_the_end(self, path: Path) -> None:
+        with unix_listener(path) as listener:
+            listener.listen()
+            place = reachable(path)
+            assert place != path
+            assert stat.S_IMODE(place.stat().st_mode) == 0o600
+            assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(place))
+        assert not path.is_symlink()
+        assert not place.parent.exists()
+
+    @pytest.mark.parametrize("rest", ["a socket nobody listens on", "nothing"])
+    def test_what_a_killed_server_left_is_replaced(self, path: Path, tmp_path: Path, rest: str) -> None:
+        place = tmp_path / "old"
+        path.symlink_to(place)
+        if rest != "nothing":
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(place))
+        with unix_listener(path):
+            assert reachable(path) != place
+
+    def test_a_live_server_keeps_its_link(self, path: Path) -> None:
+        with unix_listener(path) as listener:
+            listener.listen()
+            with pytest.raises(BindError, match="another process listens"), unix_listener(path):
+                pass
+            assert path.is_symlink()
+
+    async def test_a_url_leads_there(self, path: Path) -> None:
+        async def close(transport: Transport) -> None:
+            await transport.aclose()
+
+        async with asyncio.timeout(5), serve_websocket(close, auth=Authenticator(None), unix_path=path) as server:
+            with pytest.raises(TransportClosed):
+                await (await connect_transport(server.url)).receive()
 
 
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ahpkit.protocol.canvas import Canvas
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.transports.stdio import LineTransport, open_stdio
+from ahpkit.transports.unix import reachable
 from ahpkit.wire.backoff import backoff
 from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.transport import Transport
@@ -126,7 +127,7 @@ async def _over_socket(extension: Extension, path: Path) -> None:
                 failures = 0
                 await extension.serve(transport)
         except OSError as error:
-            _log.info("no host at %s: %s", path, error.strerror)
+            _log.info("no host at %s: %s", path, error.strerror or error)
         failures += 1
         await asyncio.sleep(backoff(failures, random.random))
 
@@ -134,7 +135,7 @@ async def _over_socket(extension: Extension, path: Path) -> None:
 @asynccontextmanager
 async def connect_socket(path: Path) -> AsyncGenerator[LineTransport]:
     """A connection to a host's socket for extensions."""
-    reader, writer = await asyncio.open_unix_connection(path)
+    reader, writer = await asyncio.open_unix_connection(reachable(path))
     transport = LineTransport(reader, writer, address=str(path))
     try:
         yield transport

@@ -5,12 +5,12 @@ What passes here goes into the session's state, into the log, and to every clien
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from ahpkit.canvas.errors import INVALID_INPUT, PROVIDER_ERROR, CanvasError
 from ahpkit.host.policy.canvas import check_providers
-from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.codec import decode_json, encode, is_deeper
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, LocalProtocolError
 from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
@@ -113,24 +113,9 @@ def _copy(value: Any, limit: int, *, what: str, code: str) -> Any:
     if len(data) > limit:
         raise CanvasError(f"{what} has {len(data)} bytes; at most {limit} are taken", code=code)
     copied = decode_json(data)
-    if _is_deep(copied):
+    if is_deeper(copied, MAX_DEPTH):
         raise CanvasError(f"{what} is nested more than {MAX_DEPTH} levels deep", code=code)
     return copied
-
-
-def _is_deep(value: Any) -> bool:
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [item for container in level for item in _members(container)]
-        if not level:
-            return False
-    return True
-
-
-def _members(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("JsonObject", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 __all__ = [

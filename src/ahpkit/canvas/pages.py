@@ -123,12 +123,12 @@ class Pages:
         self._listening = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def serving(self, url: str) -> AsyncGenerator[None]:
-        """While the server listens at this WebSocket URL. At the end nobody is left waiting."""
-        parts = urlsplit(url)
-        # Renderers load plain http from localhost and 127.0.0.1, and from nowhere else.
-        authority = f"localhost:{parts.port}" if parts.hostname == "::1" else parts.netloc
-        self._base = f"{'https' if parts.scheme == 'wss' else 'http'}://{authority}"
+    async def serving(self, url: str, *, page_url: str | None = None) -> AsyncGenerator[None]:
+        """While the server listens at this WebSocket URL. At the end nobody is left waiting.
+
+        `page_url` is where browsers reach it, when that is elsewhere: behind a proxy, for example.
+        """
+        self._base = _web_url(url) if page_url is None else page_url.rstrip("/")
         self._listening.set()
         try:
             yield
@@ -166,6 +166,13 @@ class Pages:
                 return await page.change(request, query)
             case _:
                 return None
+
+
+def _web_url(url: str) -> str:
+    parts = urlsplit(url)
+    # Renderers load plain http from localhost and 127.0.0.1, and from nowhere else.
+    authority = f"localhost:{parts.port}" if parts.hostname == "::1" else parts.netloc
+    return f"{'https' if parts.scheme == 'wss' else 'http'}://{authority}"
 
 
 def _is_fetch(request: HttpRequest) -> bool:

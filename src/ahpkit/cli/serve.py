@@ -163,7 +163,7 @@ async def running_host(
                 ssl=_tls(settings),
                 http=pages,
             ) as server,
-            pages.serving(server.url),
+            pages.serving(server.url, page_url=settings.page_url),
         ):
             yield server, token, data_dir, _names(agents, settings.default_agent)
 

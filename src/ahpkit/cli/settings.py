@@ -14,6 +14,7 @@ plugins = ["~/plugins/reviews"]
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ class Settings:
     allow_hooks: bool = False
     trusted: list[Path] = field(default_factory=list[Path])
     extensions: list[str] = field(default_factory=list[str])
+    page_url: str | None = None
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
@@ -96,6 +98,12 @@ def _path(value: Any) -> Path:
     return Path(_text(value)).expanduser()
 
 
+def _web_url(value: Any) -> str:
+    if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", text := _text(value)):
+        raise ValueError("an address such as https://host.example")
+    return text
+
+
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in cast("list[Any]", value)):
         raise ValueError("a list of strings")
@@ -122,7 +130,7 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "terminals": _flag,
     },
     "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},
-    "canvas": {"extensions": _texts},
+    "canvas": {"extensions": _texts, "page_url": _web_url},
 }
 """Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
 

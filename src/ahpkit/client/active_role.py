@@ -23,12 +23,7 @@ _log = logging.getLogger(__name__)
 class ActiveRole:
     """What this client is to a session while it wants to be the active one."""
 
-    def __init__(
-        self,
-        core: Core,
-        session: Channel,
-        offers: Offers,
-    ) -> None:
+    def __init__(self, core: Core, session: Channel, offers: Offers) -> None:
         self._core = core
         self._session = session
         self._offers = offers
@@ -160,4 +155,26 @@ class ActiveRole:
         return self._core.channels.dispatch(self._session.uri, action)
 
 
-__all__ = ["ActiveRole"]
+class ActiveRoles:
+    """The client's roles: one for each session, however many handles of it are open."""
+
+    def __init__(self, core: Core, offers: Offers) -> None:
+        self._core = core
+        self._offers = offers
+        self._roles: dict[Channel, tuple[ActiveRole, int]] = {}
+
+    def share(self, session: Channel) -> ActiveRole:
+        """The role in a session. Every call needs a `leave`."""
+        role, handles = self._roles.get(session) or (ActiveRole(self._core, session, self._offers), 0)
+        self._roles[session] = role, handles + 1
+        return role
+
+    def leave(self, session: Channel) -> None:
+        role, handles = self._roles.pop(session)
+        if handles > 1:
+            self._roles[session] = role, handles - 1
+        else:
+            role.end()
+
+
+__all__ = ["ActiveRole", "ActiveRoles"]

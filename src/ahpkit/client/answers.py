@@ -9,18 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from ahpkit.client.fields import given
+from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
-
-_VALUE_KINDS = {
-    "text": "text",
-    "number": "number",
-    "integer": "number",
-    "boolean": "boolean",
-    "single-select": "selected",
-    "multi-select": "selected-many",
-}
-"""Kind of question → kind of the value that answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +67,10 @@ def confirmed(turn_id: str, tool_call_id: str, decision: Decision) -> JsonObject
     action: JsonObject = {"type": "chat/toolCallConfirmed", "turnId": turn_id, "toolCallId": tool_call_id}
     match decision:
         case Approve(edited_input=edited):
-            action |= {"approved": True, "confirmed": "user-action"} | _given(editedToolInput=edited)
+            action |= {"approved": True, "confirmed": "user-action"} | given(editedToolInput=edited)
         case Deny(reason=reason):
-            action |= {"approved": False, "reason": "denied"} | _given(reasonMessage=reason)
-    return action | _given(selectedOptionId=decision.option_id)
+            action |= {"approved": False, "reason": "denied"} | given(reasonMessage=reason)
+    return action | given(selectedOptionId=decision.option_id)
 
 
 def result_confirmed(turn_id: str, tool_call_id: str, *, approved: bool) -> JsonObject:
@@ -95,7 +87,7 @@ def input_completed(request: ChatInputRequest, reply: Reply) -> JsonObject:
             return {**action, "response": response}
         case Answer(values):
             answers = {id: answer_to(request, id, value) for id, value in values.items()}
-            return {**action, "response": "accept", **_given(answers=answers or None)}
+            return {**action, "response": "accept", **given(answers=answers or None)}
 
 
 def answer_to(
@@ -109,13 +101,8 @@ def answer_to(
     question = next((one for one in request.get("questions", ()) if one["id"] == question_id), None)
     if question is None:
         raise LookupError(f"input request {request['id']!r} has no question {question_id!r}")
-    wire: Any = {"state": state, "value": {"kind": _VALUE_KINDS[question["kind"]], "value": value}}
+    wire: Any = {"state": state, "value": {"kind": ANSWER_KINDS[question["kind"]], "value": value}}
     return wire
-
-
-def _given(**fields: Any) -> JsonObject:
-    """Absent is absent: fields without a value are left out."""
-    return {key: value for key, value in fields.items() if value is not None}
 
 
 __all__ = [

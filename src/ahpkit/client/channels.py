@@ -45,6 +45,8 @@ class Channel:
         self.holders = 0
         self.listeners: list[Listener] = []
         self.joining: asyncio.Task[None] | None = None
+        self.ended: AhpError | None = None
+        """Why it is not followed any more: nothing will change on it, and nobody will be told."""
         self._mirror = mirror
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -71,8 +73,10 @@ class Channel:
         return self._mirror.waiting is None
 
     async def wait_ready(self) -> None:
-        """Wait for the first state; raises what keeps it from coming."""
+        """Wait for the first state; raises what keeps it from coming, or took the channel away since."""
         await asyncio.shield(self._ready)
+        if self.ended is not None:
+            raise self.ended
 
     def settle(self, error: AhpError | None = None) -> None:
         """The first state is there, or will never be."""
@@ -154,6 +158,7 @@ class Channels:
         return self._mirror.forget(channel.uri)
 
     def _end(self, channel: Channel, error: AhpError) -> None:
+        channel.ended = error
         channel.settle(error)
         for listener in tuple(channel.listeners):
             listener.on_gone(error)

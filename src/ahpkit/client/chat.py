@@ -22,6 +22,7 @@ from ahpkit.client.answers import (
 )
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
+from ahpkit.client.fields import given
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.tracing import start_turn, with_context
@@ -92,8 +93,7 @@ class Chat:
         turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch)
         turn.when_over(span.end)
         if on_confirmation is not None or on_input is not None:
-            responder = self._responders.attend_turn(self._channel, turn_id, on_confirmation, on_input)
-            turn.when_over(responder.close)
+            turn.when_over(self._responders.attend_turn(self._channel, turn_id, on_confirmation, on_input))
         return turn
 
     async def ask(
@@ -120,7 +120,7 @@ class Chat:
 
     def truncate(self, turn_id: str | None = None) -> Dispatch:
         """Cut the history after a turn; without one, all of it."""
-        return self._dispatch("truncated", **({} if turn_id is None else {"turnId": turn_id}))
+        return self._dispatch("truncated", **given(turnId=turn_id))
 
     # Messages for later.
 
@@ -135,6 +135,7 @@ class Chat:
         return self._pend("queued", _message(text, attachments, with_context(meta)))
 
     def unqueue(self, message_id: str) -> Dispatch:
+        """Take a queued message back."""
         return self._dispatch("pendingMessageRemoved", kind="queued", id=message_id)
 
     def reorder(self, message_ids: Sequence[str]) -> Dispatch:
@@ -183,9 +184,7 @@ class Chat:
 
     async def fetch_turns(self, before: str | None = None, limit: int | None = None) -> FetchTurnsResult:
         """A page of history, oldest first: the turns before one, or the latest."""
-        asked = {"before": before, "limit": limit}
-        params = {key: value for key, value in asked.items() if value is not None}
-        return await self._core.request("fetchTurns", params, channel=self.uri)
+        return await self._core.request("fetchTurns", given(before=before, limit=limit), channel=self.uri)
 
     async def history(self, *, page: int = 50) -> AsyncIterator[Turn]:
         """All finished turns, newest first, fetched as they are asked for."""

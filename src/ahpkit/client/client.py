@@ -7,10 +7,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self, TypeVar, cast, overload
 
+from ahpkit.client.active_role import ActiveRoles
 from ahpkit.client.canvas import Canvas, canvas
 from ahpkit.client.core import Core
 from ahpkit.client.extensions import check_announced
 from ahpkit.client.feed import LIMIT
+from ahpkit.client.fields import given
 from ahpkit.client.handshake import HostInfo
 from ahpkit.client.incoming import NotificationListener, RequestHandler
 from ahpkit.client.link import Dial, Status
@@ -71,6 +73,7 @@ class Client:
             unsaved_text=unsaved_text,
         )
         self._offers = Offers()
+        self._roles = ActiveRoles(self._core, self._offers)
         self._responders = Responders(self._core.channels, self._core.tasks, on_confirmation, on_input)
 
     async def __aenter__(self) -> Self:
@@ -84,6 +87,7 @@ class Client:
 
     @property
     def client_id(self) -> str:
+        """Who the host knows this client as."""
         return self._core.client_id
 
     @property
@@ -124,7 +128,7 @@ class Client:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Send any request of the protocol; raises the host's `RpcError`."""
+        """Send any request of the protocol; raises the host's `RpcError`, `TransportClosed`, or `TimeoutError`."""
         return await self._core.request(method, params, channel=channel, timeout=timeout)
 
     def dispatch(self, channel: str, action: Mapping[str, Any]) -> Dispatch:
@@ -151,7 +155,7 @@ class Client:
     async def session(self, uri: str) -> Session:
         """Open a session; raises `ChannelGone` when there is none."""
         channel = await self._core.channels.open(uri)
-        return Session(self._core, channel, self._offers, self._responders)
+        return Session(self._core, channel, self._roles, self._responders)
 
     async def create_session(
         self,
@@ -170,7 +174,7 @@ class Client:
         session's active one from the start.
         """
         uri = f"ahp-session:/{uuid.uuid4()}"
-        params = _given(
+        params = given(
             provider=provider,
             model={"id": model} if isinstance(model, str) else model,
             agent=agent,
@@ -193,7 +197,7 @@ class Client:
         config: Mapping[str, Any] | None = None,
     ) -> ResolveSessionConfigResult:
         """What can be configured for a new session, given the values chosen so far."""
-        params = _given(provider=provider, workingDirectory=working_directory, config=config)
+        params = given(provider=provider, workingDirectory=working_directory, config=config)
         return await self.request("resolveSessionConfig", params)
 
     async def config_completions(
@@ -206,7 +210,7 @@ class Client:
         config: Mapping[str, Any] | None = None,
     ) -> list[SessionConfigValueItem]:
         """Values of a property that has too many to list, matching what the user typed so far."""
-        params = _given(provider=provider, workingDirectory=working_directory, config=config)
+        params = given(provider=provider, workingDirectory=working_directory, config=config)
         asked = {**params, "property": property, "query": query}
         return (await self.request("sessionConfigCompletions", asked))["items"]
 
@@ -242,6 +246,7 @@ class Client:
         return register if function is None else register(function)
 
     def remove_tool(self, name: str) -> None:
+        """Stop offering a tool; sessions this client is active in hear of it."""
         self._offers.remove_tool(name)
 
     def canvas(
@@ -299,11 +304,6 @@ class Client:
     def _check_extension(self, method: str) -> None:
         check_method(method)
         check_announced(method, self.announced())
-
-
-def _given(**params: Any) -> JsonObject:
-    """Absent is absent: parameters without a value are left out."""
-    return {key: value for key, value in params.items() if value is not None}
 
 
 T = TypeVar("T")

@@ -79,13 +79,17 @@ class Core:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Ask the host. Waits for the connection; raises the host's `RpcError`, or `TimeoutError`."""
+        """Ask the host, connected or soon again. Raises its `RpcError`, `TransportClosed`, or `TimeoutError`."""
+        seconds = self._request_timeout if timeout is None else timeout
         with span(method):
             asked: JsonObject = {"channel": channel, **(params or {})}
             if meta := with_context(asked.get("_meta")):
                 asked["_meta"] = meta
-            async with asyncio.timeout(timeout or self._request_timeout):
-                return await self.link.request(method, asked)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self.link.request(method, asked)
+            except TimeoutError:
+                raise TimeoutError(f"{method}: no answer within {seconds:g} s") from None
 
     async def _greet(self, rpc: RpcConnection) -> None:
         await self.handshake.greet(rpc)

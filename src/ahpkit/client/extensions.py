@@ -9,13 +9,13 @@ from ahpkit.client.errors import ExtensionNotSupported
 from ahpkit.protocol.extensions import announces
 
 
-def check_announced(method: str, *announcements: Mapping[str, Any]) -> None:
-    """Raise unless one of the `_meta` objects announces the extension that `method` belongs to.
+def check_announced(method: str, announced: Mapping[str, Any]) -> None:
+    """Raise unless the extension that `method` belongs to is among the announced ones.
 
     An announcement stands under the namespace alone (`example.com`) or with the feature (`example.com/analytics`).
     """
-    if not any(announces(meta, method) for meta in announcements):
-        raise ExtensionNotSupported(method, {name for meta in announcements for name in meta})
+    if not announces(announced, method):
+        raise ExtensionNotSupported(method, announced)
 
 
 __all__ = ["check_announced"]

@@ -71,11 +71,9 @@ class Link:
             await self._changed.wait()
         return self._rpc
 
-    async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Ask the host; waits for the connection first."""
-        async with asyncio.timeout(timeout):
-            rpc = await self.wait_connected()
-            return await rpc.request(method, params)
+        return await (await self.wait_connected()).request(method, params)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Tell the host; dropped while there is no connection."""
@@ -112,8 +110,7 @@ class Link:
             async with RpcConnection(
                 transport, on_request=self._on_request, on_notification=self._on_notification
             ) as rpc:
-                async with asyncio.timeout(GREETING_TIMEOUT):
-                    await self._greet(rpc)
+                await self._shake_hands(rpc)
                 self._rpc = rpc
                 self._set_status("connected")
                 return await rpc.wait_closed()
@@ -121,6 +118,13 @@ class Link:
             return error
         finally:
             self._rpc = None
+
+    async def _shake_hands(self, rpc: RpcConnection) -> None:
+        try:
+            async with asyncio.timeout(GREETING_TIMEOUT):
+                await self._greet(rpc)
+        except TimeoutError:
+            raise ConnectionLost(f"the host did not answer the handshake within {GREETING_TIMEOUT:g} s") from None
 
     def _set_status(self, status: Status) -> None:
         self.status = status

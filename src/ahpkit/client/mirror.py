@@ -118,9 +118,6 @@ class Mirror:
     def __getitem__(self, uri: str) -> ChannelMirror:
         return self._channels[uri]
 
-    def __contains__(self, uri: str) -> bool:
-        return uri in self._channels
-
     def joined(self) -> list[str]:
         """The channels that have a state to come back to."""
         return [channel.uri for channel in self._channels.values() if channel.joined]

@@ -22,10 +22,10 @@ class InMemoryPlugin:
     files: Mapping[str, str | bytes]
 
 
-def publish(resources: Resources, plugin: InMemoryPlugin | Path | str) -> ClientPluginCustomization:
-    """Show the plugin's files to the host and describe it. The nonce changes when any file does."""
+def publish(resources: Resources, plugin: InMemoryPlugin | Path | str, *, session: str) -> ClientPluginCustomization:
+    """Show the plugin's files to the host, for a session, and describe it. The nonce changes when any file does."""
     name, provider = _open(plugin)
-    uri = resources.mount(name, provider)
+    uri = resources.mount(name, provider, user=session)
     return {
         "type": "plugin",
         "id": uri,

@@ -68,7 +68,7 @@ class MemoryResources:
 
 
 class FolderResources:
-    """A folder on disk. What a link leads out of it is not there."""
+    """A folder on disk. A link that leads out of it, or back to a folder it is in, is not there."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve(strict=True)
@@ -91,9 +91,11 @@ class FolderResources:
         return target if self._shown(target) else None
 
     def _shown(self, target: Path) -> bool:
-        real = target.resolve()
-        inside = real == self._root or self._root in real.parents
-        return inside and _NOT_SHOWN.isdisjoint(real.relative_to(self._root).parts)
+        steps = target.relative_to(self._root).parts
+        way = [self._root.joinpath(*steps[:count]).resolve() for count in range(len(steps) + 1)]
+        if len(set(way)) < len(way) or not way[-1].is_relative_to(self._root):
+            return False
+        return _NOT_SHOWN.isdisjoint(way[-1].relative_to(self._root).parts)
 
 
 def fingerprint(provider: ResourceProvider) -> str:
@@ -113,15 +115,20 @@ class Resources:
         self._base = f"virtual://{quote(client_id, safe='')}"
         self._unsaved_text = unsaved_text
         self._mounts: dict[str, ResourceProvider] = {}
+        self._users: dict[str, set[str]] = {}
 
-    def mount(self, name: str, provider: ResourceProvider) -> str:
-        """Show a tree; returns its URI. A tree with the same name is replaced."""
+    def mount(self, name: str, provider: ResourceProvider, *, user: str) -> str:
+        """Show a tree for a user, such as a session; returns its URI. A tree with the same name is replaced."""
         uri = f"{self._base}/{quote(name, safe='')}"
         self._mounts[uri] = provider
+        self._users.setdefault(uri, set()).add(user)
         return uri
 
-    def unmount(self, uri: str) -> None:
-        self._mounts.pop(uri, None)
+    def unmount(self, uri: str, *, user: str) -> None:
+        """A user needs the tree no longer; with the last one it is gone."""
+        self._users[uri].discard(user)
+        if not self._users[uri]:
+            del self._users[uri], self._mounts[uri]
 
     async def answer(self, method: str, params: JsonObject) -> JsonObject:
         """Serve one request of the resource family."""

@@ -155,10 +155,17 @@ class Responders:
 
     def attend_turn(
         self, chat: Channel, turn_id: str, on_confirmation: OnConfirmation | None, on_input: OnInput | None
-    ) -> Responder:
-        """Let other callbacks take care of one turn; where one is not given, the client's own does."""
-        self._attended[chat.uri][0].elsewhere.add(turn_id)
-        return self._respond(chat, on_confirmation or self._on_confirmation, on_input or self._on_input, turn_id)
+    ) -> Callable[[], None]:
+        """Let other callbacks take care of one turn, until the result is called. One not given is the client's own."""
+        elsewhere = self._attended[chat.uri][0].elsewhere
+        elsewhere.add(turn_id)
+        own = self._respond(chat, on_confirmation or self._on_confirmation, on_input or self._on_input, turn_id)
+
+        def stop() -> None:
+            elsewhere.discard(turn_id)
+            own.close()
+
+        return stop
 
     def _respond(
         self,

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
-from ahpkit.client.active_role import ActiveRole
+from ahpkit.client.active_role import ActiveRoles
 from ahpkit.client.channels import Channel
 from ahpkit.client.chat import Chat
 from ahpkit.client.core import Core
 from ahpkit.client.errors import SessionFailed
-from ahpkit.client.offers import Offers
+from ahpkit.client.fields import given
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
@@ -29,12 +29,13 @@ from ahpkit.protocol.session.state import CustomizationType, SessionState
 class Session:
     """One session. It is followed until `aclose`, or until the client ends."""
 
-    def __init__(self, core: Core, channel: Channel, offers: Offers, responders: Responders) -> None:
+    def __init__(self, core: Core, channel: Channel, roles: ActiveRoles, responders: Responders) -> None:
         self.uri = channel.uri
         self._core = core
         self._channel = channel
         self._responders = responders
-        self._role = ActiveRole(core, channel, offers)
+        self._roles = roles
+        self._role = roles.share(channel)
         self._open = True
 
     async def __aenter__(self) -> Self:
@@ -47,7 +48,7 @@ class Session:
         """Stop following the session. It goes on without us."""
         if self._open:
             self._open = False
-            self._role.end()
+            self._roles.leave(self._channel)
             self._core.channels.release(self._channel)
 
     @property
@@ -75,6 +76,7 @@ class Session:
 
     @property
     def chats(self) -> Sequence[ChatSummary]:
+        """The session's chats, as summaries."""
         return self.state["chats"]
 
     async def chat(self, uri: str | None = None) -> Chat:
@@ -95,20 +97,22 @@ class Session:
         """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from."""
         uri = f"ahp-chat:/{uuid.uuid4()}"
         source = None if fork is None else {"chat": fork[0], "turnId": fork[1]}
-        given = {"model": model, "agent": agent, "source": source}
-        params = {"chat": uri, **{key: value for key, value in given.items() if value is not None}}
+        params = {"chat": uri, **given(model=model, agent=agent, source=source)}
         await self._core.request("createChat", params, channel=self.uri)
         return await self.chat(uri)
 
     # Settings.
 
     def rename(self, title: str) -> Dispatch:
+        """Give the session another title."""
         return self._dispatch("titleChanged", title=title)
 
     def archive(self, archived: bool = True) -> Dispatch:
+        """Put the session into the archive, or take it out."""
         return self._dispatch("isArchivedChanged", isArchived=archived)
 
     def mark_read(self, read: bool = True) -> Dispatch:
+        """Mark the session as read, or as unread."""
         return self._dispatch("isReadChanged", isRead=read)
 
     def set_model(self, model: str | ModelSelection) -> Dispatch:
@@ -117,11 +121,11 @@ class Session:
 
     def set_agent(self, uri: str | None) -> Dispatch:
         """Choose a custom agent by its URI; None goes back to the provider's own behaviour."""
-        return self._dispatch("agentChanged", **({} if uri is None else {"agent": {"uri": uri}}))
+        return self._dispatch("agentChanged", **given(agent=None if uri is None else {"uri": uri}))
 
     def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
         """Change configuration values; with `replace` those not named go back to nothing."""
-        return self._dispatch("configChanged", config=dict(values), **({"replace": True} if replace else {}))
+        return self._dispatch("configChanged", config=dict(values), **given(replace=replace or None))
 
     async def dispose(self) -> None:
         """Delete the session with all its chats."""
@@ -160,14 +164,14 @@ class Session:
 
     def publish_plugin(self, plugin: InMemoryPlugin | Path | str) -> Dispatch:
         """Give the session a plugin, from memory or from a folder, and become its active client. Again: republish."""
-        published = publish(self._core.resources, plugin)
+        published = publish(self._core.resources, plugin, session=self.uri)
         self._role.plugins[published["id"]] = published
         return self._role.claim()
 
     def unpublish_plugin(self, id: str) -> Dispatch:
         """Take a plugin back."""
         del self._role.plugins[id]
-        self._core.resources.unmount(id)
+        self._core.resources.unmount(id, user=self.uri)
         return self._role.claim()
 
     def _dispatch(self, kind: str, /, **fields: Any) -> Dispatch:

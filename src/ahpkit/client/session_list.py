@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Self, cast
 
 from ahpkit.client.core import Core
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import TransportClosed
 from ahpkit.protocol.session.state import SessionSummary
 
 
@@ -24,12 +26,12 @@ class SessionList:
 
     async def __aenter__(self) -> Self:
         self._core.incoming.listeners.append(self._hear)
-        self._core.link.listeners.append(self._on_status)
         try:
             await self._fetch()
         except BaseException:
-            await self.__aexit__()
+            self._core.incoming.listeners.remove(self._hear)
             raise
+        self._core.link.listeners.append(self._on_status)  # Now: one list is fetched at a time.
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -54,7 +56,11 @@ class SessionList:
 
     def _on_status(self, status: str) -> None:
         if status == "connected":
-            self._core.tasks.spawn(self._fetch(), name="list sessions")
+            self._core.tasks.spawn(self._fetch_again(), name="list sessions")
+
+    async def _fetch_again(self) -> None:
+        with suppress(TransportClosed):  # The next connection fetches it.
+            await self._fetch()
 
     def _hear(self, method: str, params: JsonObject) -> None:
         if self._unlisted is not None:

@@ -113,6 +113,8 @@ async def wait_for(channel: Channel, condition: Callable[[Any], bool]) -> Any:
     channel.listeners.append(waiter)
     try:
         waiter.check()
+        if channel.ended is not None:
+            waiter.on_gone(channel.ended)
         return await waiter.found
     finally:
         channel.listeners.remove(waiter)

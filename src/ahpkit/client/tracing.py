@@ -18,9 +18,9 @@ from ahpkit.wire.trace_context import injected
 _tracer = trace.get_tracer("ahpkit.client")
 
 
-def span(name: str, **attributes: str) -> AbstractContextManager[Span]:
+def span(name: str) -> AbstractContextManager[Span]:
     """A span around what this client does; it is the current one inside the `with`."""
-    return _tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT, attributes=attributes)
+    return _tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT)
 
 
 def start_turn(chat: str) -> Span:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ahpkit.customizations.coerce import words
@@ -18,10 +19,13 @@ from ahpkit.customizations.details import TextDetail
 _PLACEHOLDER = re.compile(
     r"\$ARGUMENTS\[(?P<index>\d{1,3})\]"
     r"|\$(?P<position>\d{1,2})(?!\d)"
-    r"|\$\{input:(?P<input>[\w-]+)(?::[^}]*)?\}"
+    r"|\$\{input:(?P<input>[\w-]{1,100})(?::[^}]{0,200})?\}"
     r"|\$\{(?P<variable>\w+)\}"
     r"|\$(?P<name>[A-Za-z_]\w*)"
 )
+_QUOTED_LIMIT = 10_000
+"""Characters of arguments that are split as a shell would; that takes longer with every character."""
+
 _SHELL_INLINE = re.compile(r"(?<!\w)!`([^`\n]+)`")
 _SHELL_BLOCK = re.compile(r"^```!.*$", re.MULTILINE)
 _NAMED_VALUE = re.compile(r"([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
@@ -61,11 +65,11 @@ def invoked(detail: TextDetail, invocation: Invocation, variables: Mapping[str, 
 
 
 def split_arguments(arguments: str) -> list[str]:
-    """Words as a shell would split them; unbalanced quotes are taken literally."""
-    try:
-        return shlex.split(arguments)
-    except ValueError:
-        return arguments.split()
+    """Words as a shell would split them; unbalanced quotes, and those of a very long text, are taken literally."""
+    if len(arguments) <= _QUOTED_LIMIT:
+        with suppress(ValueError):
+            return shlex.split(arguments)
+    return arguments.split()
 
 
 class _Filler:
@@ -78,7 +82,7 @@ class _Filler:
         self._named = dict(zip(names, self._values, strict=False))
         self._variables = variables
         self._first = 0 if re.search(r"\$0(?!\d)", body) else 1
-        self._inputs = _inputs(arguments, body)
+        self._inputs = _inputs(arguments, self._values, body)
 
     def __call__(self, match: re.Match[str]) -> str:
         if match["variable"]:
@@ -96,11 +100,11 @@ class _Filler:
         return self._values[index] if 0 <= index < len(self._values) else None
 
 
-def _inputs(arguments: str, body: str) -> Mapping[str, str]:
+def _inputs(arguments: str, values: Sequence[str], body: str) -> Mapping[str, str]:
     """VS Code's `${input:name:hint}`: from `name=value`, or the whole text where there is one input."""
     wanted = {match["input"] for match in _PLACEHOLDER.finditer(body) if match["input"]}
     given: dict[str, str] = {}
-    for word in split_arguments(arguments):
+    for word in values:
         if match := _NAMED_VALUE.fullmatch(word):
             given[match[1]] = match[2]
     if len(wanted) == 1 and arguments and wanted.isdisjoint(given):

@@ -98,13 +98,20 @@ class Customizations(Feature):
         """Show every container as loading, read them, and go on without those that take too long."""
         tree = await self._locate(session_uri)
         self._announce(tree)
-        reading = asyncio.ensure_future(self._read(tree.locations, again=not self._watcher.watching))
-        done, _ = await asyncio.wait([reading], timeout=_PATIENCE)
-        if done:
-            reading.result()
-        else:
+        over = asyncio.Event()
+
+        async def read() -> None:
+            try:
+                await self._read(tree.locations, again=not self._watcher.watching)
+            finally:
+                over.set()
+
+        self.services.spawn(read(), name=f"read customizations of {session_uri}")
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await over.wait()
+        except TimeoutError:
             _log.warning("reading the customizations of %s takes long; it starts without the rest", session_uri)
-            self.services.spawn(_wait_for(reading), name=f"read customizations of {session_uri}")
 
     def on_session_disposed(self, session_uri: str) -> None:
         self._toggles.forget_session(session_uri)
@@ -274,10 +281,6 @@ def _tool_call(applied: Applied) -> JsonObject:
         if call.get("toolCallId") == applied.action["toolCallId"]:
             return call
     return {}
-
-
-async def _wait_for(work: asyncio.Future[None]) -> None:
-    await work
 
 
 __all__ = ["CustomizationSettings", "Customizations"]

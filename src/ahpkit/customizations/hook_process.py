@@ -16,6 +16,8 @@ from ahpkit.customizations.hooks import Gate, HookCommand, HookEvent, Verdict, c
 _OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of a hook's output; the rest is read and dropped, so that it does not block."""
 
+_CHUNK = 64 * 1024
+
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """Environment variables hooks get: none that usually hold secrets."""
 
@@ -76,36 +78,55 @@ async def _run_action(
     return judge(event, status, stdout, stderr)
 
 
+class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
+    """The pipes as streams, and the moment of the exit: what the hook started may hold its pipes open after it."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
 async def run_command(command: HookCommand, stdin: bytes) -> tuple[int | None, str, str]:
     """Exit status, stdout and stderr; None when it could not be started or took too long."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command.argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=command.cwd,
-            env=dict(command.environment),
-            start_new_session=True,
+        process, streams = await asyncio.get_running_loop().subprocess_exec(
+            _Streams, *command.argv, cwd=command.cwd, env=dict(command.environment), start_new_session=True
         )
     except (OSError, ValueError) as error:
         return None, "", f"cannot run {command.argv[0]} ({getattr(error, 'strerror', None) or error})"
     try:
         async with asyncio.timeout(command.timeout):
-            stdout, stderr, _ = await asyncio.gather(
-                _take(process.stdout), _take(process.stderr), _feed(process.stdin, stdin)
+            stdout, stderr, _, _ = await asyncio.gather(
+                _take(streams.stdout), _take(streams.stderr), _feed(streams.stdin, stdin), _end_with(process, streams)
             )
-            status = await process.wait()
-        return status, stdout, stderr
+        return process.get_returncode(), stdout, stderr
     except TimeoutError:
         return None, "", f"took longer than {command.timeout:g} s"
     finally:
-        await _end(process)
+        if process.get_returncode() is None:
+            _kill_group(process)
+            await streams.exited.wait()
+        process.close()
+
+
+async def _end_with(process: asyncio.SubprocessTransport, streams: _Streams) -> None:
+    """Nothing of the hook's process group survives it, so that its output ends with it."""
+    await streams.exited.wait()
+    _kill_group(process)
+
+
+def _kill_group(process: asyncio.SubprocessTransport) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.get_pid(), signal.SIGKILL)
 
 
 async def _take(stream: asyncio.StreamReader | None) -> str:
     kept = bytearray()
-    while stream is not None and (part := await stream.read(65_536)):
+    while stream is not None and (part := await stream.read(_CHUNK)):
         kept += part[: max(0, _OUTPUT_LIMIT - len(kept))]
     return kept.decode("utf-8", "replace")
 
@@ -119,13 +140,6 @@ async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
     stream.close()
     with suppress(BrokenPipeError, ConnectionResetError):
         await stream.wait_closed()
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of the hook's process group survives it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
 
 
 __all__ = ["PASSED_ON", "Outcome", "PlacedHook", "run_command", "run_hooks"]

@@ -133,10 +133,8 @@ def _folder(given: Any, workspace: str, places: Mapping[str, str]) -> str:
 
 
 def _seconds(given: Any) -> float:
-    seconds = (
-        float(given) if isinstance(given, (int, float)) and not isinstance(given, bool) and given > 0 else _TIMEOUT
-    )
-    return min(seconds, _LONGEST_TIMEOUT)
+    is_number = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
+    return float(min(given, _LONGEST_TIMEOUT)) if is_number else _TIMEOUT
 
 
 def payload(event: HookEvent, *, session_id: str, cwd: str, now: int, facts: Mapping[str, Any]) -> bytes:

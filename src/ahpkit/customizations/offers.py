@@ -24,8 +24,8 @@ from ahpkit.protocol.session.enablement import Customizations, Placed, walk
 META_KEY = "ahpkit/customization"
 """In an attachment's `_meta`: the customization a completion stands for."""
 
-_PATH = re.compile(r"[\w.@~+-]*(?:/[\w.@~+-]+)+|[\w@+-]+\.[A-Za-z]\w{0,9}")
-"""What looks like a file in a message: with a slash, or with an ending."""
+_WORD = re.compile(r"[\w.@~+/-]+")
+_ENDING = re.compile(r"\w\.[A-Za-z]\w{0,9}$")
 
 _PATH_LIMIT = 200
 
@@ -142,11 +142,16 @@ def _applies(rule: JsonObject, paths: Sequence[str]) -> bool:
 
 def mentioned_paths(message: Message, workspace: str | None) -> list[str]:
     """Files a message names or attaches, relative to the workspace where they are in it."""
-    named = [match[0] for match in _PATH.finditer(message["text"])]
+    named = [word for match in _WORD.finditer(message["text"]) if _is_path(word := match[0].rstrip("."))]
     attached = [str(item["uri"]) for item in _attachments(message) if item.get("uri")]
     paths = [_path(uri) for uri in attached if uri.startswith("file:")] + named
     prefix = f"{workspace.rstrip('/')}/" if workspace else ""
     return [path.removeprefix(prefix).removeprefix("./").lstrip("/") for path in paths[:_PATH_LIMIT]]
+
+
+def _is_path(word: str) -> bool:
+    """With a slash, or with an ending. Looks at each character once: people paste megabytes without a space."""
+    return "/" in word.rstrip("/") or _ENDING.search(word[-12:]) is not None
 
 
 def _mentioned(message: Message, mark: str) -> set[str]:

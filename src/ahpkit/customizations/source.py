@@ -25,13 +25,12 @@ _BATCH = 256
 
 @dataclass(slots=True)
 class Listing:
-    """What is in one folder. `cut`: there is more than was asked for."""
+    """What is in one folder."""
 
     files: list[File] = field(default_factory=list[File])
     folders: list[str] = field(default_factory=list[str])
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     missing: bool = False
-    cut: bool = False
 
 
 class Source(Protocol):

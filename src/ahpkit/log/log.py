@@ -174,6 +174,7 @@ class Log:
         return self._storage.seen(client_id, client_seq)
 
     async def statistics(self) -> Statistics:
+        """How large the log is."""
         return await self._loop.run_in_executor(self._readers, self._storage.statistics)
 
     def _put(self, step: Step) -> None:

@@ -100,7 +100,7 @@ _KEYED: _Types = {"rowid": int, "key": str, "data": bytes, "checksum": int}
 _CLIENTS: _Types = {"rowid": int, "id": str, "client_seq": int}
 _META: _Types = {"rowid": int, "key": str, "value": int}
 _ORIGIN: _Types = {"client_id": _OPTIONAL_TEXT, "client_seq": _OPTIONAL_INTEGER}
-_ENTRIES: _Types = {"seq": int, "channel": int, "payload": bytes, **_ORIGIN, "at": int, "checksum": int}
+_ENTRIES: _Types = {"rowid": int, "channel": int, "payload": bytes, **_ORIGIN, "at": int, "checksum": int}
 
 
 class _Salvage:

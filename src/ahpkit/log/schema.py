@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ahpkit.log.errors import SchemaTooNew
@@ -63,10 +63,27 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration] 
             db.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (len(migrations),))
 
 
+def is_intact(db: sqlite3.Connection) -> bool:
+    """Whether the tables are the ones that the migrations make, each with pages of its own.
+
+    SQLite believes what its schema page says: a flipped bit there can make a full table an empty one.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        migrate(model, Path())
+        expected = _definitions(model)
+    roots = [root for (root,) in db.execute("SELECT rootpage FROM sqlite_schema")]
+    return _definitions(db) == expected and len(set(roots)) == len(roots)
+
+
+def _definitions(db: sqlite3.Connection) -> set[tuple[str, ...]]:
+    rows = db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
+    return {(kind, name, table, " ".join(sql.split())) for kind, name, table, sql in rows}
+
+
 def version(db: sqlite3.Connection) -> int:
     """The number of migrations these tables went through."""
     row = db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     return row[0] if row else 0
 
 
-__all__ = ["MIGRATIONS", "Migration", "migrate", "transaction", "version"]
+__all__ = ["MIGRATIONS", "Migration", "is_intact", "migrate", "transaction", "version"]

@@ -18,7 +18,7 @@ from typing import Literal
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
 from ahpkit.log.errors import StorageError
 from ahpkit.log.salvage import create, finish, repair
-from ahpkit.log.schema import migrate, version
+from ahpkit.log.schema import is_intact, migrate, version
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
 
 _CHECKPOINT_PAGES = 4000
@@ -128,6 +128,8 @@ class SqliteStorage:
         db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
         migrate(db, self._path)
+        if not is_intact(db):
+            raise Damaged("the definitions of its tables are not what was written")
         self._writer = Tables(db)
         if self._path.stat().st_size <= _CHECK_WHOLE_BYTES:
             self._writer.check_structure()

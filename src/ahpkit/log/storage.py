@@ -16,7 +16,9 @@ from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
 class Storage(Protocol):
     """Where the records are. `tests/log/test_storage.py` says what every implementation must do."""
 
-    def load(self) -> Recovery: ...
+    def load(self) -> Recovery:
+        """Open it, repaired where that was needed: what a restart needs, and what was wrong."""
+        ...
 
     def commit(self, batch: Batch) -> None:
         """Make the batch durable: all of it, in its order, or none of it."""
@@ -38,9 +40,13 @@ class Storage(Protocol):
         """Forget entries below a number, but none that a state still needs; returns the oldest number left."""
         ...
 
-    def statistics(self) -> Statistics: ...
+    def statistics(self) -> Statistics:
+        """How large it is."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
 
 
 __all__ = ["Storage"]

@@ -219,7 +219,10 @@ class Tables:
         return self._one("SELECT 0 FROM clients WHERE id = ? AND client_seq >= ?", client_id, client_seq)
 
     def mark(self, seq: int) -> Mark:
-        return Mark(*self._db.execute("SELECT at, total FROM entries WHERE seq = ?", (seq,)).fetchone())
+        found = self._db.execute("SELECT at, total FROM entries WHERE seq = ?", (seq,)).fetchone()
+        if found is None:
+            raise Damaged(f"entry {seq} is missing")
+        return Mark(*found)
 
     def statistics(self, disk_bytes: int) -> Statistics:
         with transaction(self._db, "DEFERRED"):

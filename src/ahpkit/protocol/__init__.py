@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         encode_notification,
         encode_request,
         encode_response,
+        is_deeper,
     )
     from ahpkit.protocol.errors import (
         ERRORS,
@@ -154,6 +155,7 @@ __all__ = [
     "from_error_object",
     "has_action",
     "has_notification",
+    "is_deeper",
     "negotiate",
     "reduce",
     "to_error_object",

@@ -147,12 +147,16 @@ def _read_slowly(data: bytes) -> tuple[Json, list[str]]:
 def _check_depth(value: Json, data: bytes, limit: int) -> None:
     if len(data) <= 2 * limit or data.count(b"{") + data.count(b"[") <= limit:
         return
-    level: list[Any] = [value]
+    if is_deeper(value, limit):
+        raise ParseError(f"Parse error: nested more than {limit} levels deep")
+
+
+def is_deeper(value: Json, limit: int) -> bool:
+    """Whether more than `limit` objects and lists stand inside each other. Does not recurse itself."""
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(limit):
         level = [item for container in level for item in _members(container) if type(item) in _CONTAINERS]
-        if not level:
-            return
-    raise ParseError(f"Parse error: nested more than {limit} levels deep")
+    return bool(level)
 
 
 def _members(container: Any) -> Iterable[Any]:
@@ -297,4 +301,5 @@ __all__ = [
     "encode_notification",
     "encode_request",
     "encode_response",
+    "is_deeper",
 ]

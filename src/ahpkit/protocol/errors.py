@@ -1,4 +1,4 @@
-"""Every exception of ahpkit and its form on the wire. Knows no methods, channels or transports.
+"""The root of all of ahpkit's exceptions, and those of the wire with their form there. Knows no methods or channels.
 
 AhpError
 ├── RpcError                          an error a peer sends, or is sent: code, message, data

@@ -109,7 +109,9 @@ def _choice(options: Sequence[Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _LONGEST_VALUE else f'"{value[:_LONGEST_VALUE]}…"'
-    return str(value).lower() if isinstance(value, bool) else _type_name(value)
+    if isinstance(value, int | float):
+        return str(value).lower()  # As JSON writes it, true and false included.
+    return _type_name(value)
 
 
 def _type_name(value: Any) -> str:

@@ -110,12 +110,16 @@ def check_bind(host: str, *, token: bool, tls: bool) -> str | None:
 
 def load_or_create_token(path: Path) -> str:
     """The token in `path`; on first use a random one is written there, readable by the owner only."""
-    if not path.exists():
-        try:
+    try:
+        if not path.exists():
             _create_token(path)
-        except OSError as exc:
-            raise BindError(f"cannot write the token to {path}: {exc.strerror}") from exc
-    return _load_token(path)
+        token = path.read_bytes().decode("ascii", "replace").strip()
+        path.chmod(0o600)  # It may have been copied or restored with a wider mode.
+    except OSError as exc:
+        raise BindError(f"the token in {path} cannot be read or written: {exc.strerror}") from exc
+    if not _TOKEN.fullmatch(token):
+        raise BindError(f"{path} holds no token: delete the file to get a new one")
+    return token
 
 
 def _create_token(path: Path) -> None:
@@ -128,14 +132,6 @@ def _create_token(path: Path) -> None:
             os.link(draft, path)
     finally:
         os.unlink(draft)
-
-
-def _load_token(path: Path) -> str:
-    path.chmod(0o600)  # It may have been copied or restored with a wider mode.
-    token = path.read_text().strip()
-    if not _TOKEN.fullmatch(token):
-        raise BindError(f"{path} holds no token: delete the file to get a new one")
-    return token
 
 
 __all__ = [

@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 from ahpkit.transports.auth import SUBPROTOCOL, is_loopback
 from ahpkit.transports.connection import PING_INTERVAL, ClientSide, WebSocketTransport, address, shared_options
 from ahpkit.transports.errors import ConnectError
-from ahpkit.transports.unix import unix_path
+from ahpkit.transports.unix import reachable, unix_path
 from ahpkit.wire.transport import PeerInfo
 
 MAX_SIZE = 256 * 1024 * 1024
@@ -60,7 +60,7 @@ async def connect_transport(
 def _opening(url: str, ssl: SSLContext | None, options: dict[str, Any]) -> connect:
     path = unix_path(url)
     if path is not None:
-        return unix_connect(path, "ws://localhost/", **options)
+        return unix_connect(reachable(path), "ws://localhost/", **options)
     parts = urlsplit(url)
     if parts.scheme == "wss" and ssl is not None:
         options["ssl"] = ssl

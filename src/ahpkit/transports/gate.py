@@ -61,7 +61,7 @@ class Gate:
         http: HttpHandler | None = None,
     ) -> None:
         self._auth = auth
-        self._host = host
+        self._host = None if host is None else host.lower()
         self._hosts = {name.lower() for name in hosts}
         self._origins = {origin.lower() for origin in origins}
         self._http = http

@@ -90,6 +90,7 @@ class ChildProcess:
         self._max_line = max_line
         self._process: asyncio.SubprocessTransport
         self._streams: _Streams
+        self._group_ended = False
         self._tasks: list[asyncio.Task[None]] = []
         self.transport: ChildTransport
 
@@ -166,6 +167,7 @@ class ChildProcess:
         """Once it is gone itself, what it left behind goes too. Then the pipes end, after all that was said."""
         await self._streams.exited.wait()
         self._signal(signal.SIGKILL)
+        self._group_ended = True
         for _ in range(_LOOKS):
             if not _is_somebody_starting():
                 break
@@ -173,8 +175,9 @@ class ChildProcess:
             self._signal(signal.SIGKILL)
 
     def _signal(self, signum: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signum)
+        if not self._group_ended:  # Afterwards its number may be that of strangers.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signum)
         for pid in _marked(self._mark):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signum)

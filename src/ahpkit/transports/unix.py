@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import stat
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -14,6 +15,9 @@ from urllib.parse import quote, unquote
 from ahpkit.transports.errors import BindError
 
 _SCHEME = "ws+unix://"
+
+_LONGEST = 103
+"""Bytes of a socket's path that every system takes; Linux takes four more."""
 
 
 def unix_url(path: Path) -> str:
@@ -26,35 +30,66 @@ def unix_path(url: str) -> Path | None:
     return Path(unquote(url.removeprefix(_SCHEME))) if url.startswith(_SCHEME) else None
 
 
+def reachable(path: Path) -> Path:
+    """Where to connect for the socket named `path`: there, or where the link leads that is in its place."""
+    return path.parent / path.readlink() if path.is_symlink() else path
+
+
 @contextlib.contextmanager
 def unix_listener(path: Path) -> Generator[socket.socket]:
-    """A socket bound to `path` (mode 0600), ready for `listen`. A file that nobody listens on is replaced."""
+    """A socket bound to `path` (mode 0600), ready for `listen`. A file that nobody listens on is replaced.
+
+    Where the path is too long for a socket it becomes a link to one in a private directory with a short name.
+    """
     _remove_stale(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with listener:
+    with contextlib.ExitStack() as stack:
+        place = path if len(os.fsencode(path)) <= _LONGEST else stack.enter_context(_linked(path))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
-            listener.bind(os.fspath(path))
+            listener.bind(os.fspath(place))
         except OSError as exc:
-            raise BindError(f"{path}: {_why(exc)}") from exc
-        path.chmod(0o600)  # Before `listen`: nobody can have connected yet.
-        ours = _identity(path)
-        try:
+            raise BindError(f"{path}: {exc.strerror or exc}") from exc
+        place.chmod(0o600)  # Before `listen`: nobody can have connected yet.
+        with _removed_at_the_end(place):
             yield listener
-        finally:
-            if _identity(path) == ours:
-                path.unlink()
+
+
+@contextlib.contextmanager
+def _linked(path: Path) -> Generator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ahpkit-") as directory:
+        place = Path(directory) / "socket"
+        try:
+            path.symlink_to(place)
+        except OSError as exc:
+            raise BindError(f"{path}: {exc.strerror or exc}") from exc
+        with _removed_at_the_end(path):
+            yield place
+
+
+@contextlib.contextmanager
+def _removed_at_the_end(path: Path) -> Generator[None]:
+    """Unless it is another's by then."""
+    ours = _identity(path)
+    try:
+        yield
+    finally:
+        if _identity(path) == ours:
+            path.unlink(missing_ok=True)
 
 
 def _remove_stale(path: Path) -> None:
+    place = reachable(path)
     try:
-        mode = path.lstat().st_mode
+        mode = place.lstat().st_mode
     except FileNotFoundError:
+        path.unlink(missing_ok=True)  # A link that leads nowhere.
         return
     if not stat.S_ISSOCK(mode):
         raise BindError(f"{path} exists and is not a socket")
-    if _is_listened_on(path):
+    if _is_listened_on(place):
         raise BindError(f"another process listens on {path}")
-    path.unlink()
+    place.unlink()
+    path.unlink(missing_ok=True)
 
 
 def _is_listened_on(path: Path) -> bool:
@@ -72,10 +107,4 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _why(exc: OSError) -> str:
-    if exc.errno is None:  # Python's own check, which sets no number.
-        return "the path is too long for a socket"
-    return exc.strerror or str(exc)
-
-
-__all__ = ["unix_listener", "unix_path", "unix_url"]
+__all__ = ["reachable", "unix_listener", "unix_path", "unix_url"]

@@ -81,12 +81,13 @@ class Peer:
         self._max_pending = max_pending
         self._max_bytes = max_bytes
         self._last_id = 0
-        self._asked: set[RequestId] = set()
+        self._asked: set[int] = set()
         self._asking: set[RequestId] = set()
 
     # What we say.
 
     def request(self, method: str, params: Mapping[str, Any]) -> tuple[int, bytes]:
+        """A request of ours: its id and what to send. Raises `LocalProtocolError` when too many wait."""
         if len(self._asked) >= self._max_pending:
             raise LocalProtocolError(f"{method}: {self._max_pending} requests are waiting for an answer already")
         data = encode_request(self._last_id + 1, method, params)
@@ -95,15 +96,18 @@ class Peer:
         return self._last_id, data
 
     def notify(self, method: str, params: Mapping[str, Any]) -> bytes:
+        """A notification, as bytes to send."""
         return encode_notification(method, params)
 
     def respond(self, id: RequestId, result: Any) -> bytes:
+        """The answer to an incoming request. Each is answered once; a second time is a `LocalProtocolError`."""
         self._check_asking(id)
         data = encode_response(id, result)
         self._asking.discard(id)
         return data
 
     def fail(self, id: RequestId, exc: BaseException) -> bytes:
+        """The refusal of an incoming request: an `RpcError` as it is, any other exception without its text."""
         self._check_asking(id)
         self._asking.discard(id)
         try:
@@ -117,13 +121,14 @@ class Peer:
 
     def close(self) -> list[int]:
         """The connection is over: the ids of our requests that were never answered, oldest first."""
-        unanswered = sorted(id for id in self._asked if isinstance(id, int))
+        unanswered = sorted(self._asked)
         self._asked.clear()
         return unanswered
 
     # What the other side says.
 
     def receive(self, data: bytes) -> Event:
+        """What the other side said. Never raises."""
         try:
             message = decode(data, max_bytes=self._max_bytes)
         except InvalidAnswer as error:

@@ -34,7 +34,9 @@ class Transport(Protocol):
     """A message connection. One task receives; anyone on the event loop may write."""
 
     @property
-    def peer(self) -> PeerInfo: ...
+    def peer(self) -> PeerInfo:
+        """Who is at the other end."""
+        ...
 
     @property
     def framing(self) -> str:
@@ -54,7 +56,9 @@ class Transport(Protocol):
         """
         ...
 
-    def frame(self, message: bytes) -> bytes: ...
+    def frame(self, message: bytes) -> bytes:
+        """One message as bytes for `write`, of this and of every transport with the same `framing`."""
+        ...
 
     def write(self, frames: bytes) -> None:
         """Send one frame or several joined ones: in order, without waiting. After a close it does nothing."""

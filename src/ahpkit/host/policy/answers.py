@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ahpkit.host.policy.attempt import repeated
+from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
-
-_ANSWER_KIND = {
-    "text": "text",
-    "number": "number",
-    "integer": "number",
-    "boolean": "boolean",
-    "single-select": "selected",
-    "multi-select": "selected-many",
-}
-"""The kind of value that answers each kind of question."""
 
 _STATES = ("draft", "submitted", "skipped")
 
@@ -51,7 +42,7 @@ def _check_answer(question: JsonObject, answer: JsonObject, *, complete: bool) -
 
 
 def _check_kind(question: JsonObject, value: JsonObject) -> str | None:
-    wanted = _ANSWER_KIND.get(question["kind"])
+    wanted = ANSWER_KINDS.get(question["kind"])
     if wanted is not None and value["kind"] != wanted:
         return f"question {question['id']!r} is answered with a value of kind {wanted}, not {value['kind']}"
     return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Final, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI
 
@@ -13,6 +14,16 @@ ChatInputAnswerState = Literal["draft", "submitted", "skipped"]
 ChatInputAnswerValueKind = Literal["text", "number", "boolean", "selected", "selected-many"]
 
 ChatInputResponseKind = Literal["accept", "decline", "cancel"]
+
+ANSWER_KINDS: Final[Mapping[str, ChatInputAnswerValueKind]] = {
+    "text": "text",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "single-select": "selected",
+    "multi-select": "selected-many",
+}
+"""Kind of question → kind of the value that answers it."""
 
 
 class ChatInputOption(TypedDict):
@@ -160,6 +171,7 @@ class ChatInputRequest(TypedDict):
 
 
 __all__ = [
+    "ANSWER_KINDS",
     "ChatInputAnswer",
     "ChatInputAnswerState",
     "ChatInputAnswerValue",
