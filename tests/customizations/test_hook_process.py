@@ -10,7 +10,7 @@ import pytest
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.hook_process import Outcome, PlacedHook, run_hooks
 from ahpkit.customizations.hooks import Gate, HookEvent
-from support.waiting import BOUND, is_alive, until
+from support.waiting import BOUND, gone, is_alive, until
 
 OPEN = Gate(allowed=True, trusted=True)
 
