@@ -482,12 +482,14 @@ async def test_what_another_client_does_is_shown_above_what_is_being_typed(host:
         async with terminal(["chat", "--session", session_of(first)], host.home) as second:
             await second.ready()
             second.enter(APPROVAL)
-            await first.see(f"» {APPROVAL}", "? Calculate")
+            await first.see(f"» {APPROVAL}", "! the agent waits for an answer")
+            await first.until(lambda screen: screen.line == "> half a thou")
+            first.type("\x15")
+            await first.see("? Calculate")
             await first.ready(CHOOSE)
             first.type("1")
             await second.see("settled by another client", "✓ Used Calculate")
             await first.see("✓ Used Calculate", "42")
-            await first.until(lambda screen: screen.line == "> half a thou")
 
 
 async def test_a_running_turn_is_joined_from_its_beginning_and_can_be_cancelled(host: HostProcess) -> None:

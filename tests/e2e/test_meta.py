@@ -155,9 +155,10 @@ async def test_meta_of_clients_reaches_the_agent_and_meta_of_the_agent_reaches_c
         [hello], [prompt] = stage.agent_got("initialize"), stage.agent_got("session/prompt")
         agents = (await state(client, "ahp-root://"))["agents"]
 
-    # At the agent's start: what it can ask for, and no bare name that would switch something on in it.
+    # At the agent's start: what it can ask for, and no bare name of a client that would switch something on in it.
     announced = hello["params"]["clientCapabilities"]["_meta"]
-    assert announced == {NAME: {"version": "1.0"}, "ahpkit/permission-answer": {"version": "1"}}
+    ours = {"ahpkit/permission-answer": {"version": "1"}, "terminal_output": True, "terminal_output_delta": True}
+    assert announced == {NAME: {"version": "1.0"}} | ours
     # Down: the message, its attachments, the answer to the permission, the answer of the extension.
     assert prompt["params"]["_meta"] == OWN | TRACE
     assert [block.get("_meta") for block in prompt["params"]["prompt"]] == [None, {"a/1": 1}, {"a/2": 2}]
@@ -181,8 +182,8 @@ async def test_meta_of_clients_reaches_the_agent_and_meta_of_the_agent_reaches_c
     facts = turn["usage"]["_meta"]["ahpkit/acp"]
     assert facts["message"] == {"block": 1, "chunk": 2, "notification": 3}
     assert facts["result"] == {"result": 1}
-    assert session["_meta"]["ahpkit/acp"]["session"] == {"plan": 1}
-    assert session["_meta"]["ahpkit/plan"]["plans"][0]["entries"][0]["_meta"] == {"entry": 1}
+    assert session["_meta"]["ahpkit/acp"][chat]["session"] == {"plan": 1}
+    assert session["_meta"]["ahpkit/plan"][chat][0]["entries"][0]["_meta"] == {"entry": 1}
     [scripted] = [agent for agent in agents if agent["provider"] == "scripted"]
     assert scripted["_meta"]["ahpkit/agent"]["capabilities"]["_meta"] == {NAME: {"version": "1.0"}}
 
