@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ahpkit.agents.attachments import attachments
 from ahpkit.agents.shape import integer, obj, objects, text
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
@@ -60,7 +61,7 @@ class Answer:
 
 def user_message(prompt: str, message: Message) -> JsonObject:
     """The user's words with what is attached."""
-    attached = [_attachment(cast("JsonObject", item)) for item in message.get("attachments", ())]
+    attached = [_attachment(item) for item in attachments(message)]
     content: Any = [{"type": "text", "text": prompt}, *attached] if attached else prompt
     return {"role": "user", "content": content}
 

@@ -14,13 +14,23 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from ahpkit.host.agent_values import (
+    AgentError,
+    AgentSession,
+    Command,
+    Confirmation,
+    InputAnswers,
+    McpServerOffer,
+    SkillOffer,
+    StopReason,
+    ToolOutcome,
+    TurnContext,
+)
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import (
-    ChatInputAnswer,
     ChatInputQuestion,
     ConfirmationOption,
     Message,
@@ -41,106 +51,7 @@ from ahpkit.protocol.common.state import (
     StringOrMarkdown,
 )
 from ahpkit.protocol.root.state import SessionModelInfo
-from ahpkit.protocol.session.state import SessionConfigSchema, ToolDefinition
-
-StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
-"""Why a turn ended, in the words agents use. Anything but `end_turn` and `cancelled` is shown as a notification."""
-
-
-class AgentError(Exception):
-    """The agent failed in a way the user should read. `error_type` is a short machine-readable word.
-
-    Raise it from `AgentChat.run` to end the turn with `chat/error`; any other exception becomes one without details.
-    """
-
-    def __init__(self, message: str, *, error_type: str = "agent", meta: JsonObject | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.error_type = error_type
-        self.meta = meta
-
-
-@dataclass(frozen=True, slots=True)
-class SkillOffer:
-    """A skill or prompt the model may invoke: its name, what it is for, and where its text is."""
-
-    name: str
-    description: str
-    uri: str
-    body: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class McpServerOffer:
-    """An enabled, trusted MCP server. `config` is what its declaration says: command, args, env, or url, headers."""
-
-    id: str
-    name: str
-    config: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class TurnContext:
-    """What customizations add to one turn, in a neutral form: each agent maps it to what it understands."""
-
-    system_prompt: str | None = None
-    """Body of the selected custom agent."""
-    rules: list[str] = field(default_factory=list[str])
-    """Bodies of the rules that apply to this turn."""
-    skills: list[SkillOffer] = field(default_factory=list[SkillOffer])
-    """What the model may invoke by itself."""
-    agents: list[SkillOffer] = field(default_factory=list[SkillOffer])
-    """Custom agents the model may delegate to."""
-    mcp_servers: list[McpServerOffer] = field(default_factory=list[McpServerOffer])
-    tools: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
-    """Client tools, under the names the model sees."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmation:
-    """A person's answer to `ToolCall.confirm`."""
-
-    approved: bool
-    tool_input: str
-    """The input to run with: the person's edit where they made one."""
-    option_id: str | None = None
-    reason: str | None = None
-    """What the person wrote when they denied it."""
-    suggestion: Message | None = None
-    meta: JsonObject = field(default_factory=dict[str, Any])
-    """`_meta` of the action that answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
-    """How a tool call ended when somebody else ran it (`ToolCall.run_by_client`)."""
-
-    success: bool
-    content: Sequence[ToolResultContent] = ()
-    error: str | None = None
-    structured_content: JsonObject | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputAnswers:
-    """The answer to `Turn.ask`: accepted with answers by question id, declined, or cancelled."""
-
-    response: Literal["accept", "decline", "cancel"]
-    answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict[str, ChatInputAnswer])
-    meta: JsonObject = field(default_factory=dict[str, Any])
-    """`_meta` of the action that answered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSession:
-    """A conversation that an agent keeps by itself: begun in its own interface, or by a host that is gone."""
-
-    memory: JsonObject
-    """What `Chat.memory` has to be for a chat that goes on with it. No two have the same."""
-    working_directory: Path
-    title: str | None = None
-    modified_at: int | None = None
-    """Milliseconds since the epoch."""
+from ahpkit.protocol.session.state import SessionConfigSchema
 
 
 class ToolCall(Protocol):
@@ -306,15 +217,6 @@ class History(Protocol):
     def turn(self, text: str) -> Turn:
         """What the user said next. The turn before it is over then; the last one when the telling ends."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A slash command the agent itself understands."""
-
-    name: str
-    description: str
-    hint: str | None = None
 
 
 class Chat(Protocol):

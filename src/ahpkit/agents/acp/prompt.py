@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import cast
 
+from ahpkit.agents.attachments import attachments
 from ahpkit.agents.shape import obj, objects, text
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
@@ -18,7 +18,7 @@ MAX_TRANSCRIPT = 64 * 1024
 
 def blocks(prompt: str, message: Message, capabilities: JsonObject) -> list[JsonObject]:
     """The user's message; `capabilities` are the agent's `promptCapabilities`."""
-    attached = [_attachment(cast("JsonObject", item), capabilities) for item in message.get("attachments", ())]
+    attached = [_attachment(item, capabilities) for item in attachments(message)]
     return [{"type": "text", "text": prompt}, *attached]
 
 
