@@ -1,4 +1,4 @@
-"""What is attached to a message, for an agent: all but names that its text has already. Pure; knows no kind of agent."""
+"""What is attached to a message, for an agent: all but names that its text has already. Pure."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from ahpkit.host.agent import Chat, Command
 from ahpkit.host.feature import Services
-from ahpkit.host.new_state import DEFAULT_TITLE
+from ahpkit.host.new_state import DEFAULT_TITLE, title_from
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.session.state import SessionConfigSchema
@@ -124,6 +124,11 @@ class LiveChat:
         if title and title != current and ours and self.session.get("defaultChat") == self.uri:
             self._services.values.set(self._title_key, title)
             self._services.dispatch(self.session_uri, {"type": "session/titleChanged", "title": title})
+
+    def name_after(self, message: str) -> None:
+        """Name the session after its first message, unless somebody has named it."""
+        if self.session["summary"]["title"] == DEFAULT_TITLE and not self.history:
+            self.title(title_from(message))
 
     def commands(self, commands: Sequence[Command]) -> None:
         self._commands.set_commands(self.uri, self.session_uri, commands)

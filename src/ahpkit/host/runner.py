@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from ahpkit.host.agent import Agent, AgentChat, AgentError, StopReason
 from ahpkit.host.feature import Applied
 from ahpkit.host.live_chat import LiveChat
-from ahpkit.host.new_state import title_from
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turn import LiveTurn
 from ahpkit.protocol.common.state import JsonObject
@@ -130,8 +129,7 @@ class ChatRunner:
     def _begin(self, action: JsonObject) -> None:
         turn = self._host.make_turn(self.chat, action["turnId"], action["message"])
         self.turn = turn
-        if not self.chat.history:
-            self.chat.title(title_from(action["message"]["text"]))
+        self.chat.name_after(action["message"]["text"])
         self._task = self._host.spawn_task(self._run(turn, self._task), name=f"turn {turn.id}")
 
     def _ended(self, applied: Applied) -> None:
