@@ -13,7 +13,15 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound, NotFound, TransportClosed
 from ahpkit.transports.memory import MemoryTransport, memory_pair
 from ahpkit.wire.peer import Peer
-from ahpkit.wire.rpc import MAX_BUFFERED, REQUEST_CANCELLED, NotificationHandler, RequestHandler, RpcConnection, Tap
+from ahpkit.wire.rpc import (
+    MAX_BUFFERED,
+    REQUEST_CANCELLED,
+    UNREAD,
+    NotificationHandler,
+    RequestHandler,
+    RpcConnection,
+    Tap,
+)
 from support import requirement
 from support.waiting import BOUND
 
@@ -359,7 +367,7 @@ class TestLifetime:
             for _ in range(20):
                 rpc.notify("n", {"text": "x" * 100})
             closed = await rpc.wait_closed()
-            assert closed.code == 1006
+            assert closed.code == UNREAD
             assert rpc.transport.buffered == 0
 
     async def test_the_tap_sees_every_message(self) -> None:

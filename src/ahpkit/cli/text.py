@@ -20,6 +20,9 @@ _VISIBLE: dict[int, str] = {
 }
 
 
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *map(ord, _BIDI))}
+
+
 def printable(text: str) -> str:
     """The text with everything that could drive a terminal, or deceive its reader, made visible."""
     return text.translate(_VISIBLE)
@@ -58,7 +61,8 @@ def _full(line: str, columns: int) -> int:
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    """Readable JSON. JSON escapes only some of the characters that could drive a terminal; here all are."""
+    return json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPED)
 
 
 __all__ = ["as_json", "plain", "printable", "shorten", "whole_lines"]

@@ -21,6 +21,17 @@ CONFIG_META = "ahpkit/config"
 MEMORY_PREFIX = "agent-memory/"
 """Before a chat's URI: the durable value that holds what its agent remembers."""
 
+MAX_TITLE = 200
+"""Characters of a title that an agent gives: it stands in every list of sessions."""
+
+_CONTROL = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
+
+
+def short_title(title: str) -> str:
+    """One line without control characters."""
+    line = " ".join(title[: 10 * MAX_TITLE].translate(_CONTROL).split())
+    return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
+
 
 def path_of(uri: str | None, default: Path) -> Path:
     """The path a `file:` URI names."""
@@ -119,7 +130,8 @@ class LiveChat:
 
     def title(self, title: str) -> None:
         """Name the session after this chat: only the default chat may, and never over a person's own choice."""
-        current = self.session["summary"]["title"]
+        current = self.session.get("summary", {}).get("title")
+        title = short_title(title)
         ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
         if title and title != current and ours and self.session.get("defaultChat") == self.uri:
             self._services.values.set(self._title_key, title)
@@ -131,7 +143,8 @@ class LiveChat:
             self.title(title_from(message))
 
     def commands(self, commands: Sequence[Command]) -> None:
-        self._commands.set_commands(self.uri, self.session_uri, commands)
+        if self.session:  # An agent may talk on while its session is disposed of.
+            self._commands.set_commands(self.uri, self.session_uri, commands)
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
         config = self.session.get("config", {})
@@ -158,7 +171,7 @@ class LiveChat:
     def _session_meta(self, changes: JsonObject) -> None:
         before: JsonObject = self.session.get("_meta") or {}
         meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
-        if meta != before:
+        if meta != before and self.session:  # An agent may talk on while its session is disposed of.
             action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
             self._services.dispatch(self.session_uri, action)
 
@@ -181,4 +194,13 @@ class LiveChat:
         return MEMORY_PREFIX + self.uri
 
 
-__all__ = ["CONFIG_META", "MEMORY_PREFIX", "CommandBoard", "ExtensionDoor", "LiveChat", "path_of"]
+__all__ = [
+    "CONFIG_META",
+    "MAX_TITLE",
+    "MEMORY_PREFIX",
+    "CommandBoard",
+    "ExtensionDoor",
+    "LiveChat",
+    "path_of",
+    "short_title",
+]

@@ -1,8 +1,8 @@
 """A child process as a transport: begun in a group of its own, watched, ended whole. Knows no protocol but lines.
 
 It may leave children behind that hold its pipes open, or that moved into a session of their own. Each process
-gets a mark in its environment that its descendants inherit; when it ends, its group and whatever carries the mark end
-too.
+gets a mark in its environment that its descendants inherit; when it ends, its group ends, and so does whatever carries
+the mark, descends from it, or still holds its pipes. What hides from all of these is not found.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import os
 import signal
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +29,10 @@ _EOF_PATIENCE = 1.0
 """Seconds to leave by itself when its input ends."""
 _TERM_PATIENCE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
+_PIPE_PATIENCE = 1.0
+"""Seconds to read what it said last. After that somebody else holds its pipes, and nobody waits for them to end."""
+_KILL_ROUNDS = 3
+"""Looks for what was forked while the others were killed."""
 _LOOK_AGAIN = 0.01
 """Seconds between two looks at who is there."""
 _LOOKS = 100
@@ -67,11 +71,20 @@ class ChildTransport(LineTransport):
 
 
 class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
-    """The pipes as streams, and the moment of the exit: waiting for a `Process` may last until its pipes end too."""
+    """The pipes as streams, and the moments of the exit and of their ends: either may come long before the other."""
 
     def __init__(self) -> None:
         super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
         self.exited = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Nobody can write to its stdout and its stderr any more."""
+        self._open = {1, 2}
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        super().pipe_connection_lost(fd, exc)
+        self._open.discard(fd)
+        if not self._open:
+            self.ended.set()
 
     def process_exited(self) -> None:
         super().process_exited()
@@ -83,14 +96,16 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, max_line: int = MAX_LINE) -> None:
         self.log = Tail()
+        self.mark = uuid.uuid4().hex
+        """Value of `MARK`: what else is started with it ends with this process."""
         self._command = command
-        self._mark = uuid.uuid4().hex
-        self._env = dict(env) | {MARK: self._mark}
+        self._env = dict(env) | {MARK: self.mark}
         self._cwd = cwd
         self._max_line = max_line
         self._process: asyncio.SubprocessTransport
         self._streams: _Streams
         self._group_ended = False
+        self._pipes: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self.transport: ChildTransport
 
@@ -105,6 +120,7 @@ class ChildProcess:
         name = Path(self._command[0]).name
         self.transport = ChildTransport(streams.stdout, streams.stdin, address=name, max_bytes=self._max_line)
         self.transport.log = self.log
+        self._pipes = {_pipe_name(self._process.get_pipe_transport(number)) for number in (1, 2)}
         self._tasks = [
             asyncio.create_task(self._drain(streams.stderr), name=f"stderr of {self.pid}"),
             asyncio.create_task(self._watch(), name=f"watch {self.pid}"),
@@ -125,6 +141,7 @@ class ChildProcess:
             try:
                 await self.wait_exit(_TERM_PATIENCE)
                 await self._descendants_gone(_TERM_PATIENCE)
+                await asyncio.wait(self._tasks[1:], timeout=_TERM_PATIENCE)  # It ends those who hold the pipes.
             finally:
                 self._process.close()  # Also ends pipes that somebody holds who got away.
             await asyncio.gather(*self._tasks)
@@ -140,9 +157,7 @@ class ChildProcess:
 
     async def wait_exit(self, seconds: float) -> None:
         """Wait until it has ended, but not longer."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._streams.exited.wait()
+        await _wait(self._streams.exited, seconds)
 
     async def wait_over(self, seconds: float) -> None:
         """Wait until it has ended and all it wrote to stderr was read, but not longer."""
@@ -152,7 +167,7 @@ class ChildProcess:
         """A killed process takes a moment to die, and one that is not our child tells nobody when it has."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while _marked(self._mark):  # noqa: ASYNC110
+                while self._family():  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_AGAIN)
 
     def kill(self) -> None:
@@ -173,35 +188,90 @@ class ChildProcess:
                 break
             await asyncio.sleep(_LOOK_AGAIN)
             self._signal(signal.SIGKILL)
+        await _wait(self._streams.ended, _PIPE_PATIENCE)
+        if not self._streams.ended.is_set():
+            _kill(_holders(self._pipes), signal.SIGKILL)
+            await _wait(self._streams.ended, _PIPE_PATIENCE)
+            self.transport.abort()
+
+    def _family(self) -> set[int]:
+        return _family(() if self._group_ended else (self.pid,), self.mark)
 
     def _signal(self, signum: signal.Signals) -> None:
-        if not self._group_ended:  # Afterwards its number may be that of strangers.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signum)
-        for pid in _marked(self._mark):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signum)
+        for _ in range(_KILL_ROUNDS if signum == signal.SIGKILL else 1):
+            found = self._family()
+            if not self._group_ended:  # Afterwards its number may be that of strangers.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signum)
+            _kill(found, signum)
+            if not found:
+                return
 
 
-def _marked(mark: str) -> list[int]:
-    """Processes that carry the mark. Only where /proc tells; elsewhere the group has to do."""
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for it, but not longer."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+def _kill(pids: Iterable[int], signum: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signum)
+
+
+def _family(leaders: Iterable[int], mark: str) -> set[int]:
+    """Processes that carry the mark, and all that descend from one or from a leader. Only where /proc tells; elsewhere
+    the group has to do. What is dead but not buried (a zombie) is none of them."""
     entry = f"{MARK}={mark}".encode()
-    found: list[int] = []
-    for directory in _PROC.glob("[0-9]*"):
+    children: dict[int, list[int]] = {}
+    found: set[int] = set()
+    for directory in _processes():
         with contextlib.suppress(OSError):
+            pid = int(directory.name)
             if entry in (directory / "environ").read_bytes().split(b"\0"):
+                found.add(pid)
+            # proc(5): the parent follows the name, which is in parentheses and may hold anything, and the state.
+            state, parent = (directory / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            if state != b"Z":
+                children.setdefault(int(parent), []).append(pid)
+    below = [*found, *leaders]
+    while below:
+        below = [child for pid in below for child in children.get(pid, ()) if child not in found]
+        found.update(below)
+    return found
+
+
+def _pipe_name(pipe: asyncio.BaseTransport | None) -> str:
+    """A pipe as /proc calls it."""
+    assert pipe is not None
+    return f"pipe:[{os.fstat(pipe.get_extra_info('pipe').fileno()).st_ino}]"
+
+
+def _holders(pipes: Collection[str]) -> list[int]:
+    """Other processes that hold one of these pipes."""
+    found: list[int] = []
+    for directory in _processes():
+        with contextlib.suppress(OSError):
+            links = {os.readlink(link) for link in (directory / "fd").iterdir()}
+            if int(directory.name) != os.getpid() and not links.isdisjoint(pipes):
                 found.append(int(directory.name))
     return found
 
 
 def _is_somebody_starting() -> bool:
     """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
-    for directory in _PROC.glob("[0-9]*"):
+    for directory in _processes():
         with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
             (directory / "exe").readlink()
             if not (directory / "environ").read_bytes() and not (directory / "cmdline").read_bytes():
                 return True
     return False
+
+
+def _processes() -> Iterable[Path]:
+    return _PROC.glob("[0-9]*")
 
 
 __all__ = ["MARK", "MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import RequestId, RpcError, TransportClosed
+from ahpkit.protocol.errors import AhpError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
@@ -35,6 +35,12 @@ MAX_BUFFERED = 64 * 1024 * 1024
 
 REQUEST_CANCELLED = -32800
 """Error code for a request that was given up on, as in the Language Server Protocol and in ACP."""
+
+UNREAD = 4008
+"""Close code for a connection that was dropped because the other side does not read."""
+
+_MAX_TOLD = 20
+"""Rejected messages of one connection in the log: enough to see what is wrong with a peer that sends millions."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +67,7 @@ class RpcConnection:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._serving: dict[RequestId, asyncio.Task[None]] = {}
         self._closed: TransportClosed | None = None
+        self._told = 0
         self._runner: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:
@@ -118,6 +125,7 @@ class RpcConnection:
         self.transport.write(self.transport.frame(data))
         if self.transport.buffered > self._max_buffered:
             _log.warning("%s reads too slowly: connection dropped", self.transport.peer.address)
+            self._closed = self._closed or TransportClosed("the other side does not read", code=UNREAD)
             self.transport.abort()
 
     def _check_open(self) -> None:
@@ -141,7 +149,7 @@ class RpcConnection:
                     self._tap("received", data)
                 await self._handle(data, handlers)
         except TransportClosed as closed:
-            self._closed = closed
+            self._closed = self._closed or closed
             raise
         finally:
             self._closed = self._closed or TransportClosed("connection closed")
@@ -160,9 +168,15 @@ class RpcConnection:
                 self._resolve(answered)
                 await asyncio.sleep(0)  # The one who asked runs now, before the next message.
             case Rejected(reply, error):
-                _log.warning("message from %s rejected: %s", self.transport.peer.address, error)
+                self._tell_rejected(error)
                 if reply is not None:
                     self._send(reply)
+
+    def _tell_rejected(self, error: AhpError) -> None:
+        self._told += 1
+        if self._told <= _MAX_TOLD:
+            last = "; more of its messages are not logged" if self._told == _MAX_TOLD else ""
+            _log.warning("message from %s rejected: %s%s", self.transport.peer.address, error, last)
 
     def _hand_over(self, method: str, params: JsonObject) -> None:
         try:
@@ -205,4 +219,12 @@ class RpcConnection:
             return self._peer.fail(id, error)
 
 
-__all__ = ["MAX_BUFFERED", "REQUEST_CANCELLED", "NotificationHandler", "RequestHandler", "RpcConnection", "Tap"]
+__all__ = [
+    "MAX_BUFFERED",
+    "REQUEST_CANCELLED",
+    "UNREAD",
+    "NotificationHandler",
+    "RequestHandler",
+    "RpcConnection",
+    "Tap",
+]

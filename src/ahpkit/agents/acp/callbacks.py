@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 
 from ahpkit.agents.acp import elicitation, permissions
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
+from ahpkit.agents.acp.limits import MAX_WAITING, MAX_WORDS, cut
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, MethodNotFound, NotFound, RpcError
+from ahpkit.protocol.errors import InvalidParams, InvalidRequest, MethodNotFound, NotFound, RpcError
 
 T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]
@@ -38,7 +39,9 @@ class Callbacks:
         policy: permissions.Policy,
         files: FileAccess | None,
         terminals: TerminalAccess | None,
+        mark: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        """`mark` gives the variables that tell a command of this agent from others."""
         self._mapper = mapper
         self._directory = working_directory
         self._policy = policy
@@ -47,6 +50,7 @@ class Callbacks:
         self._completed: set[str] = set()
         self._terminals: dict[str, TurnMapper | None] = {}
         self._terminal_access = terminals
+        self._mark = mark
         self._handlers: dict[str, Handler] = {
             "session/request_permission": self._permission,
             "elicitation/create": self._elicit,
@@ -98,6 +102,7 @@ class Callbacks:
         options = permissions.confirmation_options(params.get("options"))
         if turn is None:
             return permissions.CANCELLED
+        self._check_waiting()
         call = turn.for_permission(request)
         if self._policy == "ask":
             answer = await self._answered(call.confirm(request, options))
@@ -110,25 +115,30 @@ class Callbacks:
         turn = self._mapper.turn
         if turn is None:
             return {"action": "cancel"}
+        self._check_waiting()
         if params.get("mode") == "url":
             return await self._elicit_url(turn, params)
-        schema, message = params.get("requestedSchema"), text(params.get("message"))
-        asked = turn.turn.ask(elicitation.questions(schema), message=message, meta=_meta_of(params))
+        schema = params.get("requestedSchema")
+        asked = turn.turn.ask(elicitation.questions(schema), message=_message(params), meta=_meta_of(params))
         given = await self._answered(asked)
         return {"action": "cancel"} if given is None else elicitation.answer(schema, given) | _with(given.meta)
 
     async def _elicit_url(self, turn: TurnMapper, params: JsonObject) -> JsonObject:
         id, url = str(params.get("elicitationId")), text(params.get("url"))
-        question = turn.turn.ask([], message=text(params.get("message")), url=url, meta=_meta_of(params))
+        question = turn.turn.ask([], message=_message(params), url=url, meta=_meta_of(params))
         asked = asyncio.ensure_future(question)
         self._urls[id] = asked
         try:
             given = await self._answered(asked)
         finally:
-            del self._urls[id]
+            self._urls.pop(id, None)  # Gone when the agent used one id for two.
         if given is None:
             return {"action": "accept" if id in self._completed else "cancel"}
         return {"action": given.response} | _with(given.meta)
+
+    def _check_waiting(self) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            raise InvalidRequest(f"{MAX_WAITING} questions wait for a person already: wait for an answer")
 
     async def _answered(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T | None:
         """Wait for a person; None when nobody will answer."""
@@ -149,7 +159,7 @@ class Callbacks:
             id = await access.create(
                 _required(params, "command"),
                 strings(params.get("args")),
-                env={str(entry.get("name")): str(entry.get("value")) for entry in objects(params.get("env"))},
+                env={**_variables(params), **self._mark()},
                 cwd=Path(text(params.get("cwd")) or self._directory),
                 output_limit=limit if isinstance(limit, int) else None,
             )
@@ -224,6 +234,14 @@ def _lines(content: str, line: Any, limit: Any) -> str:
 
 def _exit_status(shown: TerminalOutput) -> JsonObject:
     return {"exitCode": shown.exit_code, "signal": shown.signal}
+
+
+def _variables(params: JsonObject) -> dict[str, str]:
+    return {str(entry.get("name")): str(entry.get("value")) for entry in objects(params.get("env"))}
+
+
+def _message(params: JsonObject) -> str | None:
+    return cut(text(params.get("message")) or "", MAX_WORDS) or None
 
 
 def _required(params: JsonObject, key: str) -> str:

@@ -75,6 +75,9 @@ class AcpChat(AgentChat):
             reason = await session.prompt(turn, self._words_before(turn))
         except AgentError as error:
             self._failures += error.error_type == EXITED
+            if self._failures > 1:
+                pause = backoff(self._failures, lambda: 1.0)
+                turn.notice(f"It ended {self._failures} times in a row: its next start may wait up to {pause:g} s.")
             raise
         self._failures = 0
         return reason

@@ -16,7 +16,8 @@ from typing import Any, Self
 from ahpkit import __version__
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.content import OUTPUT_KEYS
-from ahpkit.agents.acp.meta import upward, wrapped
+from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, MAX_WORDS, cut, short
+from ahpkit.agents.acp.meta import upward, without_secrets, wrapped
 from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
@@ -24,6 +25,7 @@ from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError, TransportClosed
+from ahpkit.transports.process import MARK
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc
 from ahpkit.wire.peer import Peer
@@ -115,7 +117,8 @@ class AcpConnection:
 
     @property
     def auth_methods(self) -> list[JsonObject]:
-        return [method for method in objects(self.initialized.get("authMethods")) if method.get("id")]
+        methods = objects(self.initialized.get("authMethods"))[:MAX_LISTED]
+        return [method for method in methods if len(text(method.get("id")) or "") in range(1, MAX_NAME)]
 
     @property
     def steers(self) -> bool:
@@ -137,13 +140,19 @@ class AcpConnection:
 
     def facts(self) -> JsonObject:
         """What clients may know about the agent."""
-        methods = [{key: method.get(key) for key in ("id", "name", "description")} for method in self.auth_methods]
+        keys = ("id", "name", "description")
+        methods = [{key: short(str(method.get(key) or "")) for key in keys} for method in self.auth_methods]
         return {
             "protocol": "acp",
             "info": upward(self.initialized.get("agentInfo")),
             "capabilities": upward(self.capabilities),
             "authMethods": methods,
         }
+
+    @property
+    def mark(self) -> Mapping[str, str]:
+        """Variables for what is started in its name: it ends with the agent."""
+        return {} if self._process is None else {MARK: self._process.mark}
 
     # Talking to it.
 
@@ -209,22 +218,20 @@ class AcpConnection:
 
     def _error(self, what: str, kind: str, meta: JsonObject | None = None) -> AgentError:
         lines = self._process.log.lines(_LINES) if self._process is not None else []
-        tail = "\nIts last output:\n" + "\n".join(self._hidden(line) for line in lines) if lines else ""
+        tail = "\nIts last output:\n" + "\n".join(short(self._hidden(line)) for line in lines) if lines else ""
         return AgentError(f"The agent {self._config.display_name} {what}.{tail}", error_type=kind, meta=meta)
 
-    def _hidden(self, line: str) -> str:
-        """A line of its log without the values of variables that may be keys."""
-        for value in (self._config.named(os.environ) | dict(self._config.env) | dict(self._secrets)).values():
-            if len(value) >= 8:
-                line = line.replace(value, "…")
-        return line
+    def _hidden(self, words: Any) -> Any:
+        """What it said without the values of variables that may be keys."""
+        values = (self._config.named(os.environ) | dict(self._config.env) | dict(self._secrets)).values()
+        return without_secrets(words, [value for value in values if len(value) >= 8])
 
     def _refused(self, method: str, error: RpcError) -> AgentError:
         kind = _ERROR_TYPES.get(error.code, f"acp/{error.code}")
-        meta = wrapped({"code": error.code, "data": upward(obj(error.data))})
-        said = error.message + self._hidden(_details(error))
+        meta = wrapped({"code": error.code, "data": self._hidden(upward(error.data))})
+        said = self._hidden(cut(error.message, MAX_WORDS) + _details(error))
         if kind == AUTH_REQUIRED:
-            names = ", ".join(str(method.get("name") or method["id"]) for method in self.auth_methods)
+            names = ", ".join(short(str(method.get("name") or method["id"])) for method in self.auth_methods)
             advice = f". Log in first: {names}" if names else ". Log in first"
             return AgentError(f"{self._config.display_name}: {said}{advice}", error_type=kind, meta=meta)
         message = f"{self._config.display_name} answered {method} with an error: {said}"
@@ -233,6 +240,8 @@ class AcpConnection:
     async def _ended(self, closed: TransportClosed) -> AgentError:
         if closed.code == TOO_BIG:
             return self._error(f"sent a message of more than {MAX_LINE} bytes", "acp/message-too-long")
+        if closed.code == rpc.UNREAD:
+            return self._error("does not read what it is sent", "acp/unread")
         assert self._process is not None
         await self._process.wait_over(_EXIT_PATIENCE)
         code = self._process.exit_code

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, MAX_TEXT, cut, short
 from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.shape import integer, obj, objects, text
 from ahpkit.protocol.chat.state import ToolResultContent
@@ -48,18 +49,18 @@ class Contents:
 
     def tool_content(self, items: Any) -> list[ToolResultContent]:
         """The content of a tool call."""
-        return [self._item(item) for item in objects(items)]
+        return [self._item(item) for item in objects(items)[:MAX_LISTED]]
 
     def edits(self, items: Any) -> list[FileEdit]:
         """The diffs among a tool call's content: what it is about to do."""
-        diffs = (item for item in objects(items) if item.get("type") == "diff")
+        diffs = (item for item in objects(items)[:MAX_LISTED] if item.get("type") == "diff")
         return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in diffs]
 
     def display(self, meta: JsonObject) -> str | None:
         """Take terminal output that an agent sends in `_meta` to be shown; the id of the terminal if there was any."""
         output = next((found for key in OUTPUT_KEYS if (found := obj(meta.get(key)))), obj(None))
         id, data = text(output.get("terminal_id")), text(output.get("data"))
-        if id is None or data is None:
+        if id is None or data is None or (id not in self._displayed and len(self._displayed) >= MAX_KINDS):
             return None
         self._displayed[id] = (self._displayed.get(id, "") + data)[-MAX_DISPLAY:]
         return id
@@ -86,7 +87,7 @@ class Contents:
 
     def _block(self, block: JsonObject) -> ToolResultContent:
         if block.get("type") == "text":
-            return {"type": "text", "text": str(block.get("text", ""))}
+            return {"type": "text", "text": cut(str(block.get("text", "")), MAX_TEXT)}
         if block.get("type") == "resource_link" and text(block.get("uri")):
             return _link(block)
         data = block_data(block)
@@ -156,7 +157,7 @@ def _link(block: JsonObject) -> ToolResultContent:
 
 
 def _unknown(item: JsonObject) -> ToolResultContent:
-    return {"type": "text", "text": f"[content of a kind this host does not know: {item.get('type')!r}]"}
+    return {"type": "text", "text": f"[content of a kind this host does not know: {short(repr(item.get('type')))}]"}
 
 
 def _changed_lines(old: str, new: str) -> FileEditStats:

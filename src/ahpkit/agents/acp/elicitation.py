@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ahpkit.agents.acp.limits import MAX_LISTED, MAX_WORDS, cut, short
 from ahpkit.agents.shape import number, obj, objects, strings, text
 from ahpkit.host.agent import InputAnswers
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
@@ -19,7 +20,8 @@ def questions(schema: Any) -> list[ChatInputQuestion]:
     """One question per property of the requested schema, in its order."""
     required = set(strings(obj(schema).get("required")))
     properties = obj(obj(schema).get("properties"))
-    return [_question(name, obj(spec), required=name in required) for name, spec in properties.items()]
+    shown = list(properties.items())[:MAX_LISTED]
+    return [_question(name, obj(spec), required=name in required) for name, spec in shown]
 
 
 def answer(schema: Any, given: InputAnswers) -> JsonObject:
@@ -33,8 +35,8 @@ def answer(schema: Any, given: InputAnswers) -> JsonObject:
 
 def _question(name: str, spec: JsonObject, *, required: bool) -> ChatInputQuestion:
     title = text(spec.get("title"))
-    asked: JsonObject = {"id": name, "message": text(spec.get("description")) or title or name}
-    asked |= {"title": title} if title else {}
+    asked: JsonObject = {"id": name, "message": cut(text(spec.get("description")) or title or name, MAX_WORDS)}
+    asked |= {"title": short(title)} if title else {}
     asked |= {"required": True} if required else {}
     kind = _kind(spec)
     return asked | {"kind": kind} | _DETAILS[kind](spec)  # pyright: ignore[reportReturnType]
@@ -90,15 +92,15 @@ def _options(spec: JsonObject) -> list[ChatInputOption]:
     source = obj(spec.get("items")) if spec.get("type") == "array" else spec
     titled = objects(source.get("oneOf") or source.get("anyOf"))
     if titled:
-        return [_titled(option) for option in titled if isinstance(option.get("const"), str)]
-    return [{"id": value, "label": value} for value in strings(source.get("enum"))]
+        return [_titled(option) for option in titled[:MAX_LISTED] if isinstance(option.get("const"), str)]
+    return [{"id": value, "label": short(value)} for value in strings(source.get("enum"))[:MAX_LISTED]]
 
 
 def _titled(option: JsonObject) -> ChatInputOption:
-    shown: ChatInputOption = {"id": option["const"], "label": text(option.get("title")) or option["const"]}
+    shown: ChatInputOption = {"id": option["const"], "label": short(text(option.get("title")) or option["const"])}
     description = text(option.get("description"))
     if description:
-        shown["description"] = description
+        shown["description"] = short(description)
     return shown
 
 

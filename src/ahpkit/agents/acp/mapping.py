@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from ahpkit.agents.acp.content import Contents, shown_as_text
-from ahpkit.agents.acp.meta import META_KEY, clean, upward
+from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, short
+from ahpkit.agents.acp.meta import META_KEY, upward
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.replay import Replay
 from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, notice_text
@@ -164,6 +165,7 @@ class SessionMapper:
         if kind in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
             return
         self._unknown.add(kind)
+        kind = short(kind)
         self._tell_fact("unknownUpdates", {**self._facts.get("unknownUpdates", {}), kind: upward(update)})
         if self.turn is not None:
             self.turn.notice(f"The agent sent an update of a kind this host does not know: {kind}", update)
@@ -180,7 +182,7 @@ class SessionMapper:
 
     def _commands(self, update: JsonObject) -> None:
         offered = [entry for entry in objects(update.get("availableCommands")) if text(entry.get("name"))]
-        self._chat.commands([_command(entry) for entry in offered])
+        self._chat.commands([_command(entry) for entry in offered[:MAX_LISTED]])
         self._tell_fact("commands", upward({entry["name"]: entry["_meta"] for entry in offered if entry.get("_meta")}))
 
     def _mode(self, update: JsonObject) -> None:
@@ -198,14 +200,16 @@ class SessionMapper:
             self._report_usage()
 
     def _plan(self, update: JsonObject) -> None:
-        self._plans[""] = {"entries": clean(objects(update.get("entries")))}
+        self._plans[""] = _entries(update)
         self._report_plan()
 
     def _plan_update(self, update: JsonObject) -> None:
-        plan: JsonObject = clean(obj(update.get("plan")))
-        id = str(plan.pop("planId", ""))
-        self._plans[id] = {"id": id, **plan}
-        self._report_plan()
+        plan = obj(update.get("plan"))
+        id = str(plan.get("planId", ""))
+        if id in self._plans or len(self._plans) < MAX_KINDS:
+            shown = upward({key: value for key, value in plan.items() if key not in ("planId", "entries")})
+            self._plans[id] = {"id": short(id), **shown} | (_entries(plan) if "entries" in plan else {})
+            self._report_plan()
 
     def _plan_removed(self, update: JsonObject) -> None:
         self._plans.pop(str(update.get("planId", "")), None)
@@ -231,8 +235,21 @@ class SessionMapper:
 
 
 def _command(entry: JsonObject) -> Command:
-    hint = text(obj(entry.get("input")).get("hint"))
-    return Command(name=entry["name"], description=str(entry.get("description") or ""), hint=hint)
+    hint = short(text(obj(entry.get("input")).get("hint")) or "")
+    return Command(name=short(entry["name"]), description=short(str(entry.get("description") or "")), hint=hint or None)
+
+
+def _entries(plan: JsonObject) -> JsonObject:
+    """The entries of a plan. They are sent anew with each step, so a plan of any length is cut to what people read."""
+    entries = objects(plan.get("entries"))
+    left_out = len(entries) - MAX_LISTED
+    shown = [_entry(entry) for entry in entries[:MAX_LISTED]]
+    return {"entries": shown} | ({"ahpkit/left-out": left_out} if left_out > 0 else {})
+
+
+def _entry(entry: JsonObject) -> JsonObject:
+    content = {"content": short(entry["content"])} if isinstance(entry.get("content"), str) else {}
+    return upward({key: value for key, value in entry.items() if key not in content}) | content
 
 
 __all__ = ["MAX_LATE", "MAX_UNKNOWN", "PLAN_KEY", "USAGE_KEY", "SessionMapper"]

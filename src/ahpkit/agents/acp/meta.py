@@ -7,11 +7,12 @@ spread at the root. The other direction needs no code: what a client puts into a
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, TypeVar, cast
 
-import msgspec
-
+from ahpkit.agents.acp.limits import MAX_KINDS, short
 from ahpkit.agents.shape import obj
+from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.state import JsonObject
 
 T = TypeVar("T")
@@ -27,18 +28,46 @@ _SECRET = re.compile(
 )
 
 
+_SPOKEN = re.compile(
+    r"(?i)((?:bearer|basic)\s{1,9}"
+    r"|(?:api[-_]?key|token|secret|passw(?:or)?d|credential|authorization)[\w-]{0,40}[\"']?[\s=:]{1,9}[\"']?"
+    r"|://[^/\s:@]{0,99}:)[^\s\"',;@]{8,}"
+    r"|\b(?:sk-|gh[a-z]_|xox[a-z]-|AIza|eyJ)[\w.-]{8,}"
+)
+"""Secrets in running text: what is named so, passwords in URLs, and what looks like a well-known kind of key.
+Everything
+before the secret is bounded: an agent can send a line of any length, and must not hold up the host with it."""
+
+
+def without_secrets(value: Any, known: Collection[str]) -> Any:
+    """Words of an agent, or a JSON value with such words, without what looks like a secret or is known to be one."""
+    if isinstance(value, dict):
+        return {key: without_secrets(entry, known) for key, entry in cast("JsonObject", value).items()}
+    if isinstance(value, list):
+        return [without_secrets(entry, known) for entry in cast("list[Any]", value)]
+    if not isinstance(value, str):
+        return value
+    for secret in known:
+        value = value.replace(secret, "…")
+    return _SPOKEN.sub(lambda found: f"{found[1] or ''}…", value)
+
+
 def upward(meta: Any) -> JsonObject:
-    """An agent's `_meta`, fit to be shown: no secrets, and the largest entries left out until it is small enough."""
-    cleaned = cast("JsonObject", clean(obj(meta)))
-    sizes = {key: len(msgspec.json.encode({key: value})) for key, value in cleaned.items()}
+    """An agent's `_meta`, fit to be shown: no secrets, and not too large."""
+    return bounded(clean(obj(meta)), MAX_META_BYTES)
+
+
+def bounded(facts: JsonObject, limit: int) -> JsonObject:
+    """Facts with the largest entries left out until they are small enough."""
+    sizes = {key: len(encode({key: value})) for key, value in facts.items()}
     kept: JsonObject = {}
     total = 0
-    for key in sorted(cleaned, key=lambda name: sizes[name]):
+    for key in sorted(facts, key=lambda name: sizes[name]):
         total += sizes[key]
-        if total <= MAX_META_BYTES:
-            kept[key] = cleaned[key]
-    left_out = sorted(cleaned.keys() - kept.keys())
-    return kept | ({"ahpkit/left-out": left_out} if left_out else {})
+        if total <= limit:
+            kept[key] = facts[key]
+    left_out = sorted(short(key) for key in facts.keys() - kept.keys())
+    return kept | ({"ahpkit/left-out": left_out[:MAX_KINDS]} if left_out else {})
 
 
 def wrapped(facts: JsonObject) -> JsonObject:
@@ -69,4 +98,14 @@ def clean(value: Any) -> Any:
     return value
 
 
-__all__ = ["MAX_META_BYTES", "META_KEY", "annotated", "clean", "upward", "with_meta_around", "wrapped"]
+__all__ = [
+    "MAX_META_BYTES",
+    "META_KEY",
+    "annotated",
+    "bounded",
+    "clean",
+    "upward",
+    "with_meta_around",
+    "without_secrets",
+    "wrapped",
+]

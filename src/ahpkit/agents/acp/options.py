@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.shape import obj, objects, text
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
@@ -39,11 +40,11 @@ class SessionOptions:
     def take(self, reported: JsonObject) -> None:
         """Take over what a result of `session/new|load|resume|set_config_option` or an update says."""
         if isinstance(reported.get("configOptions"), list):
-            self._options = [option for option in objects(reported["configOptions"]) if text(option.get("id"))]
-        if obj(reported.get("modes")):
-            self._modes = dict(obj(reported["modes"]))
-        if obj(reported.get("models")):
-            self._models = dict(obj(reported["models"]))
+            self._options = _named(reported["configOptions"], "id")
+        if modes := obj(reported.get("modes")):
+            self._modes = modes | {"availableModes": _named(modes.get("availableModes"), "id")}
+        if models := obj(reported.get("models")):
+            self._models = models | {"availableModels": _named(models.get("availableModels"), "modelId")}
 
     def mode_changed(self, mode: Any) -> None:
         """Take a `current_mode_update`."""
@@ -65,14 +66,13 @@ class SessionOptions:
         values = {option["id"]: option.get("currentValue") for option in self._options}
         if self._shows_modes:
             values[MODE] = self._modes.get("currentModeId")
-        return {key: value for key, value in values.items() if value is not None}
+        return {key: value for key, value in values.items() if isinstance(value, bool) or text(value) is not None}
 
     def models(self, provider: str) -> list[SessionModelInfo]:
         option = self._model_option
         if option is not None:
             return [_model(provider, choice, id_key="value") for choice in _choices(option)]
-        listed = objects(self._models.get("availableModels"))
-        return [_model(provider, model, id_key="modelId") for model in listed if text(model.get("modelId"))]
+        return [_model(provider, model, id_key="modelId") for model in objects(self._models.get("availableModels"))]
 
     # What a change needs.
 
@@ -128,18 +128,24 @@ class SessionOptions:
         return min(options, key=lambda option: "model" not in option["id"].lower(), default=None)
 
 
+def _named(entries: Any, key: str) -> list[JsonObject]:
+    """The entries that have an id, as many and as long as can be shown."""
+    found = [entry for entry in objects(entries) if len(text(entry.get(key)) or "") in range(1, MAX_NAME)]
+    return found[:MAX_LISTED]
+
+
 def _property(option: JsonObject) -> SessionConfigPropertySchema:
     shown: SessionConfigPropertySchema = {
         "type": "boolean" if option.get("type") == "boolean" else "string",
-        "title": text(option.get("name")) or option["id"],
+        "title": short(text(option.get("name")) or option["id"]),
         "sessionMutable": True,
     }
     if description := text(option.get("description")):
-        shown["description"] = description
+        shown["description"] = short(description)
     if choices := _choices(option):
         shown["enum"] = [choice["value"] for choice in choices]
-        shown["enumLabels"] = [text(choice.get("name")) or choice["value"] for choice in choices]
-        shown["enumDescriptions"] = [text(choice.get("description")) or "" for choice in choices]
+        shown["enumLabels"] = [short(text(choice.get("name")) or choice["value"]) for choice in choices]
+        shown["enumDescriptions"] = [short(text(choice.get("description")) or "") for choice in choices]
     return shown
 
 
@@ -153,16 +159,17 @@ def _choices(option: JsonObject) -> list[JsonObject]:
     found: list[JsonObject] = []
     for entry in objects(option.get("options")):
         found += objects(entry["options"]) if "options" in entry else [entry]
-    return [choice for choice in found if text(choice.get("value"))]
+    return _named(found, "value")
 
 
 def _model(provider: str, entry: JsonObject, *, id_key: str) -> SessionModelInfo:
     shown: SessionModelInfo = {
         "id": entry[id_key],
         "provider": provider,
-        "name": text(entry.get("name")) or entry[id_key],
+        "name": short(text(entry.get("name")) or entry[id_key]),
     }
-    if meta := wrapped({"description": entry.get("description"), "meta": upward(entry.get("_meta"))}):
+    description = short(text(entry.get("description")) or "")
+    if meta := wrapped({"description": description, "meta": upward(entry.get("_meta"))}):
         shown["_meta"] = meta
     return shown
 

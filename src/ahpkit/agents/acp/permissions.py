@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ahpkit.agents.acp.limits import MAX_LISTED, short
 from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation
@@ -28,14 +29,14 @@ _ONCE, _ALWAYS = 0, 1
 
 def confirmation_options(options: object) -> list[ConfirmationOption]:
     """What clients show. An option of a kind we do not know counts as a denial: nothing runs by mistake."""
-    return [_option(option) for option in objects(options) if text(option.get("optionId"))]
+    return [_option(option) for option in objects(options)[:MAX_LISTED] if text(option.get("optionId"))]
 
 
 def _option(option: JsonObject) -> ConfirmationOption:
     kind = text(option.get("kind")) or ""
     shown: ConfirmationOption = {
         "id": option["optionId"],
-        "label": text(option.get("name")) or option["optionId"],
+        "label": short(text(option.get("name")) or option["optionId"]),
         "kind": "approve" if kind.startswith("allow") else "deny",
         "group": _ALWAYS if kind.endswith("_always") else _ONCE,
     }

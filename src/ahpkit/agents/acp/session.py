@@ -33,7 +33,7 @@ from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.wire.trace_context import carried, passed_on
 
-MAX_EARLY = 256
+MAX_EARLY = 64
 """Updates kept that arrive before the answer that names their session."""
 
 _PATIENCE = 2.0
@@ -84,6 +84,7 @@ class AcpSession:
             policy=config.permissions,
             files=setup.files(chat) if setup.files else None,
             terminals=terminals,
+            mark=lambda: self.connection.mark,
         )
         self.connection = AcpConnection(
             config,

@@ -8,15 +8,17 @@ status only moves forward, and what is left open ends with the turn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
-from ahpkit.agents.acp.meta import upward, wrapped
+from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
+from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidRequest
 
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
 _MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")
@@ -122,20 +124,21 @@ class MappedCall:
         output: Any = self._said.get("rawOutput")
         content = self._content()
         if not content and (printed := _printed(output)):
-            content.append({"type": "text", "text": printed})
+            content.append({"type": "text", "text": cut(printed, MAX_TEXT)})
         self._call.complete(
             success=success,
             message=self._title,
             content=content,
             error=None if success else self._failure(content),
-            structured_content=obj(output) or None,
+            structured_content=bounded(obj(output), MAX_TEXT) or None,
         )
 
     def _failure(self, content: list[ToolResultContent]) -> str:
         output = obj(self._said.get("rawOutput"))
         texts = [item["text"] for item in content if item["type"] == "text"]
         reasons = [text(output.get("error")), text(output.get("message")), *texts]
-        return next((reason for reason in reasons if reason), "cancelled" if self._status == "cancelled" else "failed")
+        said = next((reason for reason in reasons if reason), "cancelled" if self._status == "cancelled" else "failed")
+        return cut(said, MAX_WORDS)
 
     def _merge(self, update: JsonObject) -> None:
         self._said |= {key: update[key] for key in _MERGED if update.get(key) is not None}
@@ -148,7 +151,7 @@ class MappedCall:
 
     @property
     def _title(self) -> str | None:
-        return text(self._said.get("title"))
+        return cut(text(self._said.get("title")) or "", MAX_WORDS) or None
 
     def _content(self) -> list[ToolResultContent]:
         said = objects(self._said.get("content"))
@@ -159,7 +162,7 @@ class MappedCall:
 
     def _tell_input(self) -> str | None:
         raw: Any = self._said.get("rawInput")
-        self._told_input = as_json(raw) if raw else None
+        self._told_input = cut(as_json(raw), MAX_TEXT) if raw else None
         return self._told_input
 
     def _tell_meta(self) -> None:
@@ -170,17 +173,28 @@ class MappedCall:
 
     def _shown_meta(self) -> JsonObject:
         raw: Any = self._said.get("rawInput")
-        changed = raw if self._told_input is not None and as_json(raw) != self._told_input else None
+        told = self._told_input
+        changed = raw if told is not None and cut(as_json(raw), MAX_TEXT) != told else None
         facts = {"kind": self._said.get("kind"), "locations": self._said.get("locations"), "input": changed}
-        return wrapped(facts | {"meta": upward({k: v for k, v in self._meta.items() if k not in OUTPUT_KEYS})})
+        meta = upward({key: value for key, value in self._meta.items() if key not in OUTPUT_KEYS})
+        return wrapped(bounded(facts | {"meta": meta}, MAX_TEXT))
 
 
 class ToolCalls:
-    """The calls of one turn by the agent's ids. `past` are the ids of the turn before: their late news is dropped."""
+    """The calls of one turn by the agent's ids. `past` are the ids of the turn before: their late news is dropped.
+    `may_begin` is asked before each new one."""
 
-    def __init__(self, turn: Turn, contents: Contents, *, past: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        contents: Contents,
+        *,
+        may_begin: Callable[[], bool] = lambda: True,
+        past: Collection[str] = (),
+    ) -> None:
         self._turn = turn
         self._contents = contents
+        self._may_begin = may_begin
         self._past = past
         self._calls: dict[str, MappedCall] = {}
         self._all: list[MappedCall] = []
@@ -197,7 +211,7 @@ class ToolCalls:
         known = self._calls.get(id)
         if known is not None:
             known.update(update)
-        elif id in self._past and update.get("sessionUpdate") == "tool_call_update":
+        elif (id in self._past and update.get("sessionUpdate") == "tool_call_update") or not self._may_begin():
             return False
         else:
             self._begin(id, update).tell()
@@ -207,9 +221,11 @@ class ToolCalls:
         """The call a permission is asked for: a new one if its id is unknown, over, or being asked about already."""
         id = text(request.get("toolCallId")) or ""
         known = self._calls.get(id)
-        if known is None or known.over or known.asking:
-            return self._begin(id, request)
-        return known
+        if known is not None and not known.over and not known.asking:
+            return known
+        if not self._may_begin():
+            raise InvalidRequest("this turn has more tool calls than this host shows: end it")
+        return self._begin(id, request)
 
     def close(self, *, ended_well: bool) -> None:
         """The turn is over. Several agents never end their calls, or even say that they run: after a turn that ended
@@ -219,7 +235,7 @@ class ToolCalls:
                 call.close()
 
     def _begin(self, id: str, first: JsonObject) -> MappedCall:
-        fresh = bool(id) and id not in self._calls and id not in self._past
+        fresh = id == short(id) and bool(id) and id not in self._calls and id not in self._past
         call = MappedCall(self._turn, self._contents, first, id=id if fresh else None)
         self._calls[id] = call
         self._all.append(call)
@@ -235,7 +251,7 @@ def _printed(output: Any) -> str | None:
 
 def _name(turn: Turn, first: JsonObject, meta: JsonObject) -> str:
     """The tool's name: as said, else from the places agents hide it in, else its kind."""
-    name = text(first.get("name")) or _hidden_name(meta) or text(first.get("kind")) or "tool"
+    name = short(text(first.get("name")) or _hidden_name(meta) or text(first.get("kind")) or "tool")
     # The name of a client's tool would make this a call for that client to run.
     return f"agent.{name}" if name in {tool["name"] for tool in turn.context.tools} else name
 

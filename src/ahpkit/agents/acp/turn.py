@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import get_args
 
 from ahpkit.agents.acp.content import Contents, block_data, shown_as_text
+from ahpkit.agents.acp.limits import MAX_WORDS, Allowance, cut, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
 from ahpkit.agents.acp.usage import Usage
@@ -30,12 +31,13 @@ class TurnMapper:
 
     def __init__(self, turn: Turn, contents: Contents, *, past_tool_calls: Collection[str] = ()) -> None:
         self.turn = turn
-        self.tool_calls = ToolCalls(turn, contents, past=past_tool_calls)
+        self.tool_calls = ToolCalls(turn, contents, may_begin=self._room, past=past_tool_calls)
         self._last: tuple[str, str | None] | None = None
         self._silent = True
         self._echo = ""
         self._known = {turn.message["text"].strip(), turn.prompt.strip()}
         self._chunk_meta: JsonObject = {}
+        self._allowance = Allowance()
         self._compactions: dict[str, str] = {}
 
     def steered(self, message: str) -> None:
@@ -82,7 +84,8 @@ class TurnMapper:
         """Show a system notification, with the update it stands for."""
         self._flush_echo()
         self._spoke(None)
-        self.turn.notice(shown, meta=wrapped({"update": upward(raw)}) or None)
+        if self._room():
+            self.turn.notice(cut(shown, MAX_WORDS), meta=wrapped({"update": upward(raw)}) or None)
 
     def finish(self, result: JsonObject, usage: Usage) -> StopReason:
         """The prompt was answered: close what is open, say what it took, and why it ended."""
@@ -105,35 +108,57 @@ class TurnMapper:
             return "end_turn"  # Nobody cancelled it here: some agents call a turn that ended with a denial cancelled.
         if said in _STOP_REASONS:
             return said
-        self.notice(f"The agent stopped for a reason this host does not know: {said}")
+        self.notice(f"The agent stopped for a reason this host does not know: {short(str(said))}")
         return "end_turn"
 
     def _chunk(self, kind: str, update: JsonObject) -> None:
         self._flush_echo()
         block = obj(update.get("content"))
-        self._chunk_meta |= obj(block.get("_meta")) | obj(update.get("_meta"))
+        if said := obj(block.get("_meta")) | obj(update.get("_meta")):
+            self._chunk_meta = upward(self._chunk_meta | said)
         shown = shown_as_text(block)
         if shown is None:
             self._attach(block)
         elif shown:
-            part = (kind, text(update.get("messageId")))
-            if self._last is not None and self._last[0] == kind and self._last[1] != part[1]:
-                self.turn.new_part()
-            self._spoke(part)
-            (self.turn.text if kind == "message" else self.turn.think)(shown)
+            self._stream((kind, text(update.get("messageId"))), shown)
+
+    def _stream(self, part: tuple[str, str | None], shown: str) -> None:
+        if self._last != part and not self._room():
+            return
+        if self._last is not None and self._last[0] == part[0] and self._last != part:
+            self.turn.new_part()
+        self._spoke(part)
+        if words := self._allowance.words(shown):
+            (self.turn.text if part[0] == "message" else self.turn.think)(words)
+            self._tell_end()
 
     def _attach(self, block: JsonObject) -> None:
         data = block_data(block)
         if data is None:
-            self.notice(f"The agent sent content of a kind this host does not know: {block.get('type')!r}", block)
+            kind = short(repr(block.get("type")))
+            self.notice(f"The agent sent content of a kind this host does not know: {kind}", block)
             return
         self._spoke(None)
-        self.turn.attach(data[0], content_type=data[1])
+        if self._room():
+            self.turn.attach(data[0], content_type=short(data[1]))
+
+    def _room(self) -> bool:
+        """Whether the turn takes one more part."""
+        was_left = self._allowance.left
+        taken = self._allowance.part()
+        if was_left:
+            self._tell_end()
+        return taken
+
+    def _tell_end(self) -> None:
+        """Say so when nothing more is shown."""
+        if not self._allowance.left:
+            self.turn.notice("The agent says more in this turn than this host shows: the rest is left out.")
 
     def _flush_echo(self) -> None:
         echo, self._echo = self._echo.strip(), ""
         if echo and not any(echo in known or known in echo for known in self._known if known):
-            self.turn.notice(echo)
+            self.notice(echo)
 
     def _spoke(self, part: tuple[str, str | None] | None) -> None:
         self._last = part

@@ -31,7 +31,7 @@ class Usage:
 
     def update(self, update: JsonObject) -> None:
         """Take a `usage_update`."""
-        known = {key: update[key] for key in ("used", "size", "cost") if update.get(key) is not None}
+        known = upward({key: update[key] for key in ("used", "size", "cost") if update.get(key) is not None})
         self.context = known | ({"meta": meta} if (meta := upward(update.get("_meta"))) else {})
 
     def turn(self, result: JsonObject, *, chunk_meta: JsonObject) -> UsageInfo | None:

@@ -32,8 +32,8 @@ def read(path: Path, encoding: str | None) -> JsonObject:
     """The content: as asked for where possible, else text when it is text."""
     with _errors(path):
         found = path.stat()
-        if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):  # Reading it might never end.
-            raise InvalidParams(f"uri: {path} is not a file")
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise InvalidParams(f"uri: {path} is not a file")  # A pipe would be waited for, a device never ends.
         if found.st_size > MAX_READ:
             raise InvalidParams(f"uri: {path} is larger than {MAX_READ} bytes")
         data = path.read_bytes()

@@ -53,6 +53,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._terminals: dict[str, Terminal] = {}
+        self._starting = 0
         self._released: list[Terminal] = []
         self._disposals: dict[str, asyncio.Task[None]] = {}
         self._publishing: asyncio.TimerHandle | None = None
@@ -72,9 +73,10 @@ class Pool:
         """Start a terminal; its channel can be subscribed to at once."""
         if self._services.state(uri) is not None:
             raise AlreadyExists(f"there is a terminal {uri} already")
-        if len(self._terminals) >= MAX_TERMINALS:
+        if len(self._terminals) + self._starting >= MAX_TERMINALS:
             raise Conflict(f"this host has {MAX_TERMINALS} terminals, which is the most; dispose of one first")
         self._services.open_channel(uri, launch.state())
+        self._starting += 1
         try:
             terminal = await self._start(uri, launch)
         except BaseException as error:
@@ -82,6 +84,8 @@ class Pool:
             if isinstance(error, OSError | ValueError):  # ValueError: a NUL in a word, or a strange variable's name.
                 raise Conflict(f"the terminal cannot be started in {launch.cwd}: {error}") from error
             raise
+        finally:
+            self._starting -= 1
         self._terminals[uri] = terminal
         self.publish()
         return terminal

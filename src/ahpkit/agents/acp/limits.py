@@ -1,0 +1,82 @@
+"""How much of what an agent says is shown: far above what honest ones send, low enough that no client is drowned. Pure.
+
+Everything shown is kept in states that every client gets, and is sent again with each change. What is cut says so.
+"""
+
+from __future__ import annotations
+
+MAX_NAME = 1000
+"""Characters of a name, a label, a description: what fits on a screen."""
+
+MAX_WORDS = 16 * 1024
+"""Characters of a title, a notice, an error. Some agents put whole commands into titles."""
+
+MAX_TEXT = 1024 * 1024
+"""Characters of one piece of a tool call: its input, or one item of its output. More is a file, not something to read.
+"""
+
+MAX_TURN_TEXT = 16 * 1024 * 1024
+"""Characters of text and thoughts in one turn: several books, and still a state that a client can load."""
+
+MAX_PARTS = 5_000
+"""Tool calls, notices and pieces of text in one turn. Hours of work make some hundred."""
+
+MAX_LISTED = 1_000
+"""Commands, options, choices, models, entries of a plan: more than anybody picks from without searching."""
+
+MAX_KINDS = 20
+"""Unknown kinds of update that are kept, and plans that one session has."""
+
+MAX_WAITING = 64
+"""Questions that wait for a person at once. Agents ask one after another; sub-agents in parallel may ask some more."""
+
+
+class Allowance:
+    """What one turn may still show. Once it is used up, nothing more is."""
+
+    def __init__(self) -> None:
+        self.parts = MAX_PARTS
+        self.text = MAX_TURN_TEXT
+
+    @property
+    def left(self) -> bool:
+        return self.parts > 0 and self.text > 0
+
+    def part(self) -> bool:
+        """Take a part; False when there is none left."""
+        self.parts -= self.left
+        return self.left
+
+    def words(self, text: str) -> str:
+        """Take as much of a text as there is room for."""
+        taken = text[: self.text] if self.left else ""
+        self.text -= len(taken)
+        return taken
+
+
+def cut(text: str, limit: int) -> str:
+    """The beginning and the end of a text that is too long: an error often stands last."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters are not shown …]\n{text[-half:]}"
+
+
+def short(text: str) -> str:
+    """A name, or as much of it as names have."""
+    return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1]}…"
+
+
+__all__ = [
+    "MAX_KINDS",
+    "MAX_LISTED",
+    "MAX_NAME",
+    "MAX_PARTS",
+    "MAX_TEXT",
+    "MAX_TURN_TEXT",
+    "MAX_WAITING",
+    "MAX_WORDS",
+    "Allowance",
+    "cut",
+    "short",
+]
