@@ -121,10 +121,10 @@ async def test_what_is_typed_during_a_turn_is_there_afterwards(host: HostProcess
 async def test_what_is_sent_during_a_turn_is_queued_and_becomes_the_next_one(host: HostProcess) -> None:
     async with terminal(["chat"], host.home) as person:
         await person.ready()
-        person.enter("/sleep 1")
+        person.enter("/sleep 3")
         await person.see("Sleeping")
         person.enter("hello")
-        await person.see("> hello", "queued", "Awake again.", "> hello", "Hello! You said:")
+        await person.see("> hello", "queued", "Awake again.", "> hello", "Hello! You said:", "I am the demo agent")
         assert "» " not in person.screen.text
         await leave(person)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from pathlib import Path
 
 import pytest
 
+from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
 from support import requirement
 from support.flow import open_session, say, title
 from support.process import finish_cli, host_process, start_host
+from support.waiting import gone, is_alive
 
 ROOT = "ahp-root://"
 SESSION = "ahp-session:/s"
@@ -124,3 +127,19 @@ async def test_a_client_that_was_away_over_a_restart_gets_a_replay(tmp_path: Pat
         assert result["type"] == "replay"
         assert missed in result["actions"]
         await back.aclose()
+
+
+async def test_what_an_agent_of_a_killed_host_left_running_ends_when_the_next_host_starts(tmp_path: Path) -> None:
+    command = shlex.join(scripted_command(tmp_path / "script.json", turns=[[{"spawn": "daemon"}, {"sleep": None}]]))
+    async with host_process(tmp_path, "--agent", f"scripted={command}") as host:
+        client = await host.client()
+        _, chat = await open_session(client)
+        client.post(chat, say("go"))
+        said = await client.action("chat/delta")
+        host.kill()
+        await host.ended()
+    left = int(said["action"]["content"])
+    assert is_alive(left)
+
+    async with host_process(tmp_path):
+        await gone(left)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ahpkit.protocol.errors import TransportClosed
-from ahpkit.transports.process import MARK, ChildProcess, Tail
+from ahpkit.transports.process import ChildProcess, Tail
+from ahpkit.transports.process_family import MARK
 from support.waiting import BOUND, gone, is_alive
 
 
@@ -114,7 +115,7 @@ class TestEnding:
         (shown / "exe").symlink_to("/bin/sleep")
         for name in ("environ", "cmdline"):
             (shown / name).touch()
-        monkeypatch.setattr("ahpkit.transports.process._PROC", tmp_path)
+        monkeypatch.setattr("ahpkit.transports.process_family._PROC", tmp_path)
         monkeypatch.setattr("ahpkit.transports.process._LOOKS", 1_000_000)
         code = "import os; print('{\"mark\": \"%s\"}' % os.environ['AHPKIT_PROCESS'])"
         async with asyncio.timeout(BOUND), python(code) as process:

@@ -31,7 +31,10 @@ from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
+from ahpkit.transports.process_family import end_orphans
 from ahpkit.transports.websocket import WebSocketServer, serve_websocket
+
+_log = logging.getLogger(__name__)
 
 _EXIT_AT_ONCE = 130
 """Exit code after the second Ctrl-C."""
@@ -136,6 +139,8 @@ async def running_host(
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
     with data_directory(settings.data_dir or default_data_dir()) as data_dir:
+        if orphans := await asyncio.to_thread(end_orphans):
+            _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
         auth = Authenticator(token, where=str(data_dir / "token"))
         pages = Pages()

@@ -11,19 +11,16 @@ import asyncio
 import contextlib
 import os
 import signal
-import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ahpkit.transports.process_family import MARK, family, holders, is_somebody_starting, kill, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
 MAX_STDERR = 64 * 1024
 """Bytes kept of what it wrote to stderr: its end, which tells why it failed."""
-
-MARK = "AHPKIT_PROCESS"
-"""Variable that names the process its descendants belong to."""
 
 _EOF_PATIENCE = 1.0
 """Seconds to leave by itself when its input ends."""
@@ -38,7 +35,6 @@ _LOOK_AGAIN = 0.01
 _LOOKS = 100
 """How often to look again for who is just being started."""
 _CHUNK = 64 * 1024
-_PROC = Path("/proc")
 
 
 class Tail:
@@ -96,7 +92,7 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, max_line: int = MAX_LINE) -> None:
         self.log = Tail()
-        self.mark = uuid.uuid4().hex
+        self.mark = new_mark()
         """Value of `MARK`: what else is started with it ends with this process."""
         self._command = command
         self._env = dict(env) | {MARK: self.mark}
@@ -184,18 +180,18 @@ class ChildProcess:
         self._signal(signal.SIGKILL)
         self._group_ended = True
         for _ in range(_LOOKS):
-            if not _is_somebody_starting():
+            if not is_somebody_starting():
                 break
             await asyncio.sleep(_LOOK_AGAIN)
             self._signal(signal.SIGKILL)
         await _wait(self._streams.ended, _PIPE_PATIENCE)
         if not self._streams.ended.is_set():
-            _kill(_holders(self._pipes), signal.SIGKILL)
+            kill(holders(self._pipes), signal.SIGKILL)
             await _wait(self._streams.ended, _PIPE_PATIENCE)
             self.transport.abort()
 
     def _family(self) -> set[int]:
-        return _family(() if self._group_ended else (self.pid,), self.mark)
+        return family(() if self._group_ended else (self.pid,), self.mark)
 
     def _signal(self, signum: signal.Signals) -> None:
         for _ in range(_KILL_ROUNDS if signum == signal.SIGKILL else 1):
@@ -203,7 +199,7 @@ class ChildProcess:
             if not self._group_ended:  # Afterwards its number may be that of strangers.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, signum)
-            _kill(found, signum)
+            kill(found, signum)
             if not found:
                 return
 
@@ -215,63 +211,10 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
 
 
-def _kill(pids: Iterable[int], signum: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signum)
-
-
-def _family(leaders: Iterable[int], mark: str) -> set[int]:
-    """Processes that carry the mark, and all that descend from one or from a leader. Only where /proc tells; elsewhere
-    the group has to do. What is dead but not buried (a zombie) is none of them."""
-    entry = f"{MARK}={mark}".encode()
-    children: dict[int, list[int]] = {}
-    found: set[int] = set()
-    for directory in _processes():
-        with contextlib.suppress(OSError):
-            pid = int(directory.name)
-            if entry in (directory / "environ").read_bytes().split(b"\0"):
-                found.add(pid)
-            # proc(5): the parent follows the name, which is in parentheses and may hold anything, and the state.
-            state, parent = (directory / "stat").read_bytes().rpartition(b")")[2].split()[:2]
-            if state != b"Z":
-                children.setdefault(int(parent), []).append(pid)
-    below = [*found, *leaders]
-    while below:
-        below = [child for pid in below for child in children.get(pid, ()) if child not in found]
-        found.update(below)
-    return found
-
-
 def _pipe_name(pipe: asyncio.BaseTransport | None) -> str:
     """A pipe as /proc calls it."""
     assert pipe is not None
     return f"pipe:[{os.fstat(pipe.get_extra_info('pipe').fileno()).st_ino}]"
 
 
-def _holders(pipes: Collection[str]) -> list[int]:
-    """Other processes that hold one of these pipes."""
-    found: list[int] = []
-    for directory in _processes():
-        with contextlib.suppress(OSError):
-            links = {os.readlink(link) for link in (directory / "fd").iterdir()}
-            if int(directory.name) != os.getpid() and not links.isdisjoint(pipes):
-                found.append(int(directory.name))
-    return found
-
-
-def _is_somebody_starting() -> bool:
-    """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
-    for directory in _processes():
-        with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
-            (directory / "exe").readlink()
-            if not (directory / "environ").read_bytes() and not (directory / "cmdline").read_bytes():
-                return True
-    return False
-
-
-def _processes() -> Iterable[Path]:
-    return _PROC.glob("[0-9]*")
-
-
-__all__ = ["MARK", "MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]
+__all__ = ["MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]

@@ -25,7 +25,7 @@ from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError, TransportClosed
-from ahpkit.transports.process import MARK
+from ahpkit.transports.process_family import MARK
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc
 from ahpkit.wire.peer import Peer

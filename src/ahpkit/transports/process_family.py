@@ -1,0 +1,128 @@
+"""Which processes belong to one that we started: by mark, descent and pipes. Knows no transport and starts nothing.
+
+Only where /proc tells. A mark names the process it was made for and who made it, so that a host that was killed leaves
+nothing behind for good: whoever starts next ends what belongs to nobody any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import uuid
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+MARK = "AHPKIT_PROCESS"
+"""Variable that names the process its descendants belong to."""
+
+_PROC = Path("/proc")
+_START_TIME = 19
+"""Place of the start time in `stat` after the name, see proc(5): with it a number names one process for good."""
+
+
+def new_mark() -> str:
+    """A value of `MARK`: who starts the process, and a name for it."""
+    return f"{_owner(os.getpid())}:{uuid.uuid4().hex}"
+
+
+def kill(pids: Iterable[int], signum: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signum)
+
+
+def family(leaders: Iterable[int], mark: str) -> set[int]:
+    """Processes that carry the mark, and all that descend from one or from a leader. Only where /proc tells; elsewhere
+    the group has to do. What is dead but not buried (a zombie) is none of them."""
+    entry = f"{MARK}={mark}".encode()
+    children: dict[int, list[int]] = {}
+    found: set[int] = set()
+    for directory in _processes():
+        with contextlib.suppress(OSError):
+            pid = int(directory.name)
+            if entry in _environ(directory):
+                found.add(pid)
+            state, parent = _stat(directory)[:2]
+            if state != b"Z":
+                children.setdefault(int(parent), []).append(pid)
+    below = [*found, *leaders]
+    while below:
+        below = [child for pid in below for child in children.get(pid, ()) if child not in found]
+        found.update(below)
+    return found
+
+
+def holders(pipes: Collection[str]) -> list[int]:
+    """Other processes that hold one of these pipes."""
+    found: list[int] = []
+    for directory in _processes():
+        with contextlib.suppress(OSError):
+            links = {os.readlink(link) for link in (directory / "fd").iterdir()}
+            if int(directory.name) != os.getpid() and not links.isdisjoint(pipes):
+                found.append(int(directory.name))
+    return found
+
+
+def is_somebody_starting() -> bool:
+    """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
+    for directory in _processes():
+        with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
+            (directory / "exe").readlink()
+            if not (directory / "environ").read_bytes() and not (directory / "cmdline").read_bytes():
+                return True
+    return False
+
+
+def end_orphans() -> int:
+    """End what was started by a process of ours that is gone, and return how many that were."""
+    found: list[int] = []
+    for directory in _processes():
+        with contextlib.suppress(OSError):
+            if _is_orphan(_environ(directory)):
+                found.append(int(directory.name))
+    kill(found, signal.SIGKILL)
+    return len(found)
+
+
+def _is_orphan(environ: list[bytes]) -> bool:
+    """Whether who made its mark is gone. Who cannot be seen from here (in a container, say) is taken to be alive, and
+    a mark that we carry ourselves is no reason to end anybody."""
+    variable = f"{MARK}=".encode()
+    marks = [entry.removeprefix(variable).decode("utf-8", "replace") for entry in environ if entry.startswith(variable)]
+    mark = marks[0] if marks else ""
+    owner = mark.partition(":")[0]
+    space, _, rest = owner.partition(".")
+    pid = rest.partition(".")[0]
+    alive = space != _space() or not pid.isdecimal() or owner == _owner(int(pid))
+    return not alive and mark != os.environ.get(MARK)
+
+
+def _owner(pid: int) -> str:
+    """A process by the space its number is from, its number and its start."""
+    started = ""
+    with contextlib.suppress(OSError, IndexError):
+        started = _stat(_PROC / str(pid))[_START_TIME].decode()
+    return f"{_space()}.{pid}.{started}"
+
+
+def _space() -> str:
+    with contextlib.suppress(OSError):
+        return (_PROC / "self/ns/pid").readlink().name.removeprefix("pid:").strip("[]")
+    return ""
+
+
+def _environ(directory: Path) -> list[bytes]:
+    return (directory / "environ").read_bytes().split(b"\0")
+
+
+def _stat(directory: Path) -> list[bytes]:
+    """proc(5): state, parent and so on. They follow the name, which is in parentheses and may hold anything."""
+    return (directory / "stat").read_bytes().rpartition(b")")[2].split()
+
+
+def _processes() -> Iterable[Path]:
+    return _PROC.glob("[0-9]*")
+
+
+__all__ = ["MARK", "end_orphans", "family", "holders", "is_somebody_starting", "kill", "new_mark"]
