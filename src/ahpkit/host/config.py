@@ -20,8 +20,8 @@ class HostConfig:
     """Seconds that a client may be gone before its running tool calls fail."""
     max_message_bytes: int = 16 * 1024 * 1024
     """Largest message a client may send: a pasted file or an image fits."""
-    max_client_backlog: int = 4 * 1024 * 1024
-    """Bytes a client may leave unread before it is dropped: with the kernel's buffers, less than 8 MiB."""
+    max_client_backlog: int = 3 * 1024 * 1024
+    """Bytes a client may leave unread before it is dropped: with what is on its way, it costs less than 8 MiB."""
     message_rate: float = MESSAGES_PER_SECOND
     """Messages a second that one connection may send for long; see `ahpkit.host.limits`."""
     message_burst: float = MESSAGE_BURST

@@ -14,8 +14,8 @@ from ahpkit.host.terminals.output import plain
 from ahpkit.protocol.common.state import JsonObject
 
 MAX_KEPT = 512 * 1024
-"""Characters of a terminal's content at which the oldest is forgotten. As JSON it stays below the 4 MiB that a client
-may leave unread, even if every character has to be escaped."""
+"""Characters of a terminal's content at which the oldest is forgotten. As JSON it stays below 4 MiB, even if
+every character has to be escaped."""
 
 KEPT = 128 * 1024
 """Characters that are left then: more lines than terminals usually keep, and a quarter so that it happens rarely."""
