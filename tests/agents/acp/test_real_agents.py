@@ -1,7 +1,7 @@
 """Agents that nobody here wrote, against the fake model: text, approval, denial, cancel, restart and resume.
 
-They run when AHPKIT_REAL_AGENTS names a directory that has them: `node_modules` with the packages of `NPM`, and a
-virtual environment `venv` with those of `PYPI`. `make test-agents` makes it.
+They run when AHPKIT_REAL_AGENTS names a directory that has them: `node_modules` with the packages of `FEW` and `NPM`,
+and a virtual environment `venv` with those of `PYPI`. `make test-agents` makes it; CI has those of `FEW`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.testing.fake_model import FakeModel
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 from support.scripted_acp import MARK, Scripted
+from support.told import Told
 from support.waiting import until
 
 WHERE = Path(os.environ.get("AHPKIT_REAL_AGENTS", "")).resolve()
-NPM = (
+FEW = (
     "@aaif/goose-binary-linux-x64@1.52.0",
     "@zed-industries/codex-acp@0.16.0",
     "opencode-ai@1.18.33",
     "@moonshot-ai/kimi-code@2.1.0",
+    "node@22",
+)
+"""Installed in half a minute."""
+NPM = (
     "@agentclientprotocol/codex-acp@2.6.0",
     "@agentclientprotocol/claude-agent-acp@0.99.1",
     "@github/copilot@1.0.102",
     "@google/gemini-cli@0.61.0",
     "@qwen-code/qwen-code@0.24.4",
     "cline@3.0.65",
-    "node@22",
 )
 PYPI = ("fast-agent-mcp", "mistral-vibe")
 
@@ -288,8 +292,9 @@ AGENTS = {
 class Session:
     """One chat with a real agent."""
 
-    def __init__(self, chat: RecordingChat, opened: Any, real: Real, model: FakeModel) -> None:
+    def __init__(self, chat: RecordingChat, agent: AcpAgent, opened: Any, real: Real, model: FakeModel) -> None:
         self.chat = chat
+        self.agent = agent
         self.opened = opened
         self.real = real
         self.model = model
@@ -327,7 +332,7 @@ async def session(request: pytest.FixtureRequest, scripted: Scripted) -> AsyncGe
         env |= {MARK: str(scripted.directory)}
         agent = AcpAgent(AcpAgentConfig(name=request.param, command=str(program), args=real.args, env=env))
         scripted.agents.append(agent)
-        yield Session(chat, await agent.open(chat), real, model)
+        yield Session(chat, agent, await agent.open(chat), real, model)
         await agent.aclose()
 
 
@@ -380,3 +385,20 @@ async def test_it_is_restarted_and_remembers(session: Session) -> None:
     assert "4711" not in second.answer, "the replayed history is not shown again"
     asked = [json.dumps(request.body) for request in session.model.requests[before:]]
     assert any("4711" in body and "what was it" in body for body in asked)
+
+
+async def test_what_it_keeps_is_listed_and_told_again(session: Session) -> None:
+    await session.run("my number is 4711")
+    await session.opened.aclose()
+    directory = session.chat.working_directory
+
+    kept = await session.agent.sessions(directory, start=True)
+
+    if not kept:
+        pytest.skip("this agent lists nothing")
+    [ours] = [one for one in kept if one.working_directory == directory]
+    told = Told()
+    await session.agent.recall(session.chat, ours.memory, told)
+    [(said, answered)] = told.conversation()
+    assert "my number is 4711" in said
+    assert "4711" in answered

@@ -6,21 +6,8 @@ import pytest
 
 from ahpkit.agents.acp import replay
 from ahpkit.agents.acp.mapping import SessionMapper
-from ahpkit.testing.recording import RecordingChat, RecordingTurn
-
-
-class Told:
-    """A history that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.turns: list[RecordingTurn] = []
-
-    def turn(self, text: str) -> RecordingTurn:
-        self.turns.append(RecordingTurn(text))
-        return self.turns[-1]
-
-    def conversation(self) -> list[tuple[str, str]]:
-        return [(turn.message["text"], turn.answer) for turn in self.turns]
+from ahpkit.testing.recording import RecordingChat
+from support.told import Told
 
 
 def user(text: str, **more: Any) -> dict[str, Any]:
