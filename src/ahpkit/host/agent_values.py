@@ -27,6 +27,15 @@ class AgentError(Exception):
         self.error_type = error_type
         self.meta = meta
 
+    def info(self) -> JsonObject:
+        """As states show it (`ErrorInfo`)."""
+        info: JsonObject = {"errorType": self.error_type, "message": self.message}
+        return info | ({"_meta": self.meta} if self.meta else {})
+
+
+class LoginNeeded(AgentError):
+    """Somebody has to log in first, to one of the agent's `protected_resources`. Clients are told which there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class SkillOffer:
@@ -126,6 +135,7 @@ __all__ = [
     "Command",
     "Confirmation",
     "InputAnswers",
+    "LoginNeeded",
     "McpServerOffer",
     "SkillOffer",
     "StopReason",

@@ -242,6 +242,12 @@ class Host:
                 return
         raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
 
+    def login_needed(self, agent: Agent, session_uri: str) -> None:
+        """Tell every client where a token is needed before the agent of a session goes on."""
+        for resource in agent.protected_resources:
+            params: JsonObject = {"channel": session_uri, "resource": resource["resource"], "reason": "required"}
+            self.clients.to_all("auth/required", params)
+
     # -- turns ---------------------------------------------------------------------------------------------------
 
     def make_turn(self, chat: LiveChat, turn_id: str, message: Any) -> LiveTurn:

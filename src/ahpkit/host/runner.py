@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
-from ahpkit.host.agent import Agent, AgentChat, AgentError, StopReason
+from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
 from ahpkit.host.feature import Applied
 from ahpkit.host.live_chat import LiveChat
 from ahpkit.host.tracing import Tracing
@@ -49,6 +49,8 @@ class RunnerHost(Protocol):
     def make_turn(self, chat: LiveChat, turn_id: str, message: Any) -> LiveTurn: ...
 
     def turn_over(self, chat: LiveChat) -> None: ...
+
+    def login_needed(self, agent: Agent, session_uri: str) -> None: ...
 
 
 class ChatRunner:
@@ -167,9 +169,9 @@ class ChatRunner:
         turn.say({"type": ending, "turnId": turn.id})
 
     def _fail(self, turn: LiveTurn, error: AgentError) -> None:
-        info: JsonObject = {"errorType": error.error_type, "message": error.message}
-        info |= {"_meta": error.meta} if error.meta else {}
-        turn.say({"type": "chat/error", "turnId": turn.id, "error": info})
+        turn.say({"type": "chat/error", "turnId": turn.id, "error": error.info()})
+        if isinstance(error, LoginNeeded):
+            self._host.login_needed(self.agent, self.chat.session_uri)
 
 
 __all__ = ["ChatRunner", "RunnerHost"]

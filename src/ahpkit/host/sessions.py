@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ahpkit.host.agent import Agent, AgentError, AgentSession, SubChat
+from ahpkit.host.agent import Agent, AgentError, AgentSession, LoginNeeded, SubChat
 from ahpkit.host.history import ToldHistory
 from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.missing_agent import MissingAgent
@@ -191,9 +191,9 @@ class Sessions:
         if not isinstance(error, AgentError):
             _log.error("creating %s failed", uri, exc_info=error)
             error = AgentError("The session could not be created. The host's log has the details.", error_type="host")
-        info: JsonObject = {"errorType": error.error_type, "message": error.message}
-        info |= {"_meta": error.meta} if error.meta else {}
-        self._host.dispatch(uri, {"type": "session/creationFailed", "error": info})
+        self._host.dispatch(uri, {"type": "session/creationFailed", "error": error.info()})
+        if isinstance(error, LoginNeeded):
+            self._host.login_needed(session.agent, uri)
         session.ready.set_exception(AgentError(f"The session was not created: {error.message}", error_type="host"))
         session.ready.exception()
 

@@ -171,9 +171,14 @@ async def test_a_login_that_a_client_sends_makes_the_next_session_work(scripted:
     methods = [{"id": "key", "name": "Key", "type": "env_var", "vars": [{"name": "SOME_KEY"}]}]
     agent = scripted.agent(initialize={"authMethods": methods}, requires_env="SOME_KEY")
     async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
+        told: list[Any] = []
+        client.on_notification(lambda method, params: told.append(params) if method == "auth/required" else None)
         with pytest.raises(Exception, match="Log in first: Key"):
             await client.create_session()
-        await client.authenticate("acp://scripted/key", "sk-1")
+        await until(lambda: told)
+        [needed] = told
+        assert (needed["resource"], needed["reason"]) == ("acp://scripted/key", "required")
+        await client.authenticate(needed["resource"], "sk-1")
         chat = await (await client.create_session()).chat()
 
         assert await chat.ask("x") == "You said: x"

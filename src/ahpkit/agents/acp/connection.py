@@ -22,7 +22,7 @@ from ahpkit.agents.acp.permissions import ANSWER_META
 from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
 from ahpkit.agents.shape import obj, objects, text
-from ahpkit.host.agent import AgentError
+from ahpkit.host.agent import AgentError, LoginNeeded
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError, TransportClosed
 from ahpkit.transports.process_family import MARK
@@ -233,7 +233,7 @@ class AcpConnection:
         if kind == AUTH_REQUIRED:
             names = ", ".join(short(str(method.get("name") or method["id"])) for method in self.auth_methods)
             advice = f". Log in first: {names}" if names else ". Log in first"
-            return AgentError(f"{self._config.display_name}: {said}{advice}", error_type=kind, meta=meta)
+            return LoginNeeded(f"{self._config.display_name}: {said}{advice}", error_type=kind, meta=meta)
         message = f"{self._config.display_name} answered {method} with an error: {said}"
         return AgentError(message, error_type=kind, meta=meta)
 
