@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,22 @@ class TestEnding:
             assert orphan.returncode is None
             (shown / "environ").write_text(f"{MARK}={mark}\0")
             assert await orphan.wait() == -signal.SIGKILL
+
+    async def test_one_that_is_over_before_we_look_is_a_process_like_any_other(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        start = asyncio.get_running_loop().subprocess_exec
+
+        async def start_and_be_late(*args: Any, **options: Any) -> Any:
+            process, streams = await start(*args, **options)
+            await asyncio.wait_for(streams.ended.wait(), BOUND)
+            return process, streams
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "subprocess_exec", start_and_be_late)
+        async with asyncio.timeout(BOUND), python("print('{}')") as process:
+            assert await process.transport.receive() == b"{}"
+            await process.wait_exit(BOUND)
+            assert process.exit_code == 0
 
     async def test_when_it_dies_what_it_left_behind_dies_and_its_pipes_end(self) -> None:
         code = f"import os, subprocess, sys; p = subprocess.Popen({CHILD})\n"

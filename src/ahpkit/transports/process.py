@@ -116,7 +116,7 @@ class ChildProcess:
         name = Path(self._command[0]).name
         self.transport = ChildTransport(streams.stdout, streams.stdin, address=name, max_bytes=self._max_line)
         self.transport.log = self.log
-        self._pipes = {_pipe_name(self._process.get_pipe_transport(number)) for number in (1, 2)}
+        self._pipes = {name for number in (1, 2) if (name := _pipe_name(self._process.get_pipe_transport(number)))}
         self._tasks = [
             asyncio.create_task(self._drain(streams.stderr), name=f"stderr of {self.pid}"),
             asyncio.create_task(self._watch(), name=f"watch {self.pid}"),
@@ -211,10 +211,11 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
 
 
-def _pipe_name(pipe: asyncio.BaseTransport | None) -> str:
-    """A pipe as /proc calls it."""
+def _pipe_name(pipe: asyncio.BaseTransport | None) -> str | None:
+    """A pipe as /proc calls it; None for one that has ended already, which nobody holds."""
     assert pipe is not None
-    return f"pipe:[{os.fstat(pipe.get_extra_info('pipe').fileno()).st_ino}]"
+    file = pipe.get_extra_info("pipe")
+    return None if file.closed else f"pipe:[{os.fstat(file.fileno()).st_ino}]"
 
 
 __all__ = ["MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]
