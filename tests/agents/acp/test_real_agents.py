@@ -1,7 +1,8 @@
 """Agents that nobody here wrote, against the fake model: text, approval, denial, cancel, restart and resume.
 
 They run when AHPKIT_REAL_AGENTS names a directory that has them: `node_modules` with the packages of `FEW` and `NPM`,
-and a virtual environment `venv` with those of `PYPI`. `make test-agents` makes it; CI has those of `FEW`.
+and a virtual environment `venv-NAME` for each of `PYPI`, which do not go together. `make test-agents` makes it; CI has
+those of `FEW`.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ AGENTS = {
         tool="Write",
     ),
     "fast-agent": Real(
-        "venv/bin/fast-agent-acp",
+        "venv-fast-agent-mcp/bin/fast-agent-acp",
         ("--model", "generic.fake-model", "-x"),
         {"GENERIC_API_KEY": "x", "GENERIC_BASE_URL": "{root}/v1"},
         asks=False,
@@ -280,7 +281,7 @@ AGENTS = {
         write=lambda path: {"commands": [f"echo hello > {path}"]},
     ),
     "vibe": Real(
-        "venv/bin/vibe-acp",
+        "venv-mistral-vibe/bin/vibe-acp",
         env={"FAKE_KEY": "x", "VIBE_HOME": "{home}/.vibe"},
         files={".vibe/config.toml": _vibe_config},
         tool="write_file",
