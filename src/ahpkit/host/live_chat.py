@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from ahpkit.host.agent import Chat, Command
 from ahpkit.host.feature import Services
-from ahpkit.host.new_state import DEFAULT_TITLE, title_from
+from ahpkit.host.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.session.state import SessionConfigSchema
@@ -20,17 +20,6 @@ CONFIG_META = "ahpkit/config"
 
 MEMORY_PREFIX = "agent-memory/"
 """Before a chat's URI: the durable value that holds what its agent remembers."""
-
-MAX_TITLE = 200
-"""Characters of a title that an agent gives: it stands in every list of sessions."""
-
-_CONTROL = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
-
-
-def short_title(title: str) -> str:
-    """One line without control characters."""
-    line = " ".join(title[: 10 * MAX_TITLE].translate(_CONTROL).split())
-    return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
 
 
 def path_of(uri: str | None, default: Path) -> Path:
@@ -131,7 +120,7 @@ class LiveChat:
     def title(self, title: str) -> None:
         """Name the session after this chat: only the default chat may, and never over a person's own choice."""
         current = self.session.get("summary", {}).get("title")
-        title = short_title(title)
+        title = agent_title(title)
         ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
         if title and title != current and ours and self.session.get("defaultChat") == self.uri:
             self._services.values.set(self._title_key, title)
@@ -196,11 +185,9 @@ class LiveChat:
 
 __all__ = [
     "CONFIG_META",
-    "MAX_TITLE",
     "MEMORY_PREFIX",
     "CommandBoard",
     "ExtensionDoor",
     "LiveChat",
     "path_of",
-    "short_title",
 ]

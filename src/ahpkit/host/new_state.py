@@ -6,22 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ahpkit.host.agent import AgentSession
+from ahpkit.host.titles import DEFAULT_TITLE, agent_title
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import SessionStatus
 
-DEFAULT_TITLE = "New session"
-
 NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
 """Nothing to configure."""
-
-_TITLE_LENGTH = 60
-
-
-def title_from(message: str) -> str:
-    """What a session is called until its agent or a person knows better: its first message's first line, cut short."""
-    line = " ".join(message.strip().partition("\n")[0].split())
-    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
 
 
 def present(**fields: Any) -> JsonObject:
@@ -60,7 +51,7 @@ def kept_session(uri: str, provider: str, kept: AgentSession) -> JsonObject:
         config=NO_CONFIG,
         now=kept.modified_at or 0,
     )
-    state["summary"]["title"] = kept.title or DEFAULT_TITLE
+    state["summary"]["title"] = agent_title(kept.title or "") or DEFAULT_TITLE
     return state
 
 
@@ -95,12 +86,10 @@ def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
 
 
 __all__ = [
-    "DEFAULT_TITLE",
     "NO_CONFIG",
     "kept_session",
     "new_chat",
     "new_session",
     "present",
-    "title_from",
     "turns_until",
 ]

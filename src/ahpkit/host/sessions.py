@@ -17,11 +17,12 @@ from ahpkit.host.agent import Agent, AgentError, AgentSession, LoginNeeded, SubC
 from ahpkit.host.history import ToldHistory
 from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.missing_agent import MissingAgent
-from ahpkit.host.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session, turns_until
+from ahpkit.host.new_state import NO_CONFIG, kept_session, new_chat, new_session, turns_until
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.runner import ChatRunner
 from ahpkit.host.session_config import initial_config
 from ahpkit.host.store import Origin
+from ahpkit.host.titles import DEFAULT_TITLE
 from ahpkit.host.turn import LiveTurn
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject

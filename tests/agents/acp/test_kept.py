@@ -23,7 +23,7 @@ async def found(scripted: Scripted, **script: Any) -> Any:
 
 
 async def test_conversations_are_found_with_title_directory_and_time(scripted: Scripted) -> None:
-    page = {"sessions": [entry(title="A\n talk", updatedAt="2026-11-15T12:00:00.500Z"), entry("b")]}
+    page = {"sessions": [entry(title="A talk", updatedAt="2026-11-15T12:00:00.500Z"), entry("b")]}
 
     first, second = await found(scripted, **listing(page))
 

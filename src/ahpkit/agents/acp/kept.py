@@ -15,8 +15,6 @@ SESSION_ID = "sessionId"
 
 MAX_SESSIONS = 1000
 """Conversations taken from one agent: a list that people look through."""
-MAX_TITLE = 200
-"""Characters: some agents use the whole first prompt as the title."""
 _MAX_PAGES = 20
 _TIMEOUT = 30.0
 """Seconds for one page."""
@@ -42,11 +40,10 @@ def _kept(entry: JsonObject) -> AgentSession | None:
     id, directory = text(entry.get("sessionId")), text(entry.get("cwd"))
     if id is None or directory is None or not directory.startswith("/") or "\0" in directory:
         return None
-    title = " ".join((text(entry.get("title")) or "").split())[:MAX_TITLE]
     return AgentSession(
         memory={SESSION_ID: id},
         working_directory=Path(directory),
-        title=title or None,
+        title=text(entry.get("title")),
         modified_at=_milliseconds(text(entry.get("updatedAt"))),
     )
 
@@ -60,4 +57,4 @@ def _milliseconds(time: str | None) -> int | None:
         return None
 
 
-__all__ = ["MAX_SESSIONS", "MAX_TITLE", "SESSION_ID", "kept_sessions"]
+__all__ = ["MAX_SESSIONS", "SESSION_ID", "kept_sessions"]

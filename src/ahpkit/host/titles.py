@@ -1,0 +1,31 @@
+"""What sessions are called: before anybody named them, after their first message, by their agent. Pure."""
+
+from __future__ import annotations
+
+DEFAULT_TITLE = "New session"
+
+MAX_TITLE = 200
+"""Characters of a title that an agent gives: it stands in every list of sessions."""
+
+_FROM_MESSAGE = 60
+"""Characters of a title that is only a guess."""
+
+_CONTROL = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
+
+
+def title_from(message: str) -> str:
+    """What a session is called until its agent or a person knows better: its first message's first line, cut short."""
+    return _short(message.strip().partition("\n")[0], _FROM_MESSAGE)
+
+
+def agent_title(title: str) -> str:
+    """What an agent calls a session, in one line without control characters."""
+    return _short(title, MAX_TITLE)
+
+
+def _short(text: str, limit: int) -> str:
+    line = " ".join(text[: 10 * limit].translate(_CONTROL).split())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+__all__ = ["DEFAULT_TITLE", "MAX_TITLE", "agent_title", "title_from"]
