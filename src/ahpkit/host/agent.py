@@ -241,6 +241,11 @@ class Chat(Protocol):
         ...
 
     @property
+    def session_meta(self) -> JsonObject:
+        """The session's `_meta`, as whoever created it gave it; without keys of ours."""
+        ...
+
+    @property
     def history(self) -> Sequence[TurnRecord]:
         """The finished turns, oldest first."""
         ...

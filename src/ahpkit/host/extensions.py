@@ -23,6 +23,7 @@ from ahpkit.protocol.errors import (
     TransportClosed,
 )
 from ahpkit.protocol.extensions import announced, announces, check_feature, check_name
+from ahpkit.protocol.meta_keys import OURS
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +35,6 @@ AgentHandler = Callable[[Chat, JsonObject], Awaitable[Any] | Any]
 
 AGENT_CHANNEL = "ahpkit/agent-channel"
 """`_meta` of what an agent says to a client: the agent's own `channel`, because ours stands in its place."""
-
-OURS = "ahpkit/"
-"""What a client announces under this is between it and the host."""
 
 HOST_META = "ahpkit/host"
 """Where the host tells about itself: no extension can have this name."""
@@ -249,7 +247,6 @@ __all__ = [
     "AGENT_CHANNEL",
     "HOST_META",
     "MAX_ANNOUNCEMENT",
-    "OURS",
     "PATIENCE",
     "AgentHandler",
     "Audience",

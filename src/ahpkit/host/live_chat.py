@@ -12,6 +12,7 @@ from ahpkit.host.feature import Services
 from ahpkit.host.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.meta_keys import OURS
 from ahpkit.protocol.session.state import SessionConfigSchema
 
 CONFIG_META = "ahpkit/config"
@@ -92,6 +93,11 @@ class LiveChat:
         return self.session.get("config", {}).get("values", {})
 
     @property
+    def session_meta(self) -> JsonObject:
+        meta: JsonObject = self.session.get("_meta") or {}
+        return {key: value for key, value in meta.items() if not key.startswith(OURS)}
+
+    @property
     def history(self) -> Sequence[TurnRecord]:
         return self.state.get("turns", ())
 
@@ -154,7 +160,8 @@ class LiveChat:
     def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
         """A key of the session's `_meta` with our value in it, beside those of the session's other chats."""
         meta: JsonObject = self.session.get("_meta") or {}
-        values: JsonObject = {**meta.get(key, {}), self.uri: value}
+        others = meta.get(key)
+        values: JsonObject = {**(others if isinstance(others, dict) else {}), self.uri: value}
         return {uri: value for uri, value in values.items() if value is not None} or None
 
     def _session_meta(self, changes: JsonObject) -> None:

@@ -9,7 +9,9 @@ from ahpkit.host.agent import AgentSession
 from ahpkit.host.titles import DEFAULT_TITLE, agent_title
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import OURS
 from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.wire.trace_context import TRACE_KEYS
 
 NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
 """Nothing to configure."""
@@ -38,7 +40,14 @@ def new_session(
         workingDirectory=params.get("workingDirectory"),
         project=project,
     )
-    return {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
+    state: JsonObject = {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
+    return state | present(_meta=_given_meta(params) or None)
+
+
+def _given_meta(params: Mapping[str, Any]) -> JsonObject:
+    """What a client says about a session it creates. Its trace is about the request, and our keys are ours."""
+    meta: JsonObject = params.get("_meta") or {}
+    return {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OURS)}
 
 
 def kept_session(uri: str, provider: str, kept: AgentSession) -> JsonObject:

@@ -1,6 +1,9 @@
-"""Keys under `_meta` that our host and our client both have to know. AHP names none of them."""
+"""Keys under `_meta` that several parts of ours have to know. AHP names none of them."""
 
 from __future__ import annotations
+
+OURS = "ahpkit/"
+"""What all of them begin with: nobody else may put anything there."""
 
 CAPABILITIES = "ahpkit/capabilities"
 """In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been
@@ -12,4 +15,4 @@ UNSAVED_TEXT = "ahpkit/unsaved-text"
 ASK_AGENTS = "ahpkit/ask-agents"
 """In `listSessions`: true starts agents that do not run, to learn which conversations they keep."""
 
-__all__ = ["ASK_AGENTS", "CAPABILITIES", "UNSAVED_TEXT"]
+__all__ = ["ASK_AGENTS", "CAPABILITIES", "OURS", "UNSAVED_TEXT"]

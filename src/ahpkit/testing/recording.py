@@ -92,6 +92,7 @@ class RecordingChat:
         self.history: Sequence[TurnRecord] = history
         self.memory: JsonObject = memory or {}
         self.forked_memory: JsonObject = {}
+        self.session_meta: JsonObject = {}
         self.said: list[Said] = []
         self.extensions: JsonObject = extensions or {}
         self._extension_results = extension_results or {}

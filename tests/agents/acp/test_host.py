@@ -348,3 +348,16 @@ async def test_what_an_agent_says_while_its_session_is_disposed_is_for_nobody(
 
     assert scripted.received("session/delete")
     assert "session/update" not in caplog.text
+
+
+async def test_what_a_client_says_about_a_session_it_creates_is_kept_and_reaches_the_agent(scripted: Scripted) -> None:
+    meta = {"client.dev/purpose": {"ticket": 7}, "ahpkit/plan": "not theirs to set"}
+    async with hosted(scripted) as at:
+        uri = "ahp-session:/mine"
+        await at.client.request("createSession", {"_meta": meta}, channel=uri)
+        session = await at.client.session(uri)
+        await session.wait_ready()
+
+        assert session.confirmed.get("_meta", {})["client.dev/purpose"] == {"ticket": 7}
+        assert "ahpkit/plan" not in session.confirmed.get("_meta", {})
+        assert scripted.received("session/new")[-1]["_meta"] == {"client.dev/purpose": {"ticket": 7}}

@@ -191,6 +191,8 @@ class AcpSession:
         self._wanted = dict(self._chat.config)
         given = mcp_servers(servers, self.connection.mcp_capabilities)
         request = params | {"cwd": str(self._chat.working_directory), "mcpServers": given}
+        if meta := passed_on(self._chat.session_meta):
+            request["_meta"] = meta
         return await self.connection.request(method, request, timeout=self._config.start_timeout)
 
     async def _opened(self, id: str, result: JsonObject) -> None:
