@@ -6,6 +6,7 @@ import pytest
 
 from ahpkit.agents.acp import replay
 from ahpkit.agents.acp.mapping import SessionMapper
+from ahpkit.agents.acp.replay import without_reminders
 from ahpkit.testing.recording import RecordingChat
 from support.told import Told
 
@@ -74,3 +75,18 @@ def test_a_history_without_end_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatc
     [turn] = told.turns
     assert turn.answer == "12"
     assert turn.said[-1][1] == "The history is longer: 2 updates are not shown."
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("hello<system-reminder>\nToday is Sunday.\n</system-reminder>", "hello"),
+        ("<system-reminder>a</system-reminder>\nhello\n<system-reminder>b</system-reminder> you", "hello\n you"),
+        ("what is a <system-reminder>?", "what is a <system-reminder>?"),
+        ("  hello ", "hello"),
+        ("", ""),
+    ],
+)
+def test_what_an_agent_added_to_the_words_of_a_person_is_left_out(told: str, said: str) -> None:
+    assert without_reminders(told) == said
+    assert replayed(user(told), agent("yes")).conversation() == [(said, "yes")]

@@ -13,6 +13,8 @@ from ahpkit.protocol.common.state import JsonObject
 MAX_UPDATES = 100_000
 """Updates of one history that are taken; what comes after them is only counted."""
 
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+
 
 class Replay:
     """Takes the updates in order; `end` after the last."""
@@ -55,7 +57,7 @@ class Replay:
     def _answering(self) -> TurnMapper:
         if self._turn is None:
             words, self._words = "\n\n".join(self._words), []
-            turn = self._history.turn(words)
+            turn = self._history.turn(without_reminders(words))
             self._turn = TurnMapper(turn, self._contents(turn))
         return self._turn
 
@@ -65,4 +67,14 @@ class Replay:
             turn.close(ended_well=True)
 
 
-__all__ = ["MAX_UPDATES", "Replay"]
+def without_reminders(words: str) -> str:
+    """What a person said, without what agents add for the model and repeat as if the person had said it."""
+    first, *others = words.split(_REMINDER)
+    kept = [first]
+    for piece in others:
+        _, closing, after = piece.partition(_REMINDER_END)
+        kept.append(after if closing else _REMINDER + piece)
+    return "".join(kept).strip()
+
+
+__all__ = ["MAX_UPDATES", "Replay", "without_reminders"]
