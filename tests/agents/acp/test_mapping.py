@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp.mapping import MAX_LATE, MAX_UNKNOWN, PLAN_KEY, USAGE_KEY, SessionMapper
+from ahpkit.agents.acp.limits import MAX_KINDS
+from ahpkit.agents.acp.mapping import MAX_LATE, PLAN_KEY, USAGE_KEY, SessionMapper
 from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.turn import TURN_UPDATES
@@ -210,6 +211,6 @@ def test_what_is_said_about_the_session_beside_the_fields_is_collected() -> None
 
 def test_a_flood_of_unknown_variants_is_kept_up_to_a_number() -> None:
     mapped = Mapped()
-    for number in range(MAX_UNKNOWN + 10):
+    for number in range(MAX_KINDS + 10):
         mapped.update(f"strange_{number}")
-    assert len(mapped.chat.said[-1][2]["unknownUpdates"]) == MAX_UNKNOWN
+    assert len(mapped.chat.said[-1][2]["unknownUpdates"]) == MAX_KINDS

@@ -32,10 +32,6 @@ MAX_LATE = 4 * 1024
 """Characters kept of what an agent says between turns."""
 
 
-MAX_UNKNOWN = 32
-"""Variants of updates nobody knows that are kept, one example each."""
-
-
 class SessionMapper:
     """Follows one ACP session for as long as the process that has it."""
 
@@ -58,7 +54,6 @@ class SessionMapper:
         self._usage = Usage()
         self._plans: dict[str, JsonObject] = {}
         self._facts: JsonObject = {}
-        self._unknown: set[str] = set()
         self._late = ""
         self._holding = False
         self._replay: Replay | None = None
@@ -162,11 +157,11 @@ class SessionMapper:
         self._late = self._late[:MAX_LATE]
 
     def _unknown_variant(self, kind: str, update: JsonObject) -> None:
-        if kind in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
-            return
-        self._unknown.add(kind)
+        known: JsonObject = self._facts.get("unknownUpdates", {})
         kind = short(kind)
-        self._tell_fact("unknownUpdates", {**self._facts.get("unknownUpdates", {}), kind: upward(update)})
+        if kind in known or len(known) >= MAX_KINDS:
+            return
+        self._tell_fact("unknownUpdates", {**known, kind: upward(update)})
         if self.turn is not None:
             self.turn.notice(f"The agent sent an update of a kind this host does not know: {kind}", update)
 
@@ -252,4 +247,4 @@ def _entry(entry: JsonObject) -> JsonObject:
     return upward({key: value for key, value in entry.items() if key not in content}) | content
 
 
-__all__ = ["MAX_LATE", "MAX_UNKNOWN", "PLAN_KEY", "USAGE_KEY", "SessionMapper"]
+__all__ = ["MAX_LATE", "PLAN_KEY", "USAGE_KEY", "SessionMapper"]

@@ -27,16 +27,14 @@ _SECRET = re.compile(
     r"(?i)(^env$|^headers$|terminal[-_]auth|token$|api[-_]?key|secret|password|authorization|credential)"
 )
 
-
 _SPOKEN = re.compile(
     r"(?i)((?:bearer|basic)\s{1,9}"
     r"|(?:api[-_]?key|token|secret|passw(?:or)?d|credential|authorization)[\w-]{0,40}[\"']?[\s=:]{1,9}[\"']?"
     r"|://[^/\s:@]{0,99}:)[^\s\"',;@]{8,}"
     r"|\b(?:sk-|gh[a-z]_|xox[a-z]-|AIza|eyJ)[\w.-]{8,}"
 )
-"""Secrets in running text: what is named so, passwords in URLs, and what looks like a well-known kind of key.
-Everything
-before the secret is bounded: an agent can send a line of any length, and must not hold up the host with it."""
+"""Secrets in running text: what is named so, passwords in URLs, and what looks like a well-known kind of key. All that
+stands before the secret is bounded: an agent can send a line of any length, and must not hold up the host with it."""
 
 
 def without_secrets(value: Any, known: Collection[str]) -> Any:
