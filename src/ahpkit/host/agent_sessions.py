@@ -30,6 +30,9 @@ _FRESH = 5.0
 _MAX_HIDDEN = 1000
 """Disposed conversations remembered per agent."""
 _HIDDEN = "agent-sessions-hidden/"
+"""Before an agent's name: the durable value with the conversations that were disposed of."""
+_ADOPTED = "adopted/"
+"""Before a session's URI: the durable value that says which conversation its chat is to go on with."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,13 +56,28 @@ class AgentSessions:
 
     def adopt(self, uri: str) -> bool:
         """Make a kept conversation a session of the host, once; False when there is none with that URI."""
-        if self._host.sessions.is_adopted(uri):
+        if self.to_recall(uri):
             return True
         for listed, agent, kept in self._listed():
             if listed == uri:
+                self._host.values.set(_ADOPTED + uri, kept.memory)
                 self._host.sessions.adopt(uri, agent, kept)
                 return True
         return False
+
+    def to_recall(self, uri: str) -> JsonObject:
+        """The conversation that a session is made of, while its history is still to come; else nothing."""
+        return self._host.values.get(_ADOPTED + uri) or {}
+
+    def recalled(self, uri: str) -> None:
+        """A session has its history."""
+        self._host.values.set(_ADOPTED + uri, None)
+
+    def disposed(self, uri: str, provider: str) -> None:
+        """A session is gone; if its history was still to come, nobody wants it."""
+        if memory := self.to_recall(uri):
+            self.hide(provider, memory)
+            self.recalled(uri)
 
     def hide(self, provider: str, memory: JsonObject) -> None:
         """Never list this conversation again."""

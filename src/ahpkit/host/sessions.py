@@ -43,10 +43,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-_ADOPTED = "adopted/"
-"""Before a session's URI: the durable value that says which conversation its first chat is to go on with."""
-
-
 @dataclass(slots=True)
 class _Session:
     agent: Agent
@@ -219,24 +215,19 @@ class Sessions:
 
     def adopt(self, uri: str, agent: Agent, kept: AgentSession) -> None:
         """Make a conversation that an agent keeps a session: its chat comes when the agent has told the history."""
-        self._host.values.set(_ADOPTED + uri, kept.memory)
         self._open_session(uri, agent, kept_session(uri, agent.provider, kept))
         self._count_changed()
         self._host.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"adopt {uri}")
 
-    def is_adopted(self, uri: str) -> bool:
-        """Whether it is such a session, and its history is still to come."""
-        return self._host.values.get(_ADOPTED + uri) is not None
-
     async def _recall(self, uri: str, session: _Session) -> None:
-        memory: JsonObject = self._host.values.get(_ADOPTED + uri) or {}
+        memory = self._host.agent_sessions.to_recall(uri)
         chat = self.live_chat(f"ahp-chat:/{self._host.new_id()}", uri)
         history = ToldHistory(chat, self._host)
         await session.agent.recall(chat, memory, history)
         if self._sessions.get(uri) is not session:
             return  # Disposed of meanwhile.
         chat.remember(memory)
-        self._host.values.set(_ADOPTED + uri, None)
+        self._host.agent_sessions.recalled(uri)
         title = chat.session["summary"]["title"]
         self._open_chat(uri, new_chat(chat.uri, title=title, now=self._host.now(), turns=history.turns()))
         self._host.dispatch(uri, {"type": "session/defaultChatChanged", "defaultChat": chat.uri})
@@ -352,7 +343,7 @@ class Sessions:
             return
         if session is None:
             raise SessionNotFound(f"there is no session {uri}")
-        self._forget_adoption(uri, session)
+        self._host.agent_sessions.disposed(uri, session.agent.provider)
         self._host.tell_features(lambda feature: feature.on_session_disposed(uri))
         for chat in [chat for chat, owner in self._session_of.items() if owner == uri]:
             self._close_chat(chat, session.chats.get(chat))
@@ -362,11 +353,6 @@ class Sessions:
         for action, origin in session.deferred:
             self._host.reject(uri, action, origin, f"the session {uri} was disposed of before this could be applied")
         await self._close_runners(session)
-
-    def _forget_adoption(self, uri: str, session: _Session) -> None:
-        if (memory := self._host.values.get(_ADOPTED + uri)) is not None:
-            self._host.agent_sessions.hide(session.agent.provider, memory)
-            self._host.values.set(_ADOPTED + uri, None)
 
     @staticmethod
     async def _close_runners(session: _Session) -> None:
