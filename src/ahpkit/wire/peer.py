@@ -41,8 +41,9 @@ MAX_PENDING = 1024
 MAX_BYTES = 256 * 1024 * 1024
 """Size of one message. Transports have tighter limits of their own; this one is for those that have none."""
 
-TOO_MANY_REQUESTS = -32000
-"""Sent for a request over `max_pending`; from the range JSON-RPC leaves to implementations, unused by AHP."""
+TOO_MANY_REQUESTS = -32099
+"""Sent for a request over `max_pending`; from the range JSON-RPC leaves to implementations, unused by AHP and
+ACP."""
 
 
 @dataclass(frozen=True, slots=True)
