@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import io
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, redirect_stdout
@@ -21,6 +20,7 @@ from ahpkit.transports.websocket import serve_websocket
 from support.bench import Bench
 from support.browser import CHROMIUM, Browser, running_browser
 from support.canvases import runtime
+from support.examples import load_example
 from support.show import Show
 from support.waiting import until
 
@@ -33,16 +33,6 @@ async def browser(tmp_path: Path) -> AsyncGenerator[Browser]:
         pytest.skip(f"there is no {CHROMIUM}: install chromium, or set AHPKIT_CHROMIUM to one")
     async with running_browser(tmp_path) as running:
         yield running
-
-
-def renderer() -> Any:
-    """The example, as a module."""
-    spec = importlib.util.spec_from_file_location("canvas_renderer", ROOT / "examples" / "canvas_renderer.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def open_anything(request: Any) -> Any:
@@ -67,7 +57,7 @@ async def show(tmp_path: Path) -> AsyncGenerator[Show]:
         client = await stack.enter_async_context(connect(server.url, client_id="renderer"))
         printed = io.StringIO()
         with redirect_stdout(printed):
-            rendering = asyncio.create_task(renderer().main(client, session))
+            rendering = asyncio.create_task(load_example("canvas_renderer").main(client, session))
             await until(printed.getvalue)
         try:
             yield Show(agent, printed.getvalue().strip())

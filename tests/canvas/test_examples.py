@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import re
 import shlex
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -19,6 +17,7 @@ from ahpkit.canvas.errors import CODES
 from ahpkit.canvas.url_policy import check_url
 from ahpkit.client import Client, connect
 from support import requirement
+from support.examples import load_example
 from support.pages import as_user, shown
 from support.process import host_process
 from support.waiting import BOUND, until
@@ -26,15 +25,6 @@ from support.waiting import BOUND, until
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "canvas.md").read_text(encoding="utf-8")
 EXAMPLES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("canvas_*.py")}
-
-
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @asynccontextmanager
@@ -63,7 +53,7 @@ async def test_the_tutorials_canvas_works_with_the_demo_agent(tmp_path: Path) ->
 
 async def test_the_chart_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with client_of(tmp_path) as client:
-        await load("canvas_chart").main(client, points=3, pause=0)
+        await load_example("canvas_chart").main(client, points=3, pause=0)
         url, _, rest = capsys.readouterr().out.partition("\n")
         assert "sine,2,0.247" in rest
         assert [len(series["points"]) for series in (await shown(url))["series"]] == [3, 3]
@@ -71,7 +61,7 @@ async def test_the_chart_example(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 async def test_the_checklist_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with client_of(tmp_path) as client:
-        running = asyncio.create_task(load("canvas_checklist").main(client))
+        running = asyncio.create_task(load_example("canvas_checklist").main(client))
         printed: list[str] = []
         await until(lambda: printed.append(capsys.readouterr().out) or "0 of 3 done" in "".join(printed))
         url = "".join(printed).partition("\n")[0]
@@ -84,7 +74,7 @@ async def test_the_checklist_example(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @requirement("canvas:roles:renderer-displays")
 def test_the_renderer_example_shows_title_and_url_and_names_what_it_refuses() -> None:
-    renderer = load("canvas_renderer")
+    renderer = load_example("canvas_renderer")
     fine = {"instanceId": "a", "availability": "ready", "title": "<A>", "url": "https://a.example/?x=1&y='2'"}
     hostile = {"instanceId": "b", "availability": "ready", "url": "javascript:alert(1)"}
     response = renderer.render([fine, hostile, {"instanceId": "c", "availability": "stale"}])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,21 +12,13 @@ import ahpkit.client
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.testing.memory_host import MemoryHost, memory_host
 from support.clients import eventually
+from support.examples import load_example
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("client_*.py"))
 DOCS = ROOT / "docs"
 
 pytestmark = pytest.mark.usefixtures("bounded")
-
-
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -44,14 +34,14 @@ async def test_an_example_does_what_it_says(
     name: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     async with memory_host(DemoAgent(), directory=tmp_path) as host, host.client() as client:
-        await load(name).main(client, *arguments)
+        await load_example(name).main(client, *arguments)
 
     assert said in capsys.readouterr().out
 
 
 async def test_the_watch_example_prints_actions_until_it_is_stopped(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     async with memory_host(DemoAgent(), directory=tmp_path) as host, host.client() as client:
-        watching = asyncio.create_task(load("client_watch").main(client))
+        watching = asyncio.create_task(load_example("client_watch").main(client))
         await _renamed_once_there(host)
         printed = ""
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from support import requirement
 from support.bench import running_bench
+from support.examples import EXAMPLES, load_example
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "extension_analytics.py"
+EXAMPLE = EXAMPLES / "extension_analytics.py"
 NAME = "example.com/analytics"
-
-
-def example() -> Any:
-    spec = importlib.util.spec_from_file_location("extension_analytics", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @requirement("extensibility:practice:descriptive-names", "extensibility:practice:fails-gracefully")
@@ -39,7 +29,7 @@ def test_it_advertises_receives_events_and_answers_the_summary() -> None:
 async def test_its_handlers_take_what_strangers_send(tmp_path: Path) -> None:
     async with running_bench(tmp_path) as bench:
         await bench.stop()
-        await bench.start(example().add_analytics)
+        await bench.start(load_example("extension_analytics").add_analytics)
         client = await bench.client()
         for params in ({}, {"event": 5}, {"event": ["x"]}, {"event": "unheard_of"}, {"event": "model_call"}):
             client.send({"jsonrpc": "2.0", "method": f"_{NAME}/event", "params": params})
