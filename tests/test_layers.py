@@ -1,4 +1,4 @@
-"""Imports go one way: protocol → wire, log → host | client → transports, agents, customizations, canvas → cli."""
+"""Imports go one way: protocol → wire, log, dialects → host | client → transports, agents, customizations, canvas → cli."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ ALLOWED: dict[str, set[str]] = {
     "protocol": {"protocol"},
     "wire": {"protocol", "wire"},
     "log": {"protocol", "log"},
-    "host": {"protocol", "wire", "log", "host"},
-    "client": {"protocol", "wire", "client"},
+    "dialects": {"protocol", "dialects"},
+    "host": {"protocol", "wire", "log", "dialects", "host"},
+    "client": {"protocol", "wire", "dialects", "client"},
     "transports": {"protocol", "wire", "transports"},
     "agents": {"protocol", "wire", "host", "agents", "transports"},
     "customizations": {"protocol", "wire", "host", "customizations"},
     "canvas": {"protocol", "wire", "host", "canvas", "transports"},
-    "cli": {"protocol", "wire", "log", "host", "client", "cli", "testing"} | EDGE,
-    "testing": {"protocol", "wire", "log", "host", "client", "testing"} | EDGE,
+    "cli": {"protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
+    "testing": {"protocol", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""
 

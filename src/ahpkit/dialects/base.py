@@ -1,0 +1,155 @@
+"""A dialect: how clients of one protocol generation speak, read into and projected from the canonical protocol.
+
+The host works with one protocol. Each connection has one dialect, chosen in the handshake. Every frame of the client is
+read through it before policy sees it; everything the client is told is projected through it. All methods are pure: they
+take data and return data, and never change what they were given.
+
+Connections whose dialects have the same `stream` get the same bytes of an action, so those are made once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import RpcError
+
+
+class Resync(Exception):
+    """This stream cannot express an action. The connection ends; the client reconnects and gets snapshots."""
+
+
+class Reading(NamedTuple):
+    """What reading a client's frame may depend on besides the frame itself."""
+
+    client_id: str
+    """Who sent it; empty before the handshake."""
+    now: int
+    """The host's clock, in milliseconds since the epoch."""
+    state_of: Callable[[str], JsonObject | None]
+    """The newest canonical state of a channel, by URI."""
+
+
+class Dialect(Protocol):
+    """One generation, as one connection speaks it."""
+
+    @property
+    def version(self) -> str:
+        """The version the client was told: the very string it offered."""
+        ...
+
+    @property
+    def stream(self) -> str:
+        """Names the byte stream of actions; equal names mean equal bytes."""
+        ...
+
+    # What the client says.
+
+    def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
+        """A request or notification in canonical form. Checks it against this generation's own shapes first.
+
+        Raises an `RpcError` that names the client's own fields. For `dispatchAction` the action is read by
+        `read_action`, because a refusal has to send the original back.
+        """
+        ...
+
+    def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+        """The canonical form of an action the client dispatched; raises `InvalidParams` when it has none."""
+        ...
+
+    def read_answer(self, method: str, result: Any) -> Any:
+        """The client's answer to a request of the host."""
+        ...
+
+    def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
+        """Whether an action, as the client sent it, is the one that was logged (in canonical form) under its number."""
+        ...
+
+    # What the client is told.
+
+    def is_same(self, action_type: str) -> bool:
+        """Whether the logged bytes of every action of this type pass as they are. Asked for each delivered action."""
+        ...
+
+    def is_told(self, action_type: str) -> bool:
+        """Whether a replay may contain actions of this type. If not, only snapshots can bring the client up to date."""
+        ...
+
+    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+        """The envelope of an action for this stream, or None when it is left out. Raises `Resync`."""
+        ...
+
+    def rejection(self, envelope: JsonObject) -> JsonObject:
+        """An envelope that only this client gets: its own action, as it sent it, with the reason for the refusal."""
+        ...
+
+    def state(self, channel: str, state: JsonObject) -> JsonObject:
+        """The state of a channel, as snapshots show it."""
+        ...
+
+    def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
+        """The answer to a request; snapshots and replayed actions in it are projected already."""
+        ...
+
+    def error(self, method: str, error: RpcError) -> RpcError:
+        """The refusal of a request."""
+        ...
+
+    def notification(self, method: str, params: JsonObject) -> tuple[str, JsonObject] | None:
+        """A notification (not `action`), or None when this generation does not know it."""
+        ...
+
+    def request(self, method: str, params: JsonObject) -> tuple[str, JsonObject]:
+        """A request of the host to the client."""
+        ...
+
+
+class Identity:
+    """The dialect of clients that speak the canonical protocol: everything passes as it is."""
+
+    def __init__(self, version: str, stream: str = "canonical") -> None:
+        self.version = version
+        self.stream = stream
+
+    def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
+        return method, params
+
+    def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+        return action
+
+    def read_answer(self, method: str, result: Any) -> Any:
+        return result
+
+    def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
+        return sent == logged
+
+    def is_same(self, action_type: str) -> bool:
+        return True
+
+    def is_told(self, action_type: str) -> bool:
+        return True
+
+    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+        return envelope
+
+    def rejection(self, envelope: JsonObject) -> JsonObject:
+        return envelope
+
+    def state(self, channel: str, state: JsonObject) -> JsonObject:
+        return state
+
+    def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
+        return result
+
+    def error(self, method: str, error: RpcError) -> RpcError:
+        return error
+
+    def notification(self, method: str, params: JsonObject) -> tuple[str, JsonObject] | None:
+        return method, params
+
+    def request(self, method: str, params: JsonObject) -> tuple[str, JsonObject]:
+        return method, params
+
+
+__all__ = ["Dialect", "Identity", "Reading", "Resync"]
