@@ -1,4 +1,4 @@
-"""Imports go one way: protocol → wire, log, dialects → host | client → transports, agents, customizations, canvas → cli."""
+"""Imports go one way: protocol → wire, log, dialects → host | client → everything else → cli."""
 
 from __future__ import annotations
 
