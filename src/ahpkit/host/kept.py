@@ -1,0 +1,96 @@
+"""A small JSON file of the host's owner in the data directory: private, written whole, read again when it changed.
+
+The command line and the running host share such files: whoever may write the data directory is the owner. Clients
+never reach it, because the data directory is cut out of every root.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError
+
+
+class KeptFileError(AhpError):
+    """The file cannot be used; the text says which one and why."""
+
+
+class KeptFile:
+    """One object of JSON. Blocks for a moment; threads and processes may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: JsonObject = {}
+        self._stamp: tuple[int, ...] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def stamp(self) -> tuple[int, ...] | None:
+        """Changes whenever the content may have; None while there is no file."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def read(self) -> JsonObject:
+        """The content now; empty while there is none. Do not change it."""
+        with self._lock:
+            stamp = self.stamp
+            if stamp != self._stamp:
+                self._known = {} if stamp is None else self._load()
+                self._stamp = stamp
+            return self._known
+
+    def change(self, work: Callable[[JsonObject], JsonObject]) -> JsonObject:
+        """Replace the content by what `work` makes of it; nobody else changes it meanwhile."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._alone():
+            content = work(dict(self._load()))
+            self._write(json.dumps(content, ensure_ascii=False, indent=1).encode())
+        return content
+
+    def _load(self) -> JsonObject:
+        try:
+            found: Any = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise KeptFileError(f"{self.path} cannot be read: {error}; repair or remove it") from error
+        if not isinstance(found, dict):
+            raise KeptFileError(f"{self.path} holds no JSON object; repair or remove it")
+        return cast("JsonObject", found)
+
+    def _write(self, data: bytes) -> None:
+        """Whole or not at all, on disk when this returns, for its owner only."""
+        descriptor, draft = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")  # mode 0600
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+__all__ = ["KeptFile", "KeptFileError"]

@@ -1,0 +1,215 @@
+"""What may run on this machine: what the host's owner trusted, by its content. Starts nothing and asks nobody.
+
+Two questions are answered here, for whoever is about to start a hook, an MCP server or an extension:
+
+    trust = Trust(data_dir / "trust.json")
+    server = Runnable("server", "db", source="/home/me/app/.mcp.json", declaration={"command": "./db"},
+                      files=fingerprints(["/home/me/app/db"]))
+    trust.standing(server)      # "trusted", "changed" or "unknown"
+    trust.consented(server)     # for what a client brought: did the owner agree to exactly this?
+
+Trust is bound to the content: the declaration and the files that it names. When one of them changes, the answer is
+"changed", and it does not run until the owner trusts it again (`ahpkit trust add`). The owner's word is kept in one
+private file of the data directory. Everything here reads files: call it in a worker, right before the start.
+
+Where `${NAME}` of the environment may be filled in: declarations of the user's own configuration (the home folders, the
+plugins that were named at the start) and those whose standing is "trusted". Consent to what a client brought lets it
+run, but gives it no environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ahpkit.host.kept import KeptFile
+from ahpkit.protocol.common.state import JsonObject
+
+Kind = Literal["hook", "server", "extension"]
+
+Standing = Literal["trusted", "changed", "unknown"]
+"""`changed`: something of that file was trusted, but not this content. `unknown`: nothing of it ever was."""
+
+CLIENT = "client:"
+"""Before the URI of a client's plugin, as the source of what it brought."""
+
+_MISSING = "missing"
+"""In place of a fingerprint: the file is not there, or is no regular file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Something that would run: a group of hooks, a server, an extension."""
+
+    kind: Kind
+    name: str
+    source: str
+    """The file that declares it, or `CLIENT` and the URI of the plugin that a client published."""
+    declaration: Mapping[str, Any]
+    """Exactly what was declared, nothing filled in."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Files that it names, absolute, and their fingerprints: a script is part of the content."""
+
+    @property
+    def digest(self) -> str:
+        """The same for the same content, wherever it was declared."""
+        content = [self.kind, self.name, self.declaration, sorted(self.files.items())]
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+    @property
+    def of_client(self) -> bool:
+        return self.source.startswith(CLIENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """One content that the owner trusted, and since when (milliseconds since the epoch)."""
+
+    runnable: Runnable
+    digest: str
+    since: int
+
+    def as_json(self) -> JsonObject:
+        what = self.runnable
+        return {
+            "kind": what.kind,
+            "name": what.name,
+            "source": what.source,
+            "declaration": dict(what.declaration),
+            "files": dict(what.files),
+            "digest": self.digest,
+            "since": self.since,
+        }
+
+
+class Trust:
+    """The owner's word, in a file. Without a path nothing is kept, and nothing is trusted to begin with."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = None if path is None else KeptFile(path)
+        self._memory: JsonObject = {}
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def standing(self, runnable: Runnable) -> Standing:
+        """Whether exactly this was trusted at this place."""
+        here = [entry for entry in self.entries() if entry.runnable.source == runnable.source]
+        if any(entry.digest == runnable.digest for entry in here):
+            return "trusted"
+        return "changed" if here else "unknown"
+
+    def consented(self, runnable: Runnable) -> bool:
+        """Whether the owner agreed to this content of a client, whichever client brings it."""
+        return any(entry.digest == runnable.digest for entry in self.entries() if entry.runnable.of_client)
+
+    def may_run(self, runnable: Runnable) -> bool:
+        """The one answer for whoever starts something: trusted at its place, or consented to if a client brought it."""
+        return self.consented(runnable) if runnable.of_client else self.standing(runnable) == "trusted"
+
+    def entries(self) -> list[Trusted]:
+        """Everything that is trusted, in the order it was added."""
+        return [_trusted(entry) for entry in self._content().get("trusted", ())]
+
+    def files(self) -> set[str]:
+        """Files whose content is part of what is trusted: nobody else is to write them."""
+        local = [entry.runnable for entry in self.entries()]
+        return {path for one in local for path in (*one.files, *(() if one.of_client else (one.source,)))}
+
+    def directories(self) -> list[str]:
+        """Directories that were trusted as a whole, as they were then."""
+        return list(self._content().get("directories", ()))
+
+    @property
+    def stamp(self) -> object:
+        """Changes whenever an answer may have changed because the owner said something."""
+        return self._memory.get("stamp", 0) if self._file is None else self._file.stamp
+
+    # -- the owner's word ------------------------------------------------------------------------------------------
+
+    def add(self, runnables: Iterable[Runnable], *, now: int, directory: Path | None = None) -> list[Runnable]:
+        """Trust this content from now on. Of one declaration only the newest content stays trusted.
+
+        With a directory everything else that was trusted below it is forgotten: the directory is trusted as it is.
+        """
+        fresh = [Trusted(one, one.digest, now) for one in runnables]
+        replaced = {_place(entry.runnable) for entry in fresh}
+
+        def work(content: JsonObject) -> JsonObject:
+            kept = [_trusted(entry) for entry in content.get("trusted", ())]
+            kept = [entry for entry in kept if _place(entry.runnable) not in replaced]
+            folders: list[str] = content.get("directories", [])
+            if directory is not None:
+                kept = [entry for entry in kept if not _below(entry.runnable.source, str(directory))]
+                folders = [*(folder for folder in folders if folder != str(directory)), str(directory)]
+            return {"trusted": [entry.as_json() for entry in (*kept, *fresh)], "directories": folders}
+
+        self._change(work)
+        return [entry.runnable for entry in fresh]
+
+    def remove(self, gone: Callable[[Runnable], bool], *, directory: Path | None = None) -> int:
+        """Forget what `gone` says, and a directory; returns how many contents that were."""
+        count = 0
+
+        def work(content: JsonObject) -> JsonObject:
+            nonlocal count
+            entries = [_trusted(entry) for entry in content.get("trusted", ())]
+            kept = [entry for entry in entries if not gone(entry.runnable)]
+            count = len(entries) - len(kept)
+            folders = [folder for folder in content.get("directories", ()) if folder != str(directory)]
+            return {"trusted": [entry.as_json() for entry in kept], "directories": folders}
+
+        self._change(work)
+        return count
+
+    def _content(self) -> JsonObject:
+        return self._memory if self._file is None else self._file.read()
+
+    def _change(self, work: Callable[[JsonObject], JsonObject]) -> None:
+        if self._file is None:
+            self._memory = {**work(self._memory), "stamp": self._memory.get("stamp", 0) + 1}
+        else:
+            self._file.change(work)
+
+
+def fingerprints(paths: Iterable[str | Path]) -> dict[str, str]:
+    """The fingerprint of each file, by its path as given. Blocks while it reads."""
+    return {str(path): fingerprint(Path(path)) for path in paths}
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a regular file's content; links are followed, pipes and devices are not waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return _MISSING
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return _MISSING
+
+
+def _trusted(entry: Any) -> Trusted:
+    fields = cast("JsonObject", entry)
+    what = Runnable(
+        fields["kind"], fields["name"], fields["source"], fields.get("declaration", {}), fields.get("files", {})
+    )
+    return Trusted(what, what.digest, fields.get("since", 0))
+
+
+def _place(runnable: Runnable) -> tuple[str, str, str]:
+    """What a new content replaces. Of clients nothing: several may bring a server of one name."""
+    unique = runnable.digest if runnable.of_client else runnable.name
+    return runnable.kind, runnable.source, unique
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
+
+
+__all__ = ["CLIENT", "Kind", "Runnable", "Standing", "Trust", "Trusted", "fingerprint", "fingerprints"]
