@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
-EDGE = {"agents", "canvas", "customizations", "transports"}
+EDGE = {"agents", "canvas", "changes", "customizations", "transports"}
 
 ALLOWED: dict[str, set[str]] = {
     "protocol": {"protocol"},
@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "canvas": {"protocol", "wire", "host", "canvas", "transports"},
     "cli": {"protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
     "testing": {"protocol", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
+    "changes": {"protocol", "wire", "host", "changes"},
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""
 

@@ -1,0 +1,78 @@
+"""Writes to the user's repository, when a person asks: stage, commit, and work trees of a session's own.
+
+The repository's hooks and the user's signing run only where the directory is trusted; otherwise git runs without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from ahpkit.changes.git import Git, GitError
+from ahpkit.changes.work_tree import WorkTree
+
+
+async def stage(tree: WorkTree, paths: Collection[str]) -> None:
+    """Put the files as they are now into the user's index."""
+    stdin = b"\0".join(map(os.fsencode, sorted(paths))) + b"\0"
+    await tree.git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=stdin, ours=False)
+
+
+async def commit(tree: WorkTree, paths: Collection[str], message: str, *, trusted: bool = False) -> str:
+    """Commit the files as they are now, and nothing else that may be staged. Returns the short name of the commit."""
+    if (busy := tree.in_progress()) is not None:
+        raise GitError(f"git is in the middle of {busy} here; finish or abort it first")
+    if not message.strip():
+        raise GitError("a commit needs a message")
+    await _add_new(tree, paths)
+    git = asking(tree.git) if trusted else tree.git
+    await git.run("commit", "--quiet", "--only", "-m", message, "--", *sorted(paths), ours=False)
+    return (await tree.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
+
+
+async def _add_new(tree: WorkTree, paths: Collection[str]) -> None:
+    """`commit --only` knows tracked files only: new ones are announced to the index first, without content."""
+    tracked = set(await tree.git.lines("ls-files", "-z", "--", *sorted(paths)))
+    new = await asyncio.to_thread(_existing, tree.root, sorted(set(paths) - tracked))
+    if new:
+        await tree.git.run("add", "--intent-to-add", "--", *new, ours=False)
+
+
+def _existing(root: Path, paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if os.path.lexists(root / path)]
+
+
+async def add_work_tree(tree: WorkTree, place: Path, branch: str) -> Path:
+    """A work tree of its own on a new branch from the last commit."""
+    await tree.git.run("worktree", "add", "--quiet", "-b", branch, str(place), "HEAD", ours=False)
+    return place
+
+
+async def merge_back(origin: WorkTree, branch: str) -> str:
+    """Merge a session's branch into what is checked out in the user's work tree. A conflict changes nothing."""
+    if (busy := origin.in_progress()) is not None:
+        raise GitError(f"git is in the middle of {busy} in {origin.root}; finish or abort it first")
+    try:
+        await origin.git.run("merge", "--quiet", "--no-edit", "--no-verify-signatures", branch, ours=False)
+    except GitError as error:
+        await origin.git.run("merge", "--abort", ours=False, check=False)
+        raise GitError(f"{branch} cannot be merged without a conflict: {error}") from None
+    return (await origin.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
+
+
+async def remove_work_tree(origin: WorkTree, place: Path, branch: str, *, discard: bool) -> None:
+    """Remove a session's work tree and its branch. Without `discard` git refuses what would be lost."""
+    force = ("--force",) if discard else ()
+    await origin.git.run("worktree", "remove", *force, str(place), ours=False)
+    await origin.git.run("branch", "-D" if discard else "-d", branch, ours=False)
+
+
+def asking(git: Git) -> Git:
+    """The same repository with its hooks: for a directory whose content the person trusts."""
+    return dataclasses.replace(git, extra={"core.hooksPath": str(git.common_dir / "hooks")})
+
+
+__all__ = ["add_work_tree", "asking", "commit", "merge_back", "remove_work_tree", "stage"]

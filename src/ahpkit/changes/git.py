@@ -1,0 +1,247 @@
+"""Runs git so that a repository cannot make it execute anything: no hooks, filters, drivers, monitors or signing.
+
+`Git` is one repository and work tree. Each call is one git process with a deadline and a bound on its output. Objects
+that we write go into a directory of ours; the repository's own objects are only read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEADLINE = 60.0
+"""Seconds. A scan of a very large work tree on a cold disk takes a few."""
+
+MAX_OUTPUT = 64 * 1024 * 1024
+"""Bytes of one answer. A list of 50,000 changed files with renames is about 10 MB."""
+
+_SAFE: Mapping[str, str] = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.splitIndex": "false",
+    "core.quotePath": "false",
+    "core.pager": "cat",
+    "diff.external": "",
+    "diff.renameLimit": "1000",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "submodule.recurse": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+}
+"""Settings that win over those of the repository and of the user, in every call."""
+
+_PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HOME", "SYSTEMROOT")
+
+
+class GitError(Exception):
+    """git refused; the text is its own first line, or why it was stopped."""
+
+
+@dataclass(frozen=True)
+class Git:
+    """One repository and one work tree."""
+
+    work_tree: Path
+    git_dir: Path
+    common_dir: Path
+    objects: Path
+    """Our own object directory for this work tree."""
+    filters: tuple[str, ...] = ()
+    """Names of filters the configuration declares. They run only where `run_filters` is true."""
+    run_filters: bool = False
+    deadline: float = DEADLINE
+    program: str = "git"
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    async def run(
+        self, *arguments: str, stdin: bytes = b"", index: Path | None = None, ours: bool = True, check: bool = True
+    ) -> bytes:
+        """What one git command prints. `ours`: new objects go to our directory instead of the repository's."""
+        env = environment()
+        env["GIT_DIR"], env["GIT_WORK_TREE"] = str(self.git_dir), str(self.work_tree)
+        if index is not None:
+            env["GIT_INDEX_FILE"] = str(index)
+        if ours:
+            env["GIT_OBJECT_DIRECTORY"] = str(self.objects)
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.common_dir / "objects")
+        settings = [f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *_settings(self._settings())]
+        return await run_git(
+            self.program,
+            *settings,
+            *arguments,
+            cwd=self.work_tree,
+            env=env,
+            stdin=stdin,
+            deadline=self.deadline,
+            check=check,
+        )
+
+    async def lines(self, *arguments: str, stdin: bytes = b"", index: Path | None = None) -> list[str]:
+        """The zero-terminated fields of one answer. Names that are not UTF-8 keep their bytes as surrogates."""
+        data = await self.run(*arguments, stdin=stdin, index=index)
+        return [os.fsdecode(part) for part in data.split(b"\0") if part]
+
+    def _settings(self) -> dict[str, str]:
+        settings = {**_SAFE, **self.extra}
+        if not self.run_filters:
+            for name in self.filters:
+                settings |= {f"filter.{name}.{key}": "" for key in ("clean", "smudge", "process")}
+                settings[f"filter.{name}.required"] = "false"
+        return settings
+
+
+async def find(directory: Path, *, objects: Path, run_filters: bool = False, program: str = "git") -> Git | None:
+    """The work tree that a directory lies in; None without git, outside a repository, or in one git does not trust."""
+    if shutil.which(program) is None or not await asyncio.to_thread(directory.is_dir):
+        return None
+    ask = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    try:
+        answer = await run_git(program, *_settings(_SAFE), *ask, cwd=directory, env=environment(), deadline=10.0)
+    except GitError:
+        return None
+    lines = os.fsdecode(answer).splitlines()
+    if len(lines) != 3:
+        return None
+    top, git_dir, common = (Path(line) for line in lines)
+    if not (await asyncio.to_thread(directory.resolve)).is_relative_to(top):  # `core.worktree` points somewhere else.
+        return None
+    place = objects / "objects"
+    await asyncio.to_thread(place.mkdir, mode=0o700, parents=True, exist_ok=True)
+    git = Git(
+        work_tree=top, git_dir=git_dir, common_dir=common, objects=place, run_filters=run_filters, program=program
+    )
+    declared = await git.run("config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.", check=False)
+    names = {os.fsdecode(key).split(".", 1)[1].rsplit(".", 1)[0] for key in declared.split(b"\0") if key}
+    return Git(
+        work_tree=top,
+        git_dir=git_dir,
+        common_dir=common,
+        objects=place,
+        filters=tuple(sorted(names)),
+        run_filters=run_filters,
+        program=program,
+    )
+
+
+async def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:
+    """A repository of ours for a directory that is in none; nothing is written into the directory."""
+    if shutil.which(program) is None:
+        return None
+    await asyncio.to_thread(objects.mkdir, mode=0o700, parents=True, exist_ok=True)
+    await run_git(program, "init", "--quiet", "--bare", str(objects), cwd=objects, env=environment(), deadline=10.0)
+    place = objects / "objects"
+    return Git(work_tree=directory, git_dir=objects, common_dir=objects, objects=place, program=program)
+
+
+def environment() -> dict[str, str]:
+    """What git sees of our environment, and the switches that only an environment has."""
+    env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    env |= {
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "SSH_ASKPASS": "true",
+        "GIT_EDITOR": "true",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+    }
+    return env
+
+
+async def run_git(
+    program: str,
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    deadline: float = DEADLINE,
+    check: bool = True,
+) -> bytes:
+    """One git process from start to end; it never outlives the call."""
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *arguments,
+        cwd=cwd,
+        env=dict(env),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(deadline):
+            out, err = await _communicate(process, stdin)
+    except TimeoutError:
+        raise GitError(f"git {_verb(arguments)} took longer than {deadline:.0f} s and was ended") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if check and process.returncode != 0:
+        raise GitError(_first_line(err) or f"git {_verb(arguments)} failed with code {process.returncode}")
+    return out
+
+
+async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tuple[bytes, bytes]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = asyncio.create_task(_read(process.stderr, 64 * 1024, cut=True))
+    output = asyncio.create_task(_read(process.stdout, MAX_OUTPUT, cut=False))
+    try:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            process.stdin.write(stdin)
+            await process.stdin.drain()
+            process.stdin.close()
+        result = await output, await errors
+        await process.wait()
+        return result
+    finally:
+        errors.cancel()
+        output.cancel()
+
+
+async def _read(stream: asyncio.StreamReader, most: int, *, cut: bool) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await stream.read(256 * 1024):
+        size += len(chunk)
+        if size <= most:
+            parts.append(chunk)
+        elif not cut:
+            raise GitError(f"git answered with more than {most // (1024 * 1024)} MiB")
+    return b"".join(parts)
+
+
+def _settings(settings: Mapping[str, str]) -> list[str]:
+    return [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+
+
+def _verb(arguments: Sequence[str]) -> str:
+    """The command's name, without the settings before it."""
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        del rest[: 2 if rest[0] == "-c" else 1]
+    return rest[0] if rest else ""
+
+
+def _first_line(err: bytes) -> str:
+    text = err.decode(errors="replace").strip()
+    for prefix in ("fatal: ", "error: "):
+        text = text.removeprefix(prefix)
+    return text.splitlines()[0][:300] if text else ""
+
+
+__all__ = ["DEADLINE", "MAX_OUTPUT", "Git", "GitError", "environment", "find", "make", "run_git"]

@@ -1,0 +1,194 @@
+"""What one session changed, turn by turn: before, after, and the sum of all turns.
+
+A turn is the span between two checkpoints. What other people change between two turns is therefore never the session's.
+In a git work tree the checkpoints are whole; elsewhere only the files that the agent told of are known (`edits_only`).
+
+The record is plain data, so that a host can keep it beside its log and go on after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ahpkit.changes.undo import Outcome, undo
+from ahpkit.changes.work_tree import Checkpoint, FileChange, Side, WorkTree
+
+MAX_TURNS = 2_000
+"""Turns whose own changes can be looked at. The sum over all of them is kept beyond that."""
+
+Pair = tuple[Side | None, Side | None]
+"""A file before and after."""
+
+
+@dataclass
+class TurnRecord:
+    """One turn: trees before and after it, and what in between was not its doing."""
+
+    turn_id: str
+    before: str
+    after: str = ""
+    foreign: list[str] = field(default_factory=list[str])
+    """Paths that another session is known to have written meanwhile."""
+    shared: bool = False
+    """Another session worked in the same directory at the same time: what nobody told of may be either's."""
+
+
+@dataclass
+class Record:
+    """Everything that is remembered about a session."""
+
+    turns: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
+    total: dict[str, Pair] = field(default_factory=dict[str, Pair])
+    """Path → before the session first touched it, and after it last did."""
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+    """Path → why its content was not kept."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "turns": [vars(turn) for turn in self.turns.values()],
+            "total": {path: [_to_json(side) for side in pair] for path, pair in self.total.items()},
+            "notes": self.notes,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        turns = [TurnRecord(**turn) for turn in data.get("turns", ())]
+        total = {path: (_from_json(pair[0]), _from_json(pair[1])) for path, pair in data.get("total", {}).items()}
+        return cls({turn.turn_id: turn for turn in turns}, total, dict(data.get("notes", {})))
+
+
+class SessionChanges:
+    """Follows one session in one work tree."""
+
+    def __init__(self, tree: WorkTree, record: Record | None = None, *, edits_only: bool = False) -> None:
+        self.tree = tree
+        self.record = record or Record()
+        self.edits_only = edits_only
+        self.told: set[str] = set()
+        """Paths that the agent of this session is known to have written in the running turns."""
+
+    async def begin(self, turn_id: str) -> None:
+        """Remember the files as they are before a turn."""
+        checkpoint = await self._checkpoint()
+        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree)
+        while len(self.record.turns) > MAX_TURNS:
+            del self.record.turns[next(iter(self.record.turns))]
+
+    async def tell(self, turn_id: str, path: str, before: bytes | None) -> None:
+        """A file is about to be written, or was, by the agent. `before` is what was in it, where that is known."""
+        first = path not in self.told
+        self.told.add(path)
+        turn = self.record.turns.get(turn_id)
+        if turn is None or not self.edits_only or not first:
+            return
+        sides = await self.tree.sides(turn.before, [path])
+        if path not in sides and before is not None:
+            known = await self.tree.sides_of(turn.before)
+            turn.before = await self.tree.tree_of([*known, Side(path, "100644", await self.tree.keep(before))])
+
+    async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
+        """Look at the files again while a turn runs; with `paths` at these only."""
+        turn = self.record.turns[turn_id]
+        checkpoint = await self._checkpoint(paths)
+        turn.after = checkpoint.tree
+        self.record.notes |= {path: why for path, why in checkpoint.left_out.items() if why != "another repository"}
+
+    async def end(self, turn_id: str) -> None:
+        """Close a turn and add what it changed to the session's sum."""
+        if turn_id not in self.record.turns:
+            return
+        await self.refresh(turn_id)
+        for change in await self.turn(turn_id):
+            add(self.record.total, change)
+        self.told.clear()
+
+    async def turn(self, turn_id: str) -> list[FileChange]:
+        """What one turn changed."""
+        turn = self.record.turns[turn_id]
+        changes = await self.tree.compare(turn.before, turn.after or turn.before)
+        return [change for change in changes if not change.paths & set(turn.foreign)]
+
+    async def between(self, first: str, last: str) -> list[FileChange]:
+        """What changed from the start of one turn to the end of another."""
+        start, end = self.record.turns[first], self.record.turns[last]
+        return await self.tree.compare(start.before, end.after or end.before)
+
+    async def session(self, running: Iterable[str] = ()) -> list[FileChange]:
+        """What all turns changed, those that still run included."""
+        total = dict(self.record.total)
+        for turn_id in running:
+            for change in await self.turn(turn_id):
+                add(total, change)
+        return [*await compare_pairs(self.tree, total), *self._noted(total)]
+
+    async def uncommitted(self) -> list[FileChange]:
+        """Everything that differs from the last commit, whoever changed it."""
+        checkpoint = await self.tree.checkpoint()
+        changes = await self.tree.compare(await self.tree.head(), checkpoint.tree)
+        return [*changes, *(_noted(path, why) for path, why in sorted(checkpoint.left_out.items()))]
+
+    async def undo(self, changes: Collection[FileChange], only: Collection[str] | None = None) -> Outcome:
+        """Take changes back; what is undone is no longer part of the session's sum."""
+        outcome = await undo(self.tree, list(changes), only=only)
+        await self._resum(outcome.undone)
+        return outcome
+
+    def accept(self, paths: Collection[str]) -> None:
+        """Keep changes for good: they leave the session's sum, and undoing the session leaves them alone."""
+        for path in paths:
+            self.record.total.pop(path, None)
+
+    async def _resum(self, paths: Collection[str]) -> None:
+        checkpoint = await self.tree.checkpoint(paths)
+        now = await self.tree.sides(checkpoint.tree, paths)
+        for path in paths:
+            if path in self.record.total:
+                add(self.record.total, FileChange(self.record.total[path][1], now.get(path)), path)
+
+    async def _checkpoint(self, paths: Collection[str] | None = None) -> Checkpoint:
+        if self.edits_only:
+            return await self.tree.checkpoint(self.told if paths is None else paths)
+        return await self.tree.checkpoint(paths)
+
+    def _noted(self, total: Mapping[str, Pair]) -> list[FileChange]:
+        return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]
+
+
+def add(total: dict[str, Pair], change: FileChange, path: str | None = None) -> None:
+    """Add one change to a sum. A file that is again what it was at first leaves it."""
+    for name in {path} if path is not None else change.paths:
+        before = change.before if change.before is not None and change.before.path == name else None
+        after = change.after if change.after is not None and change.after.path == name else None
+        first = total[name][0] if name in total else before
+        if _key(first) == _key(after):
+            total.pop(name, None)
+        else:
+            total[name] = (first, after)
+
+
+async def compare_pairs(tree: WorkTree, total: Mapping[str, Pair]) -> list[FileChange]:
+    """Changes with renames and line counts from befores and afters of single files."""
+    before = await tree.tree_of([pair[0] for pair in total.values() if pair[0] is not None])
+    after = await tree.tree_of([pair[1] for pair in total.values() if pair[1] is not None])
+    return await tree.compare(before, after)
+
+
+def _noted(path: str, why: str) -> FileChange:
+    return FileChange(None, Side(path, "100644", ""), note=why)
+
+
+def _key(side: Side | None) -> tuple[str, str] | None:
+    return None if side is None else (side.mode, side.oid)
+
+
+def _to_json(side: Side | None) -> list[str] | None:
+    return None if side is None else [side.path, side.mode, side.oid]
+
+
+def _from_json(data: list[str] | None) -> Side | None:
+    return None if data is None else Side(*data)
+
+
+__all__ = ["MAX_TURNS", "Record", "SessionChanges", "TurnRecord", "add", "compare_pairs"]

@@ -1,0 +1,214 @@
+"""Takes a session's changes to files back, and nothing that somebody else wrote.
+
+For every file three versions matter: before the session, after it, and now. Only a file that is still as the session
+left it is simply put back. One that was changed since is merged where git can merge it without a conflict; otherwise it
+is left alone, and the outcome says so.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from ahpkit.changes.git import GitError
+from ahpkit.changes.work_tree import EXECUTABLE, LINK, SUBMODULE, FileChange, Side, WorkTree
+
+
+class Step(Enum):
+    """What has to be done with one path."""
+
+    NOTHING = "nothing"
+    """It is already as it was before."""
+    RESTORE = "restore"
+    """It is as the session left it: put the earlier version back, or remove it."""
+    MERGE = "merge"
+    """Somebody changed it since: take out only what the session did."""
+
+
+@dataclass
+class Outcome:
+    """What an undo did."""
+
+    undone: list[str] = field(default_factory=list[str])
+    left: dict[str, str] = field(default_factory=dict[str, str])
+    """Path → why it was left alone."""
+
+    def describe(self) -> str:
+        """One or two sentences for a person."""
+        done = f"Undid {_files(len(self.undone))}." if self.undone else "Nothing was undone."
+        if not self.left:
+            return done
+        listed = "; ".join(f"{path}: {why}" for path, why in list(self.left.items())[:10])
+        more = f" and {len(self.left) - 10} more" if len(self.left) > 10 else ""
+        return f"{done} Left alone: {listed}{more}."
+
+
+def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
+    """Which step takes one path back."""
+    if _same(now, before):
+        return Step.NOTHING
+    return Step.RESTORE if _same(now, after) else Step.MERGE
+
+
+async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collection[str] | None = None) -> Outcome:
+    """Take changes back. `only`: the paths that a person chose."""
+    versions = _versions(changes, only)
+    now = await _now(tree, set(versions))
+    outcome = Outcome()
+    for path, (before, after) in sorted(versions.items()):
+        try:
+            await _take_back(tree, path, before, after, now.get(path), outcome)
+        except (OSError, GitError) as error:
+            outcome.left[path] = str(error)
+    for change in changes:
+        if change.note and (only is None or change.path in only):
+            outcome.left[change.path] = f"its earlier content was not kept ({change.note})"
+    return outcome
+
+
+def _versions(
+    changes: Sequence[FileChange], only: Collection[str] | None
+) -> dict[str, tuple[Side | None, Side | None]]:
+    """Before and after of each path. A rename is a removal and a creation."""
+    found: dict[str, tuple[Side | None, Side | None]] = {}
+    for change in changes:
+        if change.note or (only is not None and not change.paths & set(only)):
+            continue
+        for path in change.paths:
+            before = change.before if change.before and change.before.path == path else None
+            after = change.after if change.after and change.after.path == path else None
+            found[path] = (before, after)
+    return found
+
+
+async def _now(tree: WorkTree, paths: set[str]) -> Mapping[str, Side]:
+    checkpoint = await tree.checkpoint(paths)
+    return await tree.sides(checkpoint.tree, paths)
+
+
+async def _take_back(
+    tree: WorkTree, path: str, before: Side | None, after: Side | None, now: Side | None, outcome: Outcome
+) -> None:
+    if SUBMODULE in {side.mode for side in (before, after, now) if side is not None}:
+        outcome.left[path] = "it is a submodule; use git in it"
+        return
+    match decide(before, after, now):
+        case Step.NOTHING:
+            return
+        case Step.RESTORE if before is None:
+            remove_file(tree.root, path)
+        case Step.RESTORE:
+            assert before is not None
+            write_file(tree.root, path, await tree.read(before), before.mode)
+        case Step.MERGE:
+            merged = await _merged(tree, before, after, now)
+            if merged is None:
+                outcome.left[path] = "it was changed after the session wrote it"
+                return
+            assert now is not None
+            write_file(tree.root, path, merged, now.mode)
+    outcome.undone.append(path)
+
+
+async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: Side | None) -> bytes | None:
+    """The file of now without what led from `before` to `after`; None when that cannot be done without a guess."""
+    if before is None or after is None or now is None or LINK in (before.mode, after.mode, now.mode):
+        return None
+    texts = [await tree.read(side) for side in (now, after, before)]
+    if any(b"\0" in text for text in texts):
+        return None
+    with tempfile.TemporaryDirectory(prefix="ahpkit-merge-") as place:
+        files = [Path(place) / name for name in ("now", "after", "before")]
+        for file, text in zip(files, texts, strict=True):
+            file.write_bytes(text)
+        try:
+            return await tree.git.run("merge-file", "-p", "-q", *map(str, files))
+        except GitError:  # The number of conflicts is its exit code.
+            return None
+
+
+def write_file(root: Path, path: str, data: bytes, mode: str) -> None:
+    """Put a file into the work tree in one step. No link on the way is followed."""
+    folder = _open_folder(root, path, make=True)
+    name = path.rsplit("/", 1)[-1]
+    draft = f".{name[:100]}.ahpkit-undo-{os.getpid()}"
+    try:
+        if mode == LINK:
+            os.symlink(os.fsdecode(data), draft, dir_fd=folder)
+        else:
+            rights = 0o755 if mode == EXECUTABLE else 0o644
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(draft, flags, rights, dir_fd=folder), "wb") as file:
+                file.write(data)
+        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        _unlink(draft, folder)
+        raise
+    finally:
+        os.close(folder)
+
+
+def remove_file(root: Path, path: str) -> None:
+    """Remove a file, and the folders above it that are empty then."""
+    folder = _open_folder(root, path, make=False)
+    try:
+        os.unlink(path.rsplit("/", 1)[-1], dir_fd=folder)
+    finally:
+        os.close(folder)
+    parent = path
+    while "/" in parent:
+        parent = parent.rsplit("/", 1)[0]
+        try:
+            above = _open_folder(root, parent, make=False)
+        except OSError:
+            return
+        try:
+            os.rmdir(parent.rsplit("/", 1)[-1], dir_fd=above)
+        except OSError:
+            return
+        finally:
+            os.close(above)
+
+
+def _open_folder(root: Path, path: str, *, make: bool) -> int:
+    """A descriptor of the folder a path lies in; a link in between is an error."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in path.split("/")[:-1]:
+            if name in ("", ".", "..") or name == ".git":
+                raise OSError(f"{path} is not a path inside the work tree")
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o755, dir_fd=folder)
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = below
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
+def _unlink(name: str, folder: int) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except OSError:
+        return
+
+
+def _same(one: Side | None, other: Side | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.mode, one.oid) == (other.mode, other.oid)
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+__all__ = ["Outcome", "Step", "decide", "remove_file", "undo", "write_file"]

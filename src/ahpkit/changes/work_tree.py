@@ -1,0 +1,294 @@
+"""One git work tree: checkpoints of its files as trees, and what differs between two of them.
+
+A checkpoint is a tree object in our own object directory, made through an index of ours. The user's index, refs and
+objects are never written. Files that cannot be kept (too large, filtered in a directory that is not trusted, another
+repository inside this one) are left out of it and named in `Checkpoint.left_out`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import stat
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ahpkit.changes.git import Git
+
+MAX_FILE = 16 * 1024 * 1024
+"""Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""
+
+_AT_ONCE = 500
+"""Paths on one command line."""
+
+_numbers_of_indexes = itertools.count()
+
+LINK, SUBMODULE, EXECUTABLE = "120000", "160000", "100755"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A file on one side of a comparison."""
+
+    path: str
+    mode: str
+    oid: str
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One changed file. `before` only: deleted. `after` only: created. Two paths: renamed."""
+
+    before: Side | None
+    after: Side | None
+    added: int | None = None
+    removed: int | None = None
+    """Lines; None for binary files and for what was not compared."""
+    note: str = ""
+    """Why the content is not shown: `too large`, `not compared`."""
+
+    @property
+    def path(self) -> str:
+        side = self.after or self.before
+        assert side is not None
+        return side.path
+
+    @property
+    def paths(self) -> set[str]:
+        return {side.path for side in (self.before, self.after) if side is not None}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The files of a work tree at one moment."""
+
+    tree: str
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Path → why its content is not in the tree."""
+
+
+class WorkTree:
+    """Checkpoints and comparisons of one work tree. One at a time: all of them use one index of ours."""
+
+    def __init__(self, git: Git, *, max_file: int = MAX_FILE) -> None:
+        self.git = git
+        self.root = git.work_tree
+        self._index = git.objects.parent / "index"
+        self._max_file = max_file
+        self._lock = asyncio.Lock()
+
+    async def head(self) -> str:
+        """The tree of the last commit; the empty tree in a repository without commits."""
+        answer = await self.git.run("rev-parse", "--verify", "--quiet", "HEAD^{tree}", check=False)
+        return answer.decode().strip() or (await self.git.run("mktree")).decode().strip()
+
+    async def checkpoint(self, paths: Collection[str] | None = None) -> Checkpoint:
+        """The tree of the files as they are now. With `paths` only these are looked at since the last checkpoint."""
+        async with self._lock:
+            await self._seed()
+            if paths is None:
+                await self.git.run("update-index", "-q", "--really-refresh", index=self._index, check=False)
+                changed = await self.git.lines(
+                    "ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", index=self._index
+                )
+            else:
+                changed = await self._not_ignored(sorted(paths))
+            keep, left_out = await self._sort(sorted(set(changed)))
+            there, gone = await asyncio.to_thread(self._there, keep)
+            await self._update(there, "--add", "--replace")
+            await self._update(gone, "--force-remove")
+            tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
+            return Checkpoint(tree, left_out)
+
+    async def _update(self, paths: Sequence[str], *options: str) -> None:
+        if paths:
+            stdin = b"\0".join(map(os.fsencode, paths)) + b"\0"
+            await self.git.run("update-index", *options, "-z", "--stdin", stdin=stdin, index=self._index)
+
+    def _there(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Files that are there, and those that are not. What lies behind a link is not in this work tree."""
+        folders: dict[str, bool] = {"": True}
+
+        def real(folder: str) -> bool:
+            if folder not in folders:
+                above = folder.rpartition("/")[0]
+                folders[folder] = real(above) and stat.S_ISDIR(_mode(self.root / folder))
+            return folders[folder]
+
+        there: list[str] = []
+        gone: list[str] = []
+        for path in paths:
+            mode = _mode(self.root / path) if real(path.rpartition("/")[0]) else 0
+            (there if mode and (not stat.S_ISDIR(mode) or _is_repository(self.root / path)) else gone).append(path)
+        return there, gone
+
+    async def _seed(self) -> None:
+        """Start from the user's index: it knows which files have not been touched since git last looked."""
+        if self._index.exists():
+            return
+        theirs = self.git.git_dir / "index"
+        draft = self._index.with_suffix(".new")
+        if await asyncio.to_thread(theirs.exists):
+            await asyncio.to_thread(shutil.copyfile, theirs, draft)
+            await asyncio.to_thread(draft.replace, self._index)
+        else:
+            await self.git.run("read-tree", "--empty", index=self._index)
+
+    async def _not_ignored(self, paths: Sequence[str]) -> list[str]:
+        """Of named paths those that a full look would see: tracked ones, and new ones that are not ignored."""
+        found: list[str] = []
+        for start in range(0, len(paths), _AT_ONCE):
+            some = paths[start : start + _AT_ONCE]
+            found += await self.git.lines(
+                "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *some, index=self._index
+            )
+        return found
+
+    async def _sort(self, paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        left_out = await asyncio.to_thread(self._unfit, paths)
+        rest = [path for path in paths if path not in left_out]
+        if self.git.filters and not self.git.run_filters and rest:
+            stdin = b"\0".join(map(os.fsencode, rest)) + b"\0"
+            fields = await self.git.lines("check-attr", "-z", "--stdin", "filter", stdin=stdin, index=self._index)
+            for path, value in zip(fields[0::3], fields[2::3], strict=True):
+                if value in self.git.filters:
+                    left_out[path] = "not compared"
+        return [path for path in rest if path not in left_out], left_out
+
+    def _unfit(self, paths: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in paths:
+            try:
+                status = os.lstat(self.root / path)
+            except (OSError, ValueError):
+                continue
+            if path.endswith("/"):
+                found[path] = "another repository"
+            elif stat.S_ISREG(status.st_mode) and status.st_size > self._max_file:
+                found[path] = "too large"
+            elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+                found[path] = "not a file"
+        return found
+
+    async def compare(self, before: str, after: str, paths: Collection[str] | None = None) -> list[FileChange]:
+        """What differs between two trees, renames found, with line counts."""
+        if before == after:
+            return []
+        options = ("-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--abbrev=40")
+        limit = ("--", *sorted(paths)) if paths is not None and len(paths) <= 200 else ()
+        data = await self.git.run("diff-tree", *options, "--raw", "--numstat", before, after, *limit)
+        fields = [os.fsdecode(part) for part in data.split(b"\0")]
+        changes, rest = _raw(fields)
+        numbers = _numbers(rest)
+        changes = [_with_counts(change, numbers) for change in changes]
+        return [change for change in changes if paths is None or change.paths & set(paths)]
+
+    async def sides(self, tree: str, paths: Collection[str]) -> dict[str, Side]:
+        """What a tree holds at some paths."""
+        found: dict[str, Side] = {}
+        ordered = sorted(paths)
+        for start in range(0, len(ordered), _AT_ONCE):
+            for line in await self.git.lines("ls-tree", "-z", tree, "--", *ordered[start : start + _AT_ONCE]):
+                about, _, path = line.partition("\t")
+                mode, kind, oid = about.split(" ")
+                if kind != "tree":
+                    found[path] = Side(path, mode, oid)
+        return found
+
+    async def sides_of(self, tree: str) -> list[Side]:
+        """All files of a tree."""
+        found: list[Side] = []
+        for line in await self.git.lines("ls-tree", "-r", "-z", tree):
+            about, _, path = line.partition("\t")
+            mode, _, oid = about.split(" ")
+            found.append(Side(path, mode, oid))
+        return found
+
+    async def read(self, side: Side, *, on_disk_form: bool = True) -> bytes:
+        """The bytes of a file in a tree; `on_disk_form`: with the line ends it has in the work tree."""
+        if side.mode == SUBMODULE:
+            return f"Subproject commit {side.oid}\n".encode()
+        if on_disk_form and side.mode != LINK:
+            return await self.git.run("cat-file", "--filters", f"--path={side.path}", side.oid)
+        return await self.git.run("cat-file", "blob", side.oid)
+
+    async def tree_of(self, sides: Collection[Side]) -> str:
+        """A tree that holds exactly these files."""
+        index = self._index.with_name(f"index-{next(_numbers_of_indexes)}")
+        lines = [f"{side.mode} {side.oid}\t{side.path}" for side in sides]
+        try:
+            await self.git.run("read-tree", "--empty", index=index)
+            stdin = b"\0".join(map(os.fsencode, lines)) + b"\0" if lines else b""
+            await self.git.run("update-index", "-z", "--index-info", stdin=stdin, index=index)
+            return (await self.git.run("write-tree", "--missing-ok", index=index)).decode().strip()
+        finally:
+            await asyncio.to_thread(index.unlink, missing_ok=True)
+
+    async def keep(self, data: bytes) -> str:
+        """Store bytes as a blob of ours; returns its name."""
+        return (await self.git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data)).decode().strip()
+
+    def in_progress(self) -> str | None:
+        """What git is in the middle of here, in words, or None."""
+        states = {
+            "MERGE_HEAD": "a merge",
+            "CHERRY_PICK_HEAD": "a cherry-pick",
+            "REVERT_HEAD": "a revert",
+            "rebase-merge": "a rebase",
+            "rebase-apply": "a rebase",
+            "BISECT_LOG": "a bisect",
+        }
+        return next((words for name, words in states.items() if (self.git.git_dir / name).exists()), None)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _is_repository(folder: Path) -> bool:
+    """A submodule: the one kind of folder that is an entry of its own."""
+    return os.path.lexists(folder / ".git")
+
+
+def _raw(fields: Sequence[str]) -> tuple[list[FileChange], Sequence[str]]:
+    """`--raw -z`: `:mode mode oid oid status` then one path, or two for a rename. Returns what follows as well."""
+    changes: list[FileChange] = []
+    at = 0
+    while at < len(fields) and fields[at].startswith(":"):
+        old_mode, new_mode, old, new, status = fields[at].removeprefix(":").split(" ")
+        first = fields[at + 1]
+        second = fields[at + 2] if status[0] in "RC" else first
+        at += 3 if status[0] in "RC" else 2
+        before = None if status[0] in "AC" else Side(first, old_mode, old)
+        after = None if status[0] == "D" else Side(second, new_mode, new)
+        changes.append(FileChange(before, after))
+    return changes, fields[at:]
+
+
+def _numbers(fields: Sequence[str]) -> dict[str, tuple[int | None, int | None]]:
+    """`--numstat -z` by path after the change. A rename has an empty path and two more fields."""
+    found: dict[str, tuple[int | None, int | None]] = {}
+    at = 0
+    while at < len(fields) and fields[at]:
+        added, removed, path = fields[at].split("\t", 2)
+        if path:
+            at += 1
+        else:
+            path = fields[at + 2]
+            at += 3
+        found[path] = (None, None) if added == "-" else (int(added), int(removed))
+    return found
+
+
+def _with_counts(change: FileChange, numbers: Mapping[str, tuple[int | None, int | None]]) -> FileChange:
+    added, removed = numbers.get(change.path, (None, None))
+    return FileChange(change.before, change.after, added, removed)
+
+
+__all__ = ["LINK", "MAX_FILE", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]

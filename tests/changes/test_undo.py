@@ -1,0 +1,246 @@
+"""Undo takes back what the session wrote and nothing else; commit and work trees act only when asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ahpkit.changes import commit
+from ahpkit.changes.git import GitError, find, make
+from ahpkit.changes.session import Record, SessionChanges
+from ahpkit.changes.work_tree import WorkTree
+from support.repository import Repository
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt="".join(f"{n}\n" for n in range(20)), b_txt="b\n")
+    return repo
+
+
+async def following(repo: Repository, place: Path) -> SessionChanges:
+    git = await find(repo.root, objects=place)
+    assert git is not None
+    return SessionChanges(WorkTree(git))
+
+
+async def paths_of(changes: SessionChanges) -> set[str]:
+    return {change.path for change in await changes.session()}
+
+
+async def test_the_session_is_the_sum_of_its_turns_and_not_of_what_others_do_between(
+    repo: Repository, tmp_path: Path
+) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t1")
+    repo.write("agent.txt", "1\n")
+    await changes.end("t1")
+    repo.write("person.txt", "mine\n")
+    await changes.begin("t2")
+    repo.write("agent.txt", "1\n2\n")
+    repo.write("b.txt", "B\n")
+    await changes.end("t2")
+    assert await paths_of(changes) == {"agent.txt", "b.txt"}
+    assert {change.path for change in await changes.turn("t2")} == {"agent.txt", "b.txt"}
+    assert {change.path for change in await changes.uncommitted()} == {"agent.txt", "b.txt", "person.txt"}
+
+
+async def test_undo_of_the_session_puts_every_file_back(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    (repo.root / "run.sh").write_text("#!/bin/sh\n")
+    (repo.root / "run.sh").chmod(0o755)
+    repo.commit()
+    await changes.begin("t")
+    repo.write("a.txt", "gone\n")
+    repo.write("new/dir/x.txt", "x\n")
+    (repo.root / "b.txt").unlink()
+    os.rename(repo.root / "run.sh", repo.root / "moved.sh")
+    (repo.root / "link").symlink_to("a.txt")
+    await changes.end("t")
+    outcome = await changes.undo(await changes.session())
+    assert outcome.left == {}
+    assert repo.status() == set()
+    assert not (repo.root / "new").exists()
+    assert os.access(repo.root / "run.sh", os.X_OK)
+    assert await changes.session() == []
+
+
+async def test_undo_leaves_alone_what_somebody_changed_since_and_says_so(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("b.txt", "agent\n")
+    repo.write("new.txt", "agent\n")
+    await changes.end("t")
+    repo.write("b.txt", "person\n")
+    repo.write("new.txt", "agent\nand a person\n")
+    outcome = await changes.undo(await changes.session())
+    assert set(outcome.left) == {"b.txt", "new.txt"}
+    assert "was changed after the session wrote it" in outcome.describe()
+    assert (repo.root / "b.txt").read_text() == "person\n"
+    assert (repo.root / "new.txt").read_text() == "agent\nand a person\n"
+
+
+async def test_undo_takes_only_the_sessions_lines_out_of_a_file_that_others_changed_elsewhere(
+    repo: Repository, tmp_path: Path
+) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    lines = [f"{n}\n" for n in range(20)]
+    await changes.begin("t")
+    repo.write("a.txt", "".join(["agent\n", *lines[1:]]))
+    await changes.end("t")
+    repo.write("a.txt", "".join(["agent\n", *lines[1:19], "person\n"]))
+    outcome = await changes.undo(await changes.session())
+    assert outcome.undone == ["a.txt"]
+    assert (repo.root / "a.txt").read_text() == "".join([*lines[:19], "person\n"])
+
+
+async def test_undo_of_one_turn_keeps_the_others(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    for turn, name in (("t1", "one.txt"), ("t2", "two.txt")):
+        await changes.begin(turn)
+        repo.write(name, "x\n")
+        await changes.end(turn)
+    await changes.undo(await changes.turn("t1"))
+    assert await paths_of(changes) == {"two.txt"}
+    assert not (repo.root / "one.txt").exists()
+
+
+async def test_undo_never_follows_a_link_out_of_the_work_tree(repo: Repository, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.txt").write_text("precious")
+    changes = await following(repo, tmp_path / "ours")
+    repo.write("dir/x.txt", "before\n")
+    repo.commit()
+    await changes.begin("t")
+    repo.write("dir/x.txt", "agent\n")
+    await changes.end("t")
+    session = await changes.session()
+    (repo.root / "dir/x.txt").unlink()
+    (repo.root / "dir").rmdir()
+    (repo.root / "dir").symlink_to(outside)
+    outcome = await changes.undo(session)
+    assert outcome.undone == []
+    assert (outside / "x.txt").read_text() == "precious"
+
+
+async def test_what_is_accepted_is_no_longer_undone(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("a.txt", "kept\n")
+    repo.write("b.txt", "undone\n")
+    await changes.end("t")
+    changes.accept(["a.txt"])
+    await changes.undo(await changes.session())
+    assert repo.status() == {"a.txt"}
+
+
+async def test_the_record_survives_a_restart(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("a.txt", "x\n")
+    await changes.end("t")
+    again = SessionChanges(changes.tree, Record.from_json(changes.record.to_json()))
+    assert await again.session() == await changes.session()
+    await again.undo(await again.session())
+    assert repo.status() == set()
+
+
+async def test_outside_git_the_agents_own_edits_are_known(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "old.txt").write_text("before\n")
+    (folder / "other.txt").write_text("not ours")
+    git = await make(folder, objects=tmp_path / "ours")
+    assert git is not None
+    changes = SessionChanges(WorkTree(git), edits_only=True)
+    await changes.begin("t")
+    await changes.tell("t", "old.txt", b"before\n")
+    (folder / "old.txt").write_text("after\n")
+    await changes.tell("t", "new.txt", None)
+    (folder / "new.txt").write_text("new\n")
+    (folder / "other.txt").write_text("somebody else")
+    await changes.end("t")
+    assert await paths_of(changes) == {"old.txt", "new.txt"}
+    await changes.undo(await changes.session())
+    assert (folder / "old.txt").read_text() == "before\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["old.txt", "other.txt"]
+
+
+async def test_commit_takes_the_named_files_and_nothing_that_was_staged(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    repo.write("staged.txt", "person\n")
+    repo.git("add", "staged.txt")
+    repo.write("a.txt", "agent\n")
+    repo.write("new.txt", "agent\n")
+    (repo.root / "b.txt").unlink()
+    await commit.commit(changes.tree, ["a.txt", "new.txt", "b.txt"], "What the agent did")
+    assert repo.git("show", "--name-status", "--format=%s", "HEAD").split() == [
+        *["What", "the", "agent", "did"], "M", "a.txt", "D", "b.txt", "A", "new.txt",
+    ]  # fmt: skip
+    assert repo.git("diff", "--cached", "--name-only").split() == ["staged.txt"]
+
+
+async def test_commit_runs_hooks_only_where_the_directory_is_trusted(repo: Repository, tmp_path: Path) -> None:
+    hook = repo.write(".git/hooks/pre-commit", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    hook.chmod(0o755)
+    changes = await following(repo, tmp_path / "ours")
+    repo.write("a.txt", "1\n")
+    await commit.commit(changes.tree, ["a.txt"], "one")
+    assert not (tmp_path / "ran").exists()
+    repo.write("a.txt", "2\n")
+    await commit.commit(changes.tree, ["a.txt"], "two", trusted=True)
+    assert (tmp_path / "ran").exists()
+
+
+async def test_a_commit_in_the_middle_of_a_merge_is_refused(repo: Repository, tmp_path: Path) -> None:
+    (repo.root / ".git/MERGE_HEAD").write_text(repo.git("rev-parse", "HEAD"))
+    changes = await following(repo, tmp_path / "ours")
+    with pytest.raises(GitError, match="in the middle of a merge"):
+        await commit.commit(changes.tree, ["a.txt"], "no")
+
+
+async def test_stage_puts_files_into_the_users_index(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    repo.write("a.txt", "x\n")
+    repo.write("new.txt", "x\n")
+    await commit.stage(changes.tree, ["a.txt", "new.txt"])
+    assert repo.git("diff", "--cached", "--name-only").split() == ["a.txt", "new.txt"]
+
+
+async def test_a_work_tree_of_its_own_is_made_merged_back_and_removed(repo: Repository, tmp_path: Path) -> None:
+    origin = (await following(repo, tmp_path / "ours")).tree
+    place = await commit.add_work_tree(origin, tmp_path / "own", "ahpkit/s1")
+    git = await find(place, objects=tmp_path / "theirs")
+    assert git is not None
+    own = SessionChanges(WorkTree(git))
+    await own.begin("t")
+    (place / "a.txt").write_text("agent\n")
+    await own.end("t")
+    assert await paths_of(own) == {"a.txt"}
+    assert repo.status() == set()
+    with pytest.raises(GitError, match="modified"):
+        await commit.remove_work_tree(origin, place, "ahpkit/s1", discard=False)
+    await commit.commit(own.tree, ["a.txt"], "In a work tree")
+    await commit.merge_back(origin, "ahpkit/s1")
+    assert (repo.root / "a.txt").read_text() == "agent\n"
+    await commit.remove_work_tree(origin, place, "ahpkit/s1", discard=False)
+    assert not place.exists()
+    assert repo.git("branch", "--list", "ahpkit/*") == ""
+
+
+async def test_a_merge_back_with_a_conflict_changes_nothing(repo: Repository, tmp_path: Path) -> None:
+    origin = (await following(repo, tmp_path / "ours")).tree
+    place = await commit.add_work_tree(origin, tmp_path / "own", "ahpkit/s1")
+    git = await find(place, objects=tmp_path / "theirs")
+    assert git is not None
+    (place / "b.txt").write_text("agent\n")
+    await commit.commit(WorkTree(git), ["b.txt"], "theirs")
+    repo.commit(b_txt="person\n")
+    with pytest.raises(GitError, match="conflict"):
+        await commit.merge_back(origin, "ahpkit/s1")
+    assert repo.status() == set()
+    assert (repo.root / "b.txt").read_text() == "person\n"

@@ -1,0 +1,230 @@
+"""Checkpoints and comparisons of a work tree, and what a hostile repository cannot make us run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from ahpkit.changes.git import GitError, find
+from ahpkit.changes.work_tree import FileChange, WorkTree
+from support.repository import Repository
+
+Opener = Callable[..., Awaitable[WorkTree]]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt="one\ntwo\n", b_txt="b\n")
+    return repo
+
+
+@pytest.fixture
+def opened(tmp_path: Path, repo: Repository) -> Opener:
+    async def open_tree(
+        directory: Path | None = None, *, max_file: int = 1024 * 1024, trusted: bool = False
+    ) -> WorkTree:
+        git = await find(directory or repo.root, objects=tmp_path / "ours", run_filters=trusted)
+        assert git is not None
+        return WorkTree(git, max_file=max_file)
+
+    return open_tree
+
+
+async def uncommitted(tree: WorkTree) -> dict[str, FileChange]:
+    checkpoint = await tree.checkpoint()
+    return {change.path: change for change in await tree.compare(await tree.head(), checkpoint.tree)}
+
+
+async def test_edits_creations_deletions_and_renames_are_told_apart(repo: Repository, opened: Opener) -> None:
+    repo.commit(c_txt="".join(f"line {n}\n" for n in range(30)))
+    tree = await opened()
+    repo.write("a.txt", "one\n2\n3\n")
+    repo.write("new/deep.txt", "x\n")
+    (repo.root / "b.txt").unlink()
+    (repo.root / "c.txt").rename(repo.root / "d.txt")
+    changes = await uncommitted(tree)
+    assert set(changes) == {"a.txt", "new/deep.txt", "b.txt", "d.txt"}
+    assert (changes["a.txt"].added, changes["a.txt"].removed) == (2, 1)
+    assert changes["new/deep.txt"].before is None
+    assert changes["b.txt"].after is None
+    renamed = changes["d.txt"].before
+    assert renamed is not None
+    assert renamed.path == "c.txt"
+
+
+async def test_a_repository_without_commits_compares_with_nothing(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "fresh")
+    repo.write("first.txt", "x\n")
+    git = await find(repo.root, objects=tmp_path / "ours")
+    assert git is not None
+    assert set(await uncommitted(WorkTree(git))) == {"first.txt"}
+
+
+async def test_the_users_index_refs_and_objects_are_not_touched(repo: Repository, opened: Opener) -> None:
+    tree = await opened()
+    before = _git_files(repo)
+    repo.write("a.txt", "changed\n")
+    repo.write("new.txt", "new\n")
+    await uncommitted(tree)
+    assert _git_files(repo) == before
+
+
+async def test_ignored_files_are_not_changes(repo: Repository, opened: Opener) -> None:
+    repo.commit(_gitignore="*.log\nout/\n")
+    tree = await opened()
+    repo.write("x.log", "noise")
+    repo.write("out/built", "noise")
+    repo.write("kept.txt", "x")
+    assert set(await uncommitted(tree)) == {"kept.txt"}
+    named = await tree.checkpoint(["x.log", "kept.txt"])
+    assert set(await tree.sides(named.tree, ["x.log", "kept.txt"])) == {"kept.txt"}
+
+
+async def test_binary_and_oddly_named_files_are_shown(repo: Repository, opened: Opener) -> None:
+    tree = await opened()
+    repo.write("image.bin", b"\0\1\2")
+    repo.write("two words\n.txt", "x\n")
+    odd = os.fsdecode(b"\xff.txt")
+    repo.write(odd, "x\n")
+    changes = await uncommitted(tree)
+    assert set(changes) == {"image.bin", "two words\n.txt", odd}
+    assert changes["image.bin"].added is None
+
+
+async def test_a_file_that_is_too_large_is_named_but_not_kept(repo: Repository, opened: Opener) -> None:
+    tree = await opened(max_file=1000)
+    repo.write("huge.dat", "x" * 1001)
+    checkpoint = await tree.checkpoint()
+    assert checkpoint.left_out == {"huge.dat": "too large"}
+
+
+async def test_another_repository_inside_is_not_entered(repo: Repository, opened: Opener) -> None:
+    inner = Repository(repo.root / "inner")
+    inner.commit(x_txt="x")
+    tree = await opened()
+    checkpoint = await tree.checkpoint()
+    assert checkpoint.left_out == {"inner/": "another repository"}
+
+
+async def test_a_submodule_is_one_entry(tmp_path: Path, repo: Repository, opened: Opener) -> None:
+    inner = Repository(tmp_path / "library")
+    inner.commit(x_txt="x")
+    repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "library")
+    repo.commit()
+    tree = await opened()
+    (repo.root / "library/x.txt").write_text("dirty")
+    assert await uncommitted(tree) == {}
+
+
+async def test_a_work_tree_that_git_was_told_to_look_for_elsewhere_is_not_taken(
+    tmp_path: Path, repo: Repository
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    repo.git("config", "core.worktree", str(tmp_path / "elsewhere"))
+    assert await find(repo.root, objects=tmp_path / "ours") is None
+
+
+async def test_a_directory_outside_any_repository_has_no_work_tree(tmp_path: Path) -> None:
+    assert await find(tmp_path, objects=tmp_path / "ours") is None
+
+
+async def test_an_embedded_bare_repository_is_not_taken_for_one(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "r")
+    for name in ("objects", "refs"):
+        (repo.root / "trap" / name).mkdir(parents=True)
+    repo.write("trap/HEAD", "ref: refs/heads/main\n")
+    repo.write("trap/config", "[core]\n\tbare = true\n\tfsmonitor = touch ran\n")
+    assert await find(repo.root / "trap", objects=tmp_path / "ours") is None
+
+
+@pytest.mark.parametrize("trap", ["hooks", "fsmonitor", "external diff", "text conversion", "filter", "signing"])
+async def test_nothing_a_repository_configures_is_run(
+    trap: str, tmp_path: Path, repo: Repository, opened: Opener
+) -> None:
+    ran = tmp_path / "ran"
+    program = repo.write(".git/program", f"#!/bin/sh\ntouch '{ran}'\ncat\n")
+    program.chmod(0o755)
+    _set_trap(repo, trap, str(program))
+    repo.git("-c", "core.fsmonitor=false", "update-index", "--refresh", check=False)
+    ran.unlink(missing_ok=True)
+    tree = await opened()
+    repo.write("a.txt", "one\ntoo\n")
+    changes = await uncommitted(tree)
+    side = changes["a.txt"].before if trap != "filter" else None
+    if side is not None:
+        await tree.read(side)
+    assert not ran.exists()
+
+
+def _set_trap(repo: Repository, trap: str, program: str) -> None:
+    match trap:
+        case "hooks":
+            for name in ("post-index-change", "pre-commit", "post-checkout", "reference-transaction"):
+                hook = repo.write(f".git/hooks/{name}", f"#!/bin/sh\nexec {program}\n")
+                hook.chmod(0o755)
+        case "fsmonitor":
+            repo.git("config", "core.fsmonitor", program)
+        case "external diff":
+            repo.git("config", "diff.external", program)
+            repo.write(".git/info/attributes", "*.txt diff=trap\n")
+            repo.git("config", "diff.trap.command", program)
+        case "text conversion":
+            repo.write(".git/info/attributes", "*.txt diff=trap\n")
+            repo.git("config", "diff.trap.textconv", program)
+        case "filter":
+            repo.write(".git/info/attributes", "*.md filter=trap\n")
+            for key in ("clean", "smudge", "process"):
+                repo.git("config", f"filter.trap.{key}", program)
+        case _:
+            repo.git("config", "commit.gpgSign", "true")
+            repo.git("config", "gpg.program", program)
+
+
+async def test_a_filtered_file_is_not_compared_unless_the_directory_is_trusted(
+    repo: Repository, opened: Opener
+) -> None:
+    repo.write(".git/info/attributes", "*.txt filter=upper\n")
+    repo.git("config", "filter.upper.clean", "tr a-z A-Z")
+    tree = await opened()
+    repo.write("a.txt", "changed\n")
+    checkpoint = await tree.checkpoint()
+    assert checkpoint.left_out == {"a.txt": "not compared"}
+    assert await tree.compare(await tree.head(), checkpoint.tree) == []
+    trusted = await opened(trusted=True)
+    assert (await uncommitted(trusted))["a.txt"].added == 1
+
+
+async def test_named_paths_are_enough_to_see_one_edit(repo: Repository, opened: Opener) -> None:
+    tree = await opened()
+    first = await tree.checkpoint()
+    repo.write("a.txt", "x\n")
+    repo.write("b.txt", "y\n")
+    second = await tree.checkpoint(["a.txt"])
+    assert [change.path for change in await tree.compare(first.tree, second.tree)] == ["a.txt"]
+
+
+async def test_git_in_the_middle_of_something_is_said(repo: Repository, opened: Opener) -> None:
+    tree = await opened()
+    assert tree.in_progress() is None
+    repo.git("checkout", "--quiet", "-b", "side")
+    repo.commit(a_txt="side\n")
+    repo.git("checkout", "--quiet", "main")
+    repo.commit(a_txt="main\n")
+    repo.git("merge", "side", check=False)
+    assert tree.in_progress() == "a merge"
+    assert set(await uncommitted(tree)) == {"a.txt"}
+
+
+async def test_a_git_command_that_fails_says_why_in_its_own_words(opened: Opener) -> None:
+    tree = await opened()
+    with pytest.raises(GitError, match="bad object"):
+        await tree.compare("0" * 40, await tree.head())
+
+
+def _git_files(repo: Repository) -> dict[str, bytes]:
+    places = sorted(path for path in (repo.root / ".git").rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in places}
