@@ -7,12 +7,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint types unit test-agents test-browser bench docs clean
+.PHONY: run page test test-all lint types unit web test-agents test-pages bench docs clean
 
+# The host listens at once; the page follows when it had to be built.
 run: $(READY)
-	@$(BIN)/ahpkit serve $(ARGS)
+	@($(BIN)/python tools/page.py --soft || true) & exec $(BIN)/ahpkit serve $(ARGS)
 
-test: lint types unit
+page: $(READY)
+	$(BIN)/python tools/page.py
+
+test: lint types web unit
+
+test-all: test test-pages
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -23,6 +29,14 @@ types: $(READY)
 
 unit: $(READY)
 	$(BIN)/pytest -q -n auto --dist worksteal
+
+# The page's own tests, where there is npm.
+web: $(READY)
+	$(BIN)/python tools/page_tests.py
+
+# The page in a browser, where there is one.
+test-pages: $(READY)
+	$(BIN)/python tools/page_tests.py --browser
 
 # Real agents of other people, installed into a scratch directory (npm and PyPI).
 test-agents: $(READY)

@@ -1,0 +1,115 @@
+/**
+ * One channel's copy of the host's state. Pure: knows no connection and no clock.
+ *
+ * - `confirmed` is what the host said: a snapshot and every action after it, each once.
+ * - `pending` are own actions without an answer.
+ * - `optimistic` is confirmed with the pending actions on top; without any it *is* confirmed.
+ *
+ * An own action is known by its clientSeq, not by its place, because a rejection can overtake an acceptance. What comes
+ * while a snapshot or replay is on its way waits for it: nothing is lost, nothing applied to the wrong state.
+ */
+
+import type { Obj, Reducer } from "./reducers/common.ts";
+import type { Action, ActionEnvelope } from "./types.ts";
+
+export interface Pending {
+  clientSeq: number;
+  action: Action;
+}
+
+export type Outcome = { accepted: true; serverSeq: number } | { accepted: false; reason: string };
+
+/** What an envelope did: changed the confirmed state, answered an own action, or both. */
+export interface Taken {
+  applied: boolean;
+  settled?: { clientSeq: number; outcome: Outcome };
+}
+
+export class Mirror {
+  confirmed: Obj | undefined;
+  /** serverSeq of the last action that `confirmed` contains. */
+  seq = 0;
+  /** Whether there is a state, maybe an old one while the connection is away. */
+  joined = false;
+  readonly pending = new Map<number, Pending>();
+  #waiting: ActionEnvelope[] | undefined = [];
+  #optimistic: Obj | undefined;
+
+  constructor(
+    private readonly reduce: Reducer,
+    private readonly clientId: string,
+  ) {}
+
+  get live(): boolean {
+    return this.#waiting === undefined;
+  }
+
+  get optimistic(): Obj | undefined {
+    if (this.confirmed === undefined || this.pending.size === 0) return this.confirmed;
+    if (this.#optimistic === undefined) {
+      let state = this.confirmed;
+      for (const { action } of this.pending.values()) state = this.reduce(state, action);
+      this.#optimistic = state;
+    }
+    return this.#optimistic;
+  }
+
+  /** A snapshot or replay was asked for: what comes in the meantime follows it. */
+  expect(): void {
+    this.#waiting = [];
+  }
+
+  /** The host's state takes the place of ours, whatever we had. */
+  snapshot(state: Obj | undefined, fromSeq: number): void {
+    this.confirmed = state;
+    this.seq = fromSeq;
+    this.joined = true;
+    this.#optimistic = undefined;
+  }
+
+  /** The channel is complete up to here: take in what waited. */
+  resume(): Taken[] {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    return waiting.map((envelope) => this.take(envelope));
+  }
+
+  /** One live action; it waits when the state it follows is not here yet. */
+  envelope(envelope: ActionEnvelope): Taken {
+    if (this.#waiting === undefined) return this.take(envelope);
+    this.#waiting.push(envelope);
+    return { applied: false };
+  }
+
+  /** One action of a replay, or one that is in order. What is known already is dropped. */
+  take(envelope: ActionEnvelope): Taken {
+    if (envelope.rejectionReason !== undefined)
+      return { applied: false, ...this.#settle(envelope, { accepted: false, reason: envelope.rejectionReason }) };
+    const applied = envelope.serverSeq > this.seq;
+    if (applied) {
+      if (this.confirmed !== undefined) this.confirmed = this.reduce(this.confirmed, envelope.action);
+      this.seq = envelope.serverSeq;
+      this.#optimistic = undefined;
+    }
+    return { applied, ...this.#settle(envelope, { accepted: true, serverSeq: envelope.serverSeq }) };
+  }
+
+  /** Show an own action's effect until the host answers. */
+  dispatch(pending: Pending): void {
+    const state = this.optimistic;
+    this.pending.set(pending.clientSeq, pending);
+    this.#optimistic = state === undefined ? undefined : this.reduce(state, pending.action);
+  }
+
+  drop(clientSeq: number): boolean {
+    if (!this.pending.delete(clientSeq)) return false;
+    this.#optimistic = undefined;
+    return true;
+  }
+
+  #settle(envelope: ActionEnvelope, outcome: Outcome): Pick<Taken, "settled"> {
+    const origin = envelope.origin;
+    if (!origin || origin.clientId !== this.clientId || !this.drop(origin.clientSeq)) return {};
+    return { settled: { clientSeq: origin.clientSeq, outcome } };
+  }
+}

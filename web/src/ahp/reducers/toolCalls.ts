@@ -1,0 +1,134 @@
+/** The life cycle of a tool call: which action leads from which status to which, and what each status carries. */
+
+import { amend, type Obj } from "./common.ts";
+
+const PARAMETERS = ["invocationMessage", "toolInput"];
+const CONFIRMATION = ["confirmationTitle", "riskAssessment", "edits", "editable", "options"];
+const CONFIRMED = ["confirmed", "selectedOption"];
+const RESULT = ["success", "pastTenseMessage", "content", "structuredContent", "error"];
+
+const FIELDS: Record<string, string[]> = {
+  streaming: ["partialInput", "invocationMessage"],
+  "pending-confirmation": [...PARAMETERS, ...CONFIRMATION],
+  running: [...PARAMETERS, ...CONFIRMED, "content"],
+  "auth-required": [...PARAMETERS, ...CONFIRMED, "content", "auth"],
+  "pending-result-confirmation": [...PARAMETERS, ...CONFIRMED, ...RESULT],
+  completed: [...PARAMETERS, ...CONFIRMED, ...RESULT],
+  cancelled: [...PARAMETERS, "reason", "reasonMessage", "userSuggestion", "selectedOption"],
+};
+const PASSING = new Set(Object.values(FIELDS).flat());
+
+export const WAITING = new Set(["pending-confirmation", "pending-result-confirmation", "auth-required"]);
+
+/** The call in its next status: `changes` written, what that status does not carry left behind. */
+function entered(call: Obj, status: string, changes: Obj, meta: unknown): Obj {
+  const kept: Obj = {};
+  for (const [key, value] of Object.entries(call))
+    if (!PASSING.has(key) || FIELDS[status]?.includes(key)) kept[key] = value;
+  const after = amend(kept, changes);
+  if (meta !== undefined && meta !== null) after._meta = meta;
+  after.status = status;
+  return after;
+}
+
+const pick = (from: Obj, keys: string[]): Obj => Object.fromEntries(keys.map((key) => [key, from[key]]));
+const present = (from: Obj, keys: string[]): Obj =>
+  Object.fromEntries(keys.filter((key) => from[key] !== undefined && from[key] !== null).map((key) => [key, from[key]]));
+
+export function started(action: Obj): Obj {
+  const identity = ["toolCallId", "toolName", "displayName", "intention", "contributor", "_meta"];
+  return { status: "streaming", ...present(action, identity) };
+}
+
+/** A call whose turn ends: what is open is cancelled. */
+export function skipped(call: Obj): Obj {
+  if (call.status === "completed" || call.status === "cancelled" || !FIELDS[call.status]) return call;
+  const after = entered(call, "cancelled", { reason: "skipped", invocationMessage: call.invocationMessage ?? "" }, null);
+  delete after.selectedOption;
+  return after;
+}
+
+type Change = (call: Obj, action: Obj) => Obj;
+
+const delta: Change = (call, action) => {
+  if (call.status !== "streaming") return call;
+  const changes: Obj = present(action, ["invocationMessage"]);
+  if (typeof action.content === "string") changes.partialInput = (call.partialInput ?? "") + action.content;
+  return entered(call, "streaming", changes, action._meta);
+};
+
+/** `intention` and a contributor may be refined; a client's call keeps its owner and none becomes a client's late. */
+function refined(call: Obj, action: Obj): Obj {
+  const changes = present(action, ["intention"]);
+  const next = action.contributor;
+  if (next && call.contributor?.kind !== "client" && next.kind !== "client") changes.contributor = next;
+  return changes;
+}
+
+const ready: Change = (call, action) => {
+  const open = call.status === "streaming" || call.status === "running" || call.status === "pending-confirmation";
+  if (!open) return call;
+  const before = call.status === "streaming" ? undefined : call.toolInput;
+  const shared = {
+    ...refined(call, action),
+    invocationMessage: action.invocationMessage,
+    toolInput: action.toolInput ?? before,
+  };
+  if (action.confirmed !== undefined && action.confirmed !== null)
+    return entered(call, "running", { ...shared, confirmed: action.confirmed, selectedOption: null, content: null }, action._meta);
+  const asked = call.status === "pending-confirmation" ? present(action, CONFIRMATION) : pick(action, CONFIRMATION);
+  return entered(call, "pending-confirmation", { ...shared, ...asked }, action._meta);
+};
+
+const confirmed: Change = (call, action) => {
+  if (call.status !== "pending-confirmation") return call;
+  const option = (call.options as Obj[] | undefined)?.find((each) => each.id === action.selectedOptionId);
+  if (!action.approved) {
+    const why = pick(action, ["reason", "reasonMessage", "userSuggestion"]);
+    return entered(call, "cancelled", { ...why, selectedOption: option }, action._meta);
+  }
+  const editable = call.toolInput === undefined || typeof call.toolInput === "string";
+  const toolInput = editable ? (action.editedToolInput ?? call.toolInput) : call.toolInput;
+  return entered(call, "running", { toolInput, confirmed: action.confirmed, selectedOption: option }, action._meta);
+};
+
+const complete: Change = (call, action) => {
+  const result: Obj = action.result;
+  if (call.status === "auth-required") {
+    if (result.success) return call;
+    const content = result.content ?? call.content;
+    return entered(call, "completed", { ...pick(result, RESULT), content }, action._meta);
+  }
+  if (call.status !== "running" && call.status !== "pending-confirmation") return call;
+  const next = action.requiresResultConfirmation ? "pending-result-confirmation" : "completed";
+  return entered(call, next, { ...pick(result, RESULT), confirmed: call.confirmed ?? "not-needed" }, action._meta);
+};
+
+const resultConfirmed: Change = (call, action) => {
+  if (call.status !== "pending-result-confirmation") return call;
+  return action.approved
+    ? entered(call, "completed", {}, action._meta)
+    : entered(call, "cancelled", { reason: "result-denied" }, action._meta);
+};
+
+const contentChanged: Change = (call, action) =>
+  call.status === "running" ? entered(call, "running", { content: action.content }, action._meta) : call;
+
+const authRequired: Change = (call, action) =>
+  call.status === "running" && call.contributor?.kind === "mcp"
+    ? entered(call, "auth-required", { auth: action.auth }, action._meta)
+    : call;
+
+const authResolved: Change = (call, action) =>
+  call.status === "auth-required" ? entered(call, "running", {}, action._meta) : call;
+
+export const CHANGES: Record<string, Change> = {
+  "chat/toolCallDelta": delta,
+  "chat/toolCallReady": ready,
+  "chat/toolCallConfirmed": confirmed,
+  "chat/toolCallComplete": complete,
+  "chat/toolCallResultConfirmed": resultConfirmed,
+  "chat/toolCallContentChanged": contentChanged,
+  "chat/toolCallAuthRequired": authRequired,
+  "chat/toolCallAuthResolved": authResolved,
+};

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+/** The built page in a real browser: one file after the other, because they share the machine's two cores. */
+export default defineConfig({
+  test: {
+    include: ["tests/pages/**/*.test.ts"],
+    environment: "node",
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    globalSetup: [],
+  },
+});
