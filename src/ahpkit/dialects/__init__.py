@@ -1,1 +1,38 @@
-"""Dialects: one module per protocol generation, between the canonical protocol and a client of that generation."""
+"""One session, every generation of clients: AHP 0.4 to 1.0 at the edge of a host that is 1.0.0 inside. Pure.
+
+A connection gets a dialect when its version is agreed on (`negotiate`). It reads what the client says and projects
+what the client is told. Logged actions travel in at most three streams of bytes: `routes` says which generation gets
+which, `payload` makes the bytes.
+"""
+
+from __future__ import annotations
+
+from ahpkit.dialects.actions_down import payload
+from ahpkit.dialects.actions_up import with_hints
+from ahpkit.dialects.base import Dialect, Reading, Resync
+from ahpkit.dialects.dialect import GenerationDialect, Surroundings, dialect_for
+from ahpkit.dialects.generations import IDENTICAL, Generation, Routes, Stream, needs_snapshot, routes
+from ahpkit.dialects.negotiation import OFFERED, SPOKEN, Agreed, negotiate, pin, supported_versions
+
+__all__ = [
+    "IDENTICAL",
+    "OFFERED",
+    "SPOKEN",
+    "Agreed",
+    "Dialect",
+    "Generation",
+    "GenerationDialect",
+    "Reading",
+    "Resync",
+    "Routes",
+    "Stream",
+    "Surroundings",
+    "dialect_for",
+    "needs_snapshot",
+    "negotiate",
+    "payload",
+    "pin",
+    "routes",
+    "supported_versions",
+    "with_hints",
+]

@@ -1,0 +1,219 @@
+"""Actions, written for an older generation. Pure: what is needed beyond the action rides in its `_meta`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from ahpkit.dialects import states_down as states
+from ahpkit.dialects.generations import CHANGED, PRIMARY, SELECTION, Generation, Stream, knows_action, selection_of
+from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.common.reducing import put, without
+from ahpkit.protocol.common.state import JsonObject
+
+V = Generation
+
+_Projection = Callable[[JsonObject, Generation], JsonObject | None]
+
+
+def action(value: JsonObject, to: Generation) -> JsonObject | None:
+    """A 1.0 action for a reader of that generation; None when nothing is sent."""
+    project = _PROJECTIONS.get(value["type"])
+    if project is not None:
+        return project(value, to)
+    return value if knows_action(to, value["type"]) else None
+
+
+# -- chat ----------------------------------------------------------------------------------------------------------
+
+
+def _with_message(key: str) -> _Projection:
+    def project(value: JsonObject, to: Generation) -> JsonObject | None:
+        if not knows_action(to, value["type"]):
+            return None
+        return {**value, key: states.message(value[key], to)} if isinstance(value.get(key), dict) else value
+
+    return project
+
+
+def _error(value: JsonObject, to: Generation) -> JsonObject:
+    if to >= V.V0_9:
+        return value
+    after = {**value, "error": value["part"]["error"]}
+    return without(after, "part", "duration") if to == V.V0_4 else after
+
+
+def _response_part(value: JsonObject, to: Generation) -> JsonObject:
+    part: JsonObject = value["part"]
+    if part.get("kind") != "toolCall":
+        return value
+    return {**value, "part": {**part, "toolCall": states.tool_call(part["toolCall"], to)}}
+
+
+def _tool_call_delta(value: JsonObject, to: Generation) -> JsonObject:
+    return {"content": "", **value} if to < V.V0_7 else value
+
+
+def _tool_call_ready(value: JsonObject, to: Generation) -> JsonObject:
+    if to >= V.V0_7 or "toolInput" not in value:
+        return value
+    return {**value, "toolInput": states.tool_input(value["toolInput"])}
+
+
+def _turns_loaded(value: JsonObject, to: Generation) -> JsonObject | None:
+    if not knows_action(to, "chat/turnsLoaded"):
+        return None
+    return {**value, "turns": [states.turn(turn, to) for turn in value["turns"]]}
+
+
+# -- session -------------------------------------------------------------------------------------------------------
+
+
+def _active_client_set(value: JsonObject, to: Generation) -> JsonObject | None:
+    meta: JsonObject = value.get("_meta") or {}
+    client = states.active_client(value["activeClient"], to, ours=True)
+    if to > V.V0_4:
+        return {**value, "activeClient": client}
+    return {"type": "session/activeClientChanged", "activeClient": client} if meta.get(PRIMARY) else None
+
+
+def _active_client_removed(value: JsonObject, to: Generation) -> JsonObject | None:
+    if to > V.V0_4:
+        return value
+    meta: JsonObject = value.get("_meta") or {}
+    if PRIMARY not in meta:
+        return None
+    following = meta[PRIMARY]
+    client = None if following is None else states.active_client(following, to, ours=True)
+    return {"type": "session/activeClientChanged", "activeClient": client}
+
+
+def _meta_changed(value: JsonObject, to: Generation) -> JsonObject:
+    if to > V.V0_4:
+        return value
+    selection = selection_of(value)
+    match selection.get(CHANGED):
+        case "model" if selection.get("model") is not None:
+            return {"type": "session/modelChanged", "model": selection["model"]}
+        case "agent":
+            return put({"type": "session/agentChanged"}, "agent", selection.get("agent"))
+        case _:
+            return states.without_note(value, SELECTION)
+
+
+def _customization_toggled(value: JsonObject, to: Generation) -> JsonObject:
+    if to >= V.V0_8:
+        return value
+    after = {**value, "enabled": states.enabled(value["enablement"])}
+    return without(after, "enablement") if to == V.V0_4 else after
+
+
+def _customizations_changed(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "customizations": states.customizations(value["customizations"], to)}
+
+
+def _customization_updated(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "customization": states.customization(value["customization"], to)}
+
+
+def _chat_added(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "summary": states.chat_summary(value["summary"], to)}
+
+
+def _chat_updated(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "changes": states.chat_summary(value["changes"], to)}
+
+
+def _input_needed_set(value: JsonObject, to: Generation) -> JsonObject | None:
+    if not knows_action(to, "session/inputNeededSet"):
+        return None
+    return {**value, "request": states.input_needed(value["request"], to)}
+
+
+# -- the others ----------------------------------------------------------------------------------------------------
+
+
+def _agents_changed(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "agents": [states.agent(agent, to) for agent in value["agents"]]}
+
+
+def _terminals_changed(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "terminals": [states.terminal(terminal, to) for terminal in value["terminals"]]}
+
+
+def _annotation_set(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "annotation": states.annotation(value["annotation"], to)}
+
+
+def _annotation_updated(value: JsonObject, to: Generation) -> JsonObject:
+    return value if "origin" not in value else states.annotation(value, to)
+
+
+def _status_changed(value: JsonObject, to: Generation) -> JsonObject:
+    return {**value, "status": states.changeset_status(value["status"], to)}
+
+
+def _review_changed(value: JsonObject, to: Generation) -> JsonObject | None:
+    if to == V.V0_5_2:
+        return {"type": "changeset/filesReviewedChanged", "fileIds": value["files"], "reviewed": value["reviewed"]}
+    return value if knows_action(to, value["type"]) else None
+
+
+_PROJECTIONS: Final[Mapping[str, _Projection]] = {
+    "annotations/set": _annotation_set,
+    "annotations/updated": _annotation_updated,
+    "changeset/filesReviewChanged": _review_changed,
+    "changeset/statusChanged": _status_changed,
+    "chat/draftChanged": _with_message("draft"),
+    "chat/error": _error,
+    "chat/pendingMessageSet": _with_message("message"),
+    "chat/responsePart": _response_part,
+    "chat/toolCallConfirmed": _with_message("userSuggestion"),
+    "chat/toolCallDelta": _tool_call_delta,
+    "chat/toolCallReady": _tool_call_ready,
+    "chat/turnStarted": _with_message("message"),
+    "chat/turnsLoaded": _turns_loaded,
+    "root/agentsChanged": _agents_changed,
+    "root/terminalsChanged": _terminals_changed,
+    "session/activeClientRemoved": _active_client_removed,
+    "session/activeClientSet": _active_client_set,
+    "session/chatAdded": _chat_added,
+    "session/chatUpdated": _chat_updated,
+    "session/customizationToggled": _customization_toggled,
+    "session/customizationUpdated": _customization_updated,
+    "session/customizationsChanged": _customizations_changed,
+    "session/inputNeededSet": _input_needed_set,
+    "session/metaChanged": _meta_changed,
+}
+
+# -- bytes ---------------------------------------------------------------------------------------------------------
+
+_AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
+"""The oldest reader of a stream: what is written for it, all its readers take."""
+
+
+def payload(logged: bytes, stream: Stream) -> bytes:
+    """A logged envelope in the bytes of a stream that `routes` chose for it."""
+    if stream not in _AS:
+        return logged
+    envelope: JsonObject = decode_json(logged)
+    value: JsonObject = envelope["action"]
+    to = V.V0_5_2 if value["type"] == "changeset/filesReviewChanged" else _AS[stream]
+    return encode({**envelope, "action": action(value, to)})
+
+
+def covers(said: Any, logged: Any) -> bool:
+    """Whether an action that a client says again is the one that was logged and projected for it.
+
+    The host adds members (the time a turn started, the model it uses), so more may be there than was said.
+    """
+    if isinstance(said, dict) and isinstance(logged, dict):
+        ours, theirs = cast("JsonObject", logged), cast("JsonObject", said)
+        return all(key in ours and covers(value, ours[key]) for key, value in theirs.items())
+    if isinstance(said, list) and isinstance(logged, list):
+        mine, yours = cast("list[Any]", logged), cast("list[Any]", said)
+        return len(mine) == len(yours) and all(map(covers, yours, mine))
+    return said == logged
+
+
+__all__ = ["action", "covers", "payload"]

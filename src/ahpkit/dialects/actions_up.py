@@ -1,0 +1,253 @@
+"""What a client of an older generation says, read as 1.0.0: actions and params. Pure, given its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ahpkit.dialects import states_up as states
+from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
+from ahpkit.dialects.states_down import milliseconds, primary
+from ahpkit.protocol.common.reducing import iso_time, put, without
+from ahpkit.protocol.common.state import JsonObject
+
+V = Generation
+
+
+class Said(NamedTuple):
+    """Where an action was said and by whom, and what reading it may depend on besides. All states are 1.0.0."""
+
+    channel: str
+    client_id: str
+    now: int
+    """Milliseconds since the epoch."""
+    state_of: Callable[[str], JsonObject | None]
+    """The newest state of a channel."""
+    session_of: Callable[[str], str | None]
+    """The session that a chat or an annotations channel belongs to."""
+
+    @property
+    def state(self) -> JsonObject:
+        """Of the channel it was said in; empty when there is none."""
+        return self.state_of(self.channel) or {}
+
+    @property
+    def session(self) -> str:
+        """The session it was said in, or in a part of."""
+        return self.session_of(self.channel) or ""
+
+
+_Reading = Callable[[JsonObject, Said], JsonObject]
+
+
+def action(value: JsonObject, said: Said, *, by: Generation) -> JsonObject:
+    """A client's action, valid in its own generation, as 1.0.0."""
+    if by >= V.V0_9:
+        return value
+    read = _READINGS.get(value["type"])
+    after = value if read is None else read(value, said)
+    return _with_selected(after, said) if by == V.V0_4 and after["type"] == "chat/turnStarted" else after
+
+
+# -- chat ----------------------------------------------------------------------------------------------------------
+
+
+def _turn_started(value: JsonObject, said: Said) -> JsonObject:
+    return value if "startedAt" in value else {**value, "startedAt": iso_time(said.now)}
+
+
+def _with_selected(value: JsonObject, said: Said) -> JsonObject:
+    """A 0.4 client chooses model and agent for the session; newer readers look for them in the message."""
+    selected = {**selection_of(said.state_of(said.session)), **selection_of(said.state)}
+    message: JsonObject = value["message"]
+    chosen = {key: selected[key] for key in ("model", "agent") if selected.get(key) is not None}
+    return {**value, "message": {**chosen, **message}}
+
+
+def _turn_cancelled(value: JsonObject, said: Said) -> JsonObject:
+    return value if "duration" in value else {**value, "duration": elapsed(said.state, said.now)}
+
+
+def elapsed(chat: JsonObject | None, now: int) -> int:
+    """Milliseconds since the active turn of a chat began."""
+    active: JsonObject | None = (chat or {}).get("activeTurn")
+    return max(0, now - milliseconds(active["startedAt"])) if active and active.get("startedAt") else 0
+
+
+def _tool_call_complete(value: JsonObject, said: Said) -> JsonObject:
+    """0.5.2 and 0.6 told the end of a command in a content of its own kind."""
+    result: JsonObject = value["result"]
+    content: Sequence[JsonObject] = result.get("content") or ()
+    if not any(item.get("type") == "terminalComplete" for item in content):
+        return value
+    return {**value, "result": {**result, "content": [_terminal_content(item) for item in content]}}
+
+
+def _terminal_content(item: JsonObject) -> JsonObject:
+    if item.get("type") != "terminalComplete":
+        return item
+    told = {key: item[key] for key in ("exitCode", "preview", "truncated") if key in item}
+    rest = without(item, "exitCode", "preview", "truncated", "cwd")
+    return {"resource": "", "title": "", **rest, "type": "terminal", "result": told}
+
+
+# -- session -------------------------------------------------------------------------------------------------------
+
+
+def _active_clients(said: Said) -> Sequence[JsonObject]:
+    return said.state.get("activeClients") or ()
+
+
+def _active_client_set(value: JsonObject, said: Said) -> JsonObject:
+    return {**value, "activeClient": states.with_customizations(value["activeClient"])}
+
+
+def _active_client_changed(value: JsonObject, said: Said) -> JsonObject:
+    """0.4 knows one active client. Taking the role does not send the others away, giving it up is one's own going."""
+    client: JsonObject | None = value["activeClient"]
+    if client is None:
+        return {"type": "session/activeClientRemoved", "clientId": said.client_id}
+    entry = states.marked_primary(states.with_customizations(client), _active_clients(said))
+    return {"type": "session/activeClientSet", "activeClient": entry}
+
+
+def _active_client_tools(value: JsonObject, said: Said) -> JsonObject:
+    clients = _active_clients(said)
+    own = next((client for client in clients if client["clientId"] == said.client_id), {"clientId": said.client_id})
+    entry = states.marked_primary({**own, "tools": value["tools"]}, clients)
+    return {"type": "session/activeClientSet", "activeClient": entry}
+
+
+def _selected(key: str) -> _Reading:
+    def read(value: JsonObject, said: Said) -> JsonObject:
+        state = said.state
+        selection: JsonObject = {**put(selection_of(state), key, value.get(key)), CHANGED: key}
+        meta: JsonObject = state.get("_meta") or {}
+        return {"type": "session/metaChanged", "_meta": {**meta, SELECTION: selection}}
+
+    return read
+
+
+def _customization_toggled(value: JsonObject, said: Said) -> JsonObject:
+    """A plain switch is a decision for this session; decisions of other scopes stay."""
+    if "enabled" not in value:
+        return value
+    if "enablement" in value:
+        return without(value, "enabled")
+    containers: Sequence[JsonObject] = said.state.get("customizations") or ()
+    known: JsonObject = next((one for one in _flattened(containers) if one.get("id") == value["id"]), JsonObject())
+    so_far: Sequence[JsonObject] = known.get("enablement") or ()
+    others = [decision for decision in so_far if decision.get("kind") != "session"]
+    decisions = [{"kind": "session", "enabled": value["enabled"]}, *others]
+    return {**without(value, "enabled"), "enablement": decisions}
+
+
+def _flattened(containers: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    for container in containers:
+        yield container
+        children: Sequence[JsonObject] = container.get("children") or ()
+        yield from children
+
+
+# -- annotations and terminals -------------------------------------------------------------------------------------
+
+
+def _annotation_set(value: JsonObject, said: Said) -> JsonObject:
+    return {**value, "annotation": states.annotation(value["annotation"], said.session)}
+
+
+def _annotation_updated(value: JsonObject, said: Said) -> JsonObject:
+    remarks: Sequence[JsonObject] = said.state.get("annotations") or ()
+    known = next((one for one in remarks if one["id"] == value["annotationId"]), None)
+    return states.annotation(value, said.session, known)
+
+
+def _terminal_claimed(value: JsonObject, said: Said) -> JsonObject:
+    return {**value, "claim": states.claim(value["claim"], default_chat(said.state_of))}
+
+
+def default_chat(state_of: Callable[[str], JsonObject | None]) -> states.DefaultChat:
+    """Finds the default chat of a session in its state."""
+    return lambda session: (state_of(session) or {}).get("defaultChat")
+
+
+_READINGS: Final[Mapping[str, _Reading]] = {
+    "annotations/set": _annotation_set,
+    "annotations/updated": _annotation_updated,
+    "chat/toolCallComplete": _tool_call_complete,
+    "chat/turnCancelled": _turn_cancelled,
+    "chat/turnStarted": _turn_started,
+    "session/activeClientChanged": _active_client_changed,
+    "session/activeClientSet": _active_client_set,
+    "session/activeClientToolsChanged": _active_client_tools,
+    "session/agentChanged": _selected("agent"),
+    "session/customizationToggled": _customization_toggled,
+    "session/modelChanged": _selected("model"),
+    "terminal/claimed": _terminal_claimed,
+}
+
+
+def with_hints(value: JsonObject, session: JsonObject | None, *, by: Generation | None) -> JsonObject:
+    """An action as it is logged: with what 0.4 readers need to see whom of the active clients they see.
+
+    Call it for every action of a session, a client's (`by` its generation) or the host's own (None), before it is
+    reduced; `session` is the state before it. Any other action stays as it is.
+    """
+    if value["type"] not in ("session/activeClientSet", "session/activeClientRemoved"):
+        return value
+    before: Sequence[JsonObject] = (session or {}).get("activeClients") or ()
+    if value["type"] == "session/activeClientSet":
+        entry: JsonObject = value["activeClient"]
+        others = [entry if one["clientId"] == entry["clientId"] else one for one in before]
+        shown = primary(others if entry in others else [*others, entry])
+        return states.with_note(value, PRIMARY, True) if shown is entry else value
+    seen = primary(before)
+    if by != V.V0_4 and (seen is None or seen["clientId"] != value["clientId"]):
+        return value
+    return states.with_note(value, PRIMARY, primary([one for one in before if one["clientId"] != value["clientId"]]))
+
+
+# -- params of requests --------------------------------------------------------------------------------------------
+
+
+def params(
+    method: str, value: JsonObject, state_of: Callable[[str], JsonObject | None], *, by: Generation
+) -> JsonObject:
+    """The params of a client's request, valid in its own generation, as 1.0.0."""
+    match method:
+        case "createSession":
+            return _create_session(value, by)
+        case "createChat":
+            return _create_chat(value, by)
+        case "createTerminal" if by < V.V0_9:
+            return {**value, "claim": states.claim(value["claim"], default_chat(state_of))}
+        case "listSessions" if by < V.V0_5_1:
+            return without(value, "filter", "limit", "cursor")
+        case _:
+            return value
+
+
+def _create_session(value: JsonObject, by: Generation) -> JsonObject:
+    if by < V.V0_7:
+        value = states.working_directories(value)
+    if by == V.V0_4:
+        value = states.with_selection(value)
+    if by < V.V0_9 and value.get("fork") is not None:
+        value = without(states.with_note(value, FORK, value["fork"]), "fork")
+    if by < V.V0_8 and value.get("activeClient") is not None:
+        value = {**value, "activeClient": states.with_customizations(value["activeClient"])}
+    if by == V.V0_4 and value.get("activeClient") is not None:
+        value = {**value, "activeClient": states.marked_primary(value["activeClient"], ())}
+    return value
+
+
+def _create_chat(value: JsonObject, by: Generation) -> JsonObject:
+    if by == V.V0_4:
+        value = states.with_selection(value)
+    source: JsonObject | None = value.get("source")
+    if by < V.V0_7 and source is not None and "kind" not in source:
+        value = {**value, "source": {**source, "kind": "fork"}}
+    return value
+
+
+__all__ = ["Said", "action", "default_chat", "elapsed", "params", "with_hints"]

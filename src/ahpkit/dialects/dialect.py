@@ -1,0 +1,198 @@
+"""The dialect of a connection of any generation: reads what its client says, and projects what it is told.
+
+Inside everything is 1.0.0. What a client sends is checked against the client's own version, so that errors name its
+fields, and becomes 1.0.0; what it is sent is made from 1.0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ahpkit.dialects import actions_down, actions_up, shapes
+from ahpkit.dialects import states_down as states
+from ahpkit.dialects.base import Dialect, Reading, Resync
+from ahpkit.dialects.generations import (
+    IDENTICAL,
+    OUR_ACTIONS,
+    Generation,
+    Stream,
+    knows_action,
+    knows_method,
+    may_dispatch,
+    needs_snapshot,
+    routes,
+)
+from ahpkit.dialects.negotiation import Agreed
+from ahpkit.protocol.common.reducing import put
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
+
+V = Generation
+
+_MAX_NAME = 100
+"""Characters of an unknown action that are repeated to whoever dispatched it."""
+
+
+class Surroundings(Protocol):
+    """What projecting needs to know of the host besides the states."""
+
+    def kind(self, uri: str) -> str | None:
+        """The kind of a channel ("session", "chat", …), bound when it was made."""
+        ...
+
+    def session_of(self, uri: str) -> str | None:
+        """The session that a chat or an annotations channel belongs to; a session itself."""
+        ...
+
+    def summary(self, session: str) -> JsonObject | None:
+        """A session's entry in the catalogue, as 1.0.0."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDialect:
+    """Implements `ahpkit.dialects.base.Dialect` for every generation."""
+
+    version: str
+    """The string that was offered and agreed on."""
+    generation: Generation
+    host: Surroundings
+    canvases: bool = False
+    """It takes our canvas state and actions. 0.4 always does: they were promised to it."""
+
+    @property
+    def stream(self) -> str:
+        return f"{self.generation.release}{'+canvases' if self.ours else ''}"
+
+    @property
+    def ours(self) -> bool:
+        return self.canvases or self.generation == V.V0_4
+
+    # -- what the client says --------------------------------------------------------------------------------------
+
+    def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
+        if not knows_method(self.generation, method):
+            raise MethodNotFound(f"there is no method {method} in version {self.version}")
+        shapes.check_params(method, params, by=self.generation)
+        return method, actions_up.params(method, params, reading.state_of, by=self.generation)
+
+    def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+        shapes.check_action(action, by=self.generation)
+        if (reason := self._refuse(action["type"])) is not None:
+            raise InvalidParams(reason)
+        said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
+        return actions_up.action(action, said, by=self.generation)
+
+    def _refuse(self, action_type: str) -> str | None:
+        """Why a client of this version may not dispatch an action, or None."""
+        if may_dispatch(self.generation, action_type, ours=self.ours):
+            return None
+        if knows_action(self.generation, action_type) or (self.ours and action_type in OUR_ACTIONS):
+            return f"{action_type} is dispatched by the host only"
+        return f"there is no action {action_type[:_MAX_NAME]} in version {self.version}"
+
+    def read_answer(self, method: str, result: Any) -> Any:
+        return result
+
+    def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
+        projected = self._action(logged)
+        return projected is not None and actions_down.covers(sent, projected)
+
+    # -- what the client is told -----------------------------------------------------------------------------------
+
+    def is_same(self, action_type: str) -> bool:
+        return action_type in IDENTICAL
+
+    def is_told(self, action_type: str) -> bool:
+        return not needs_snapshot(self.generation, frozenset({action_type}))
+
+    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+        stream = routes(action_type, envelope, ours=self.ours)[self.generation]
+        if stream is Stream.RESYNC:
+            raise Resync(f"version {self.version} has no way to tell {action_type}")
+        return None if stream is Stream.OMIT else actions_down.payload(envelope, stream)
+
+    def _action(self, action: JsonObject) -> JsonObject | None:
+        if action["type"] in OUR_ACTIONS:
+            return action if self.ours else None
+        return actions_down.action(action, self.generation)
+
+    def rejection(self, envelope: JsonObject) -> JsonObject:
+        return envelope
+
+    def state(self, channel: str, state: JsonObject) -> JsonObject:
+        kind = self.host.kind(channel)
+        if kind != "session":
+            return states.state_of_kind(kind or "", state, self.generation)
+        summary = self.host.summary(channel) or {}
+        return states.session_state(state, self.generation, channel, summary, ours=self.ours)
+
+    def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
+        match method:
+            case "listSessions":
+                return {**result, "items": [states.session_summary(one, self.generation) for one in result["items"]]}
+            case "fetchTurns" if "turns" in result:
+                return {**result, "turns": [states.turn(one, self.generation) for one in result["turns"]]}
+            case "resolveSessionConfig" if self.generation == V.V0_4:
+                return {**result, "schema": states.config_schema(result["schema"])}
+            case "completions" if self.generation < V.V0_7:
+                return {**result, "items": [_completion(one, self.generation) for one in result["items"]]}
+            case _:
+                return result
+
+    def error(self, method: str, error: RpcError) -> RpcError:
+        if self.generation >= V.V0_9 and isinstance(error, ContentNotFound):
+            return NotFound(error.message, error.data)  # 0.9 gave up the code that 0.8 and older had for it.
+        return error
+
+    def notification(self, method: str, params: JsonObject) -> tuple[str, JsonObject] | None:
+        if not knows_method(self.generation, method):
+            return None
+        match method:
+            case "root/sessionAdded":
+                return method, {**params, "summary": states.session_summary(params["summary"], self.generation)}
+            case "root/sessionSummaryChanged":
+                return method, {**params, "changes": self._summary_changes(params["changes"])}
+            case "auth/required" if self.generation < V.V0_8 and isinstance(params.get("resource"), dict):
+                return method, {**params, "resource": params["resource"]["resource"]}
+            case "action":
+                action = self._action(params["action"])
+                return None if action is None else (method, {**params, "action": action})
+            case _:
+                return method, params
+
+    def _summary_changes(self, changes: JsonObject) -> JsonObject:
+        after = states.session_summary(changes, self.generation)
+        if self.generation == V.V0_4:
+            for key, empty in _EMPTY.items():
+                after = put(after, key, empty) if key in after and after[key] is None else after
+        return after
+
+    def request(self, method: str, params: JsonObject) -> tuple[str, JsonObject]:
+        return method, params
+
+    # -- ways of a version -----------------------------------------------------------------------------------------
+
+    @property
+    def fetches_turns_by_id(self) -> bool:
+        """`fetchTurns {before, limit}` is answered with the turns; later versions get them as an action."""
+        return self.generation < V.V0_5_1
+
+
+def dialect_for(agreed: Agreed, host: Surroundings, *, canvases: bool = False) -> Dialect:
+    """The dialect of a connection whose version was agreed on."""
+    return GenerationDialect(agreed.version, agreed.generation, host, canvases)
+
+
+_EMPTY: Final[JsonObject] = {"activity": "", "agent": {"uri": ""}}
+"""0.4 cannot be told that a field of a summary is gone: it gets an empty one."""
+
+
+def _completion(item: JsonObject, to: Generation) -> JsonObject:
+    attached: JsonObject | None = item.get("attachment")
+    return item if attached is None else {**item, "attachment": states.attachment(attached, to)}
+
+
+__all__ = ["GenerationDialect", "Surroundings", "dialect_for"]

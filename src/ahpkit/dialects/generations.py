@@ -1,0 +1,453 @@
+"""The generations of AHP: which version is which, what each one knows, and in which bytes it receives an action.
+
+Tables and lookups only. How bytes are changed is in `actions_down`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, IntEnum
+from typing import Final
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.version import Version
+
+
+class Generation(IntEnum):
+    """Releases that differ on the wire, in order. A patch release belongs to the generation of its line."""
+
+    V0_4 = 0
+    V0_5_0 = 1
+    V0_5_1 = 2
+    V0_5_2 = 3
+    V0_6 = 4
+    V0_7 = 5
+    V0_8 = 6
+    V0_9 = 7
+    V1_0 = 8
+
+    @property
+    def release(self) -> str:
+        """The release that began this generation."""
+        return _RELEASES[self]
+
+
+_RELEASES: Final = ("0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "1.0.0")
+
+NEWEST: Final = Generation.V1_0
+"""The generation of everything inside: states, log, policy."""
+
+
+def generation_of(version: Version) -> Generation | None:
+    """The generation a version belongs to; None when it is none that we know."""
+    if version.prerelease:
+        return None
+    if version.major == 1:
+        return Generation.V1_0
+    if version.major != 0:
+        return None
+    if version.minor == 5:
+        return (Generation.V0_5_0, Generation.V0_5_1, Generation.V0_5_2)[min(version.patch, 2)]
+    return _BY_MINOR.get(version.minor)
+
+
+_BY_MINOR: Final[Mapping[int, Generation]] = {
+    4: Generation.V0_4,
+    6: Generation.V0_6,
+    7: Generation.V0_7,
+    8: Generation.V0_8,
+    9: Generation.V0_9,
+}
+
+# -- what each generation knows ----------------------------------------------------------------------------------
+
+OUR_ACTIONS: Final = frozenset(
+    {
+        "session/canvasRegistryChanged",
+        "session/canvasInstanceOpened",
+        "session/canvasInstanceUpdated",
+        "session/canvasInstanceClosed",
+        "session/canvasRequestCreated",
+        "session/canvasRequestCompleted",
+        "session/canvasRequestCancelled",
+        "session/canvasInstanceCloseRequested",
+    }
+)
+"""The canvas model of the specification that 0.4 connections were promised. Newer clients get it when they ask."""
+
+_IN_ALL_BUT_CHANGED: Final = (
+    "annotations/set",
+    "annotations/updated",
+    "changeset/statusChanged",
+    "chat/error",
+    "chat/pendingMessageSet",
+    "chat/responsePart",
+    "chat/toolCallConfirmed",
+    "chat/toolCallDelta",
+    "chat/toolCallReady",
+    "chat/turnStarted",
+    "root/agentsChanged",
+    "root/terminalsChanged",
+    "session/chatAdded",
+    "session/chatUpdated",
+    "session/customizationToggled",
+    "session/customizationUpdated",
+    "session/customizationsChanged",
+    "session/metaChanged",
+)
+"""Known to all generations; some values of them have to be written differently for older ones."""
+
+IDENTICAL: Final = frozenset(
+    {
+        "annotations/entryRemoved",
+        "annotations/entrySet",
+        "annotations/removed",
+        "changeset/cleared",
+        "changeset/contentChanged",
+        "changeset/fileRemoved",
+        "changeset/fileSet",
+        "changeset/operationStatusChanged",
+        "changeset/operationsChanged",
+        "chat/delta",
+        "chat/inputAnswerChanged",
+        "chat/inputCompleted",
+        "chat/inputRequested",
+        "chat/pendingMessageRemoved",
+        "chat/queuedMessagesReordered",
+        "chat/reasoning",
+        "chat/toolCallComplete",
+        "chat/toolCallContentChanged",
+        "chat/toolCallResultConfirmed",
+        "chat/toolCallStart",
+        "chat/truncated",
+        "chat/turnCancelled",
+        "chat/turnComplete",
+        "chat/usage",
+        "resourceWatch/changed",
+        "root/activeSessionsChanged",
+        "root/configChanged",
+        "session/activityChanged",
+        "session/changesetsChanged",
+        "session/chatRemoved",
+        "session/configChanged",
+        "session/creationFailed",
+        "session/customizationRemoved",
+        "session/defaultChatChanged",
+        "session/isArchivedChanged",
+        "session/isReadChanged",
+        "session/mcpServerStateChanged",
+        "session/ready",
+        "session/serverToolsChanged",
+        "session/titleChanged",
+        "terminal/claimed",
+        "terminal/cleared",
+        "terminal/commandDetectionAvailable",
+        "terminal/commandExecuted",
+        "terminal/commandFinished",
+        "terminal/cwdChanged",
+        "terminal/data",
+        "terminal/exited",
+        "terminal/input",
+        "terminal/resized",
+        "terminal/titleChanged",
+    }
+)
+"""The same bytes for every generation, whatever is in them: nobody ever looks inside. All that streams is here."""
+
+_SINCE: Final[Mapping[str, Generation]] = {
+    "session/activeClientSet": Generation.V0_5_0,
+    "session/activeClientRemoved": Generation.V0_5_0,
+    "chat/activityChanged": Generation.V0_5_0,
+    "chat/draftChanged": Generation.V0_5_0,
+    "chat/turnsLoaded": Generation.V0_5_1,
+    "session/inputNeededSet": Generation.V0_5_1,
+    "session/inputNeededRemoved": Generation.V0_5_1,
+    "session/mcpServerStartRequested": Generation.V0_5_2,
+    "session/mcpServerStopRequested": Generation.V0_5_2,
+    "changeset/filesReviewChanged": Generation.V0_6,
+    "chat/toolCallAuthRequired": Generation.V0_6,
+    "chat/toolCallAuthResolved": Generation.V0_6,
+    "chat/workingDirectoryRemoved": Generation.V0_7,
+    "chat/workingDirectorySet": Generation.V0_7,
+    "session/workingDirectoryRemoved": Generation.V0_7,
+    "session/workingDirectorySet": Generation.V0_7,
+    "session/workingDirectoryReplaced": Generation.V0_8,
+    "automation/createRequested": Generation.V0_9,
+    "automation/removed": Generation.V0_9,
+    "automation/set": Generation.V0_9,
+    "automation/updateRequested": Generation.V0_9,
+    "automationRun/cancelRequested": Generation.V0_9,
+    "automationRun/lifecycleChanged": Generation.V0_9,
+    "automationRun/primarySessionChanged": Generation.V0_9,
+    "automationRun/sessionRemoved": Generation.V0_9,
+    "automationRun/sessionSet": Generation.V0_9,
+    "chat/turnResume": Generation.V0_9,
+    "canvas/stateChanged": Generation.V1_0,
+    "chat/backgroundWorkRemoved": Generation.V1_0,
+    "chat/backgroundWorkSet": Generation.V1_0,
+    "chat/canvasesChanged": Generation.V1_0,
+    "chat/changesetsChanged": Generation.V1_0,
+    "chat/isArchivedChanged": Generation.V1_0,
+    "chat/isReadChanged": Generation.V1_0,
+    "chat/movableChanged": Generation.V1_0,
+    "session/chatsReordered": Generation.V1_0,
+    "session/mcpServerBackgroundRequested": Generation.V1_0,
+}
+"""Actions that came after 0.4, with the generation whose release first had them."""
+
+_GONE: Final[Mapping[str, tuple[Generation, Generation]]] = {
+    "session/activeClientChanged": (Generation.V0_4, Generation.V0_4),
+    "session/activeClientToolsChanged": (Generation.V0_4, Generation.V0_4),
+    "session/agentChanged": (Generation.V0_4, Generation.V0_4),
+    "session/modelChanged": (Generation.V0_4, Generation.V0_4),
+    "changeset/filesReviewedChanged": (Generation.V0_5_2, Generation.V0_5_2),
+}
+"""Actions that are no more, with the first and the last generation that had them."""
+
+_BY_CLIENTS: Final = frozenset(
+    {
+        "annotations/entryRemoved",
+        "annotations/entrySet",
+        "annotations/removed",
+        "annotations/set",
+        "annotations/updated",
+        "automation/createRequested",
+        "automation/removed",
+        "automation/updateRequested",
+        "automationRun/cancelRequested",
+        "changeset/filesReviewChanged",
+        "chat/draftChanged",
+        "chat/inputAnswerChanged",
+        "chat/inputCompleted",
+        "chat/isArchivedChanged",
+        "chat/isReadChanged",
+        "chat/pendingMessageRemoved",
+        "chat/pendingMessageSet",
+        "chat/queuedMessagesReordered",
+        "chat/toolCallComplete",
+        "chat/toolCallConfirmed",
+        "chat/toolCallContentChanged",
+        "chat/toolCallResultConfirmed",
+        "chat/truncated",
+        "chat/turnCancelled",
+        "chat/turnResume",
+        "chat/turnStarted",
+        "chat/workingDirectoryRemoved",
+        "chat/workingDirectorySet",
+        "root/configChanged",
+        "session/activeClientChanged",
+        "session/activeClientRemoved",
+        "session/activeClientSet",
+        "session/activeClientToolsChanged",
+        "session/agentChanged",
+        "session/canvasInstanceCloseRequested",
+        "session/canvasRequestCompleted",
+        "session/configChanged",
+        "session/customizationToggled",
+        "session/isArchivedChanged",
+        "session/isReadChanged",
+        "session/mcpServerBackgroundRequested",
+        "session/mcpServerStartRequested",
+        "session/mcpServerStopRequested",
+        "session/modelChanged",
+        "session/titleChanged",
+        "session/workingDirectoryRemoved",
+        "session/workingDirectoryReplaced",
+        "session/workingDirectorySet",
+        "terminal/claimed",
+        "terminal/cleared",
+        "terminal/input",
+        "terminal/resized",
+        "terminal/titleChanged",
+    }
+)
+"""Actions that clients may dispatch, in the generations that know them."""
+
+_METHODS_SINCE: Final[Mapping[str, Generation]] = {
+    "moveChat": Generation.V1_0,
+    "listAutomationTriggerDefinitions": Generation.V0_9,
+    "runAutomation": Generation.V0_9,
+    "fetchAutomationRuns": Generation.V0_9,
+    "root/progress": Generation.V0_5_0,
+}
+"""Methods that came after 0.4, in either direction."""
+
+
+def knows_action(generation: Generation, action_type: str) -> bool:
+    """Whether a peer of that generation knows an action of the protocol, ours left aside."""
+    if (span := _GONE.get(action_type)) is not None:
+        return span[0] <= generation <= span[1]
+    if (since := _SINCE.get(action_type)) is not None:
+        return generation >= since
+    return action_type in IDENTICAL or action_type in _IN_ALL_BUT_CHANGED
+
+
+def may_dispatch(generation: Generation, action_type: str, *, ours: bool = False) -> bool:
+    """Whether a client of that generation may dispatch an action; `ours`: it also speaks our canvas actions."""
+    if action_type not in _BY_CLIENTS:
+        return False
+    return ours if action_type in OUR_ACTIONS else knows_action(generation, action_type)
+
+
+def knows_method(generation: Generation, method: str) -> bool:
+    """Whether a generation has a method; names nobody knows pass, somebody else answers for them."""
+    return generation >= _METHODS_SINCE.get(method, Generation.V0_4)
+
+
+# -- in which bytes an action travels ------------------------------------------------------------------------------
+
+
+class Stream(Enum):
+    """One way of writing the actions of a commit. No commit is written in more than these."""
+
+    N = "1.0"
+    """The logged bytes."""
+    L = "0.5-0.8"
+    """1.0 with the older names beside the new ones, so that one buffer serves five versions."""
+    Z = "0.4"
+    """0.4, exactly."""
+    OMIT = "nothing"
+    """The reader does not know it and loses nothing that it could show."""
+    RESYNC = "resync"
+    """The reader's reducer cannot express it: only a new snapshot can."""
+
+
+Routes = tuple[Stream, ...]
+"""For one action: the stream of each generation, in the order of `Generation`."""
+
+_Needed = Callable[[bytes], bool]
+
+
+def _always(payload: bytes) -> bool:
+    return True
+
+
+def _has(*needles: bytes) -> _Needed:
+    return lambda payload: any(needle in payload for needle in needles)
+
+
+def _lacks(needle: bytes) -> _Needed:
+    return lambda payload: needle not in payload
+
+
+_L, _Z = Stream.L, Stream.Z
+_SELECTION = _has(b"ahpkit.dev/selection")
+_CONTENT_REF = _has(b'"toolInput":{')
+_AUTOMATION = (Generation.V0_9, _L, _has(b'"automation"'))
+_CHAT_ATTACHMENT = (Generation.V0_7, _L, _has(b'"chat"'))
+_ENABLED = ((Generation.V0_5_0, _Z, _always), (Generation.V0_8, _L, _always))
+_SUMMARY = (
+    (Generation.V0_5_0, _Z, _always),
+    (Generation.V0_7, _L, _has(b'"workingDirectories"', b'"sideChat"')),
+)
+
+_Rule = tuple[Generation, Stream, _Needed]
+
+_REWRITTEN: Final[Mapping[str, Sequence[_Rule]]] = {
+    "annotations/set": ((Generation.V0_5_0, _Z, _always), (Generation.V0_9, _L, _always)),
+    "annotations/updated": ((Generation.V0_5_0, _Z, _has(b'"session"')), (Generation.V0_9, _L, _has(b'"session"'))),
+    "changeset/statusChanged": ((Generation.V1_0, _L, _has(b'"recomputing"')),),
+    "chat/draftChanged": (_CHAT_ATTACHMENT, _AUTOMATION),
+    "chat/error": ((Generation.V0_5_0, _Z, _always), (Generation.V0_9, _L, _always)),
+    "chat/pendingMessageSet": (_CHAT_ATTACHMENT, _AUTOMATION),
+    "chat/responsePart": ((Generation.V0_7, _L, _CONTENT_REF),),
+    "chat/toolCallConfirmed": (_CHAT_ATTACHMENT, _AUTOMATION),
+    "chat/toolCallDelta": ((Generation.V0_7, _L, _lacks(b'"content"')),),
+    "chat/toolCallReady": ((Generation.V0_7, _L, _CONTENT_REF),),
+    "chat/turnStarted": (_CHAT_ATTACHMENT, _AUTOMATION),
+    "chat/turnsLoaded": ((Generation.V0_9, _L, _always),),
+    "root/agentsChanged": _ENABLED,
+    "root/terminalsChanged": ((Generation.V0_5_0, _Z, _always), (Generation.V0_9, _L, _has(b'"exited"'))),
+    "session/activeClientRemoved": ((Generation.V0_5_0, _Z, _has(b"ahpkit.dev/primary")),),
+    "session/activeClientSet": (
+        (Generation.V0_5_0, _Z, _has(b"ahpkit.dev/primary")),
+        (Generation.V0_8, _L, _has(b'"customizations"')),
+    ),
+    "session/chatAdded": _SUMMARY,
+    "session/chatUpdated": _SUMMARY,
+    "session/customizationToggled": _ENABLED,
+    "session/customizationUpdated": _ENABLED,
+    "session/customizationsChanged": _ENABLED,
+    "session/inputNeededSet": ((Generation.V0_7, _L, _CONTENT_REF),),
+    "session/metaChanged": ((Generation.V0_5_0, _Z, _SELECTION),),
+}
+"""Which generations (those below the first of a rule) get which stream, when the bytes need it. First match."""
+
+_ALL_N: Final[Routes] = (Stream.N,) * len(Generation)
+
+
+def routes(action_type: str, payload: bytes, *, ours: bool = False) -> Routes:
+    """In which stream each generation gets a logged action. Looks at the bytes, never decodes them.
+
+    `ours` answers for readers that asked for our canvas actions.
+    """
+    if action_type in IDENTICAL:
+        return _ALL_N
+    if action_type in OUR_ACTIONS:
+        return _ALL_N if ours else (Stream.N, *[Stream.OMIT] * (len(Generation) - 1))
+    needed = [(below, stream) for below, stream, needs in _REWRITTEN.get(action_type, ()) if needs(payload)]
+    return tuple(_route(generation, action_type, needed) for generation in Generation)
+
+
+def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Generation, Stream]]) -> Stream:
+    if (generation, action_type) == (Generation.V0_5_2, "changeset/filesReviewChanged"):
+        return Stream.L  # That release alone had another name for it.
+    for below, stream in needed:
+        if generation < below and (stream is Stream.Z or knows_action(generation, action_type)):
+            return stream
+    if knows_action(generation, action_type):
+        return Stream.N
+    return Stream.RESYNC if action_type in _INEXPRESSIBLE else Stream.OMIT
+
+
+_INEXPRESSIBLE: Final = frozenset({"chat/turnResume"})
+"""Actions that readers who do not know them must not miss."""
+
+
+def needs_snapshot(generation: Generation, action_types: frozenset[str]) -> bool:
+    """Whether a replay with these actions cannot be given to a generation."""
+    return any(kind in action_types and not knows_action(generation, kind) for kind in _INEXPRESSIBLE)
+
+
+# -- hints in `_meta` ----------------------------------------------------------------------------------------------
+
+PRIMARY: Final = "ahpkit.dev/primary"
+"""In a `session/activeClientSet`: true when 0.4 readers see this client. In a `session/activeClientRemoved`: the entry
+that they see from now on, or null. In an entry of `activeClients`: a number, the highest is the one they see."""
+
+SELECTION: Final = "ahpkit.dev/selection"
+"""In a session's, summary's or chat's `_meta`: the model and agent that 0.4 keeps there, `{model?, agent?}`."""
+
+CHANGED: Final = "changed"
+"""In the selection of a `session/metaChanged` that changes nothing else: "model" or "agent"."""
+
+FORK: Final = "ahpkit.dev/fork"
+"""In the `_meta` of `createSession`: the `fork` that was a parameter of it before 0.9."""
+
+
+def selection_of(item: JsonObject | None) -> JsonObject:
+    """The model and agent kept beside a session, a summary or a chat."""
+    meta: JsonObject = (item or {}).get("_meta") or {}
+    selection: JsonObject | None = meta.get(SELECTION)
+    return selection or {}
+
+
+__all__ = [
+    "CHANGED",
+    "FORK",
+    "IDENTICAL",
+    "NEWEST",
+    "OUR_ACTIONS",
+    "PRIMARY",
+    "SELECTION",
+    "Generation",
+    "Routes",
+    "Stream",
+    "generation_of",
+    "knows_action",
+    "knows_method",
+    "may_dispatch",
+    "needs_snapshot",
+    "routes",
+    "selection_of",
+]

@@ -1,0 +1,401 @@
+"""States and the values inside them, written for an older generation. Pure: 1.0.0 in, the reader's form out.
+
+0.4 gets exactly its own form. 0.5 to 0.8 get the old names beside the new ones, because readers ignore what they do not
+know. What a generation cannot express is listed in the topic page on generations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+from ahpkit.dialects.generations import PRIMARY, SELECTION, Generation, selection_of
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol.common.reducing import put, without
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.status import IDLE, with_activity
+
+V = Generation
+
+CANVAS_STATE: Final = ("canvasRegistry", "openCanvases", "canvasRequests")
+"""Members of a session's state that are ours."""
+
+_CANVAS_CLIENT: Final = ("canvasProviders", "canRenderCanvases")
+"""Members of an active client that are ours."""
+
+_CHAT_1_0: Final = ("changes", "movable", "changesets", "backgroundWork", "canvases")
+"""Members of a chat that only actions of 1.0 change: older readers would keep them for ever."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# -- times ---------------------------------------------------------------------------------------------------------
+
+
+def milliseconds(time: str) -> int:
+    """An ISO time as milliseconds since the epoch."""
+    parsed = datetime.fromisoformat(time)
+    return ((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+
+
+# -- messages and response parts -----------------------------------------------------------------------------------
+
+
+def message(value: JsonObject, to: Generation) -> JsonObject:
+    """A user's or the host's message."""
+    origin: JsonObject = value["origin"]
+    if to < V.V0_9 and origin.get("kind") == "automation":
+        value = {**value, "origin": {"kind": "systemNotification"}}
+    if to < V.V0_7 and value.get("attachments"):
+        value = {**value, "attachments": [attachment(item, to) for item in value["attachments"]]}
+    return value
+
+
+def attachment(value: JsonObject, to: Generation) -> JsonObject:
+    """An attachment: a whole chat is only its label where chats cannot be attached."""
+    if to >= V.V0_7 or value.get("type") != "chat":
+        return value
+    return {**without(value, "resource", "endTurn"), "type": "simple"}
+
+
+def tool_input(value: Any) -> Any:
+    """The input of a tool call as text: what a reference leads to is beside it, or else its address is told."""
+    if not isinstance(value, dict):
+        return value
+    reference = cast("JsonObject", value)
+    return reference.get("_meta", {}).get("ahpkit.dev/text") or reference.get("uri", "")
+
+
+def tool_call(call: JsonObject, to: Generation) -> JsonObject:
+    """A tool call in any state."""
+    if to < V.V0_7 and isinstance(call.get("toolInput"), dict):
+        call = {**call, "toolInput": tool_input(call["toolInput"])}
+    if to < V.V0_6 and call.get("status") == "auth-required":
+        call = without({**call, "status": "running"}, "auth")
+    if to < V.V0_9 and isinstance(call.get("userSuggestion"), dict):
+        call = {**call, "userSuggestion": message(call["userSuggestion"], to)}
+    return call
+
+
+def _parts(parts: Sequence[JsonObject], to: Generation) -> list[JsonObject]:
+    return [_part(part, to) for part in parts if _keeps(part, to)]
+
+
+def _keeps(part: JsonObject, to: Generation) -> bool:
+    """Older readers have the error beside the parts, and open questions in a list of the chat."""
+    if part.get("kind") == "error":
+        return to >= V.V0_9
+    if part.get("kind") == "inputRequest":
+        return to >= V.V0_6 or (to == V.V0_5_2 and part.get("response") is not None)
+    return True
+
+
+def _part(part: JsonObject, to: Generation) -> JsonObject:
+    return {**part, "toolCall": tool_call(part["toolCall"], to)} if part.get("kind") == "toolCall" else part
+
+
+def turn(value: JsonObject, to: Generation) -> JsonObject:
+    """A finished turn."""
+    after = {**value, "message": message(value["message"], to), "responseParts": _parts(value["responseParts"], to)}
+    if to < V.V0_9 and (error := _final_error(value)) is not None:
+        after["error"] = error
+    return without(after, "startedAt", "duration") if to == V.V0_4 else after
+
+
+def _final_error(value: JsonObject) -> JsonObject | None:
+    parts: Sequence[JsonObject] = value["responseParts"]
+    return parts[-1]["error"] if parts and parts[-1].get("kind") == "error" else None
+
+
+def _active_turn(value: JsonObject, to: Generation) -> JsonObject:
+    after = {**value, "message": message(value["message"], to), "responseParts": _parts(value["responseParts"], to)}
+    return without(after, "startedAt") if to == V.V0_4 else after
+
+
+# -- chats ---------------------------------------------------------------------------------------------------------
+
+
+def chat_origin(value: JsonObject | None, to: Generation) -> JsonObject | None:
+    """How a chat came to be: a side chat looks like a fork where nobody knows side chats."""
+    if to < V.V0_7 and value and value.get("kind") == "sideChat":
+        return {**without(value, "selection"), "kind": "fork"}
+    return value
+
+
+def chat_summary(value: JsonObject, to: Generation) -> JsonObject:
+    """A chat in its session, as a whole or only what changed of it."""
+    after: JsonObject = without(value, "changes", "movable") if to < V.V1_0 else value
+    if "origin" in after:
+        after = {**after, "origin": chat_origin(after["origin"], to)}
+    after = _with_working_directory(after, to)
+    return _with_selection(after, value) if to == V.V0_4 else after
+
+
+def _with_working_directory(value: JsonObject, to: Generation) -> JsonObject:
+    """One directory where several cannot be told: the first."""
+    if to >= V.V0_7 or "workingDirectories" not in value:
+        return value
+    directories: Sequence[str] = value["workingDirectories"] or ()
+    after = put(value, "workingDirectory", directories[0] if directories else None)
+    return without(after, "workingDirectories") if to == V.V0_4 else after
+
+
+def _with_selection(after: JsonObject, value: JsonObject) -> JsonObject:
+    """Model and agent as 0.4 keeps them; the note that held them is not its business."""
+    selection = selection_of(value)
+    after = {**after, **{key: selection[key] for key in ("model", "agent") if selection.get(key) is not None}}
+    return without_note(after, SELECTION)
+
+
+def without_note(value: JsonObject, key: str) -> JsonObject:
+    """`value` without one of our notes in `_meta`; an empty `_meta` is left out."""
+    meta: JsonObject | None = value.get("_meta")
+    return value if not meta or key not in meta else put(value, "_meta", without(meta, key) or None)
+
+
+def chat_state(state: JsonObject, to: Generation) -> JsonObject:
+    """The state of a chat."""
+    after = chat_summary(without(state, *_CHAT_1_0) if to < V.V1_0 else state, to)
+    turns: Sequence[JsonObject] = state["turns"]
+    after = {**after, "turns": [turn(value, to) for value in turns]}
+    if (active := state.get("activeTurn")) is not None:
+        after["activeTurn"] = _active_turn(active, to)
+        if to < V.V0_6 and (requests := _open_requests(active)):
+            after["inputRequests"] = requests
+    if (draft := state.get("draft")) is not None:
+        after["draft"] = message(draft, to)
+    if (steering := state.get("steeringMessage")) is not None:
+        after["steeringMessage"] = _pending(steering, to)
+    if queued := state.get("queuedMessages"):
+        after["queuedMessages"] = [_pending(item, to) for item in queued]
+    return without(after, "draft", "turnsNextCursor") if to == V.V0_4 else after
+
+
+def _open_requests(active: JsonObject) -> list[JsonObject]:
+    parts: Sequence[JsonObject] = active["responseParts"]
+    return [part["request"] for part in parts if part.get("kind") == "inputRequest" and part.get("response") is None]
+
+
+def _pending(item: JsonObject, to: Generation) -> JsonObject:
+    return {**item, "message": message(item["message"], to)}
+
+
+# -- customizations ------------------------------------------------------------------------------------------------
+
+
+def enabled(enablement: Sequence[JsonObject] | None) -> bool:
+    """One answer for decisions of several scopes: the most specific one counts."""
+    return bool(enablement[0]["enabled"]) if enablement else True
+
+
+def customization(value: JsonObject, to: Generation) -> JsonObject:
+    """A plugin, directory or MCP server, with its children."""
+    if to >= V.V0_8:
+        return value
+    after: JsonObject = value
+    if value.get("type") in ("plugin", "mcpServer"):
+        after = put(value, "enabled", enabled(value.get("enablement")))
+    if after.get("children"):
+        after = {**after, "children": [customization(child, to) for child in after["children"]]}
+    return without(after, "enablement", "childEnablement") if to == V.V0_4 else after
+
+
+def customizations(values: Sequence[JsonObject], to: Generation) -> list[JsonObject]:
+    """All of a list."""
+    return [customization(value, to) for value in values]
+
+
+def active_client(value: JsonObject, to: Generation, *, ours: bool) -> JsonObject:
+    """A client that gives a session tools and plugins."""
+    after = value if ours else without(value, *_CANVAS_CLIENT)
+    if after.get("customizations") and to < V.V0_8:
+        after = {**after, "customizations": customizations(after["customizations"], to)}
+    return without_note(after, PRIMARY) if to == V.V0_4 else after
+
+
+def primary(active_clients: Sequence[JsonObject]) -> JsonObject | None:
+    """The one active client that 0.4 sees: the last that said so itself, else the first."""
+    return max(active_clients, key=primary_mark, default=None)
+
+
+def primary_mark(client: JsonObject) -> int:
+    """How lately an active client took the role that 0.4 knows; 0: never."""
+    meta: JsonObject = client.get("_meta") or {}
+    mark = meta.get(PRIMARY, 0)
+    return mark if isinstance(mark, int) else 0
+
+
+# -- sessions ------------------------------------------------------------------------------------------------------
+
+
+def session_summary(value: JsonObject, to: Generation) -> JsonObject:
+    """A session in a list, as a whole or only what changed of it."""
+    after = _with_working_directory(value, to)
+    if to > V.V0_4:
+        return after
+    times = {key: milliseconds(after[key]) for key in ("createdAt", "modifiedAt") if isinstance(after.get(key), str)}
+    after = {**after, **times}
+    return without(_with_selection(after, value), "origin", "chats", "defaultChat", "_meta")
+
+
+_SUMMARY_IN_STATE: Final = ("provider", "title", "status", "activity", "project", "annotations")
+
+
+def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObject, *, ours: bool) -> JsonObject:
+    """The state of a session. `summary` is its entry in the catalogue."""
+    after = state if ours else without(state, *CANVAS_STATE)
+    after = {**after, "chats": [chat_summary(chat, to) for chat in state["chats"]]}
+    clients: Sequence[JsonObject] = state["activeClients"]
+    after["activeClients"] = [active_client(client, to, ours=ours) for client in clients]
+    if after.get("customizations"):
+        after["customizations"] = customizations(after["customizations"], to)
+    if to < V.V0_9 and state["lifecycle"] == "failed":
+        after["lifecycle"] = "creationFailed"
+    if after.get("inputNeeded"):
+        after["inputNeeded"] = [input_needed(request, to) for request in after["inputNeeded"]]
+    after = _with_working_directory(after, to)
+    return _session_state_0_4(after, state, uri, summary, ours=ours) if to == V.V0_4 else after
+
+
+def input_needed(request: JsonObject, to: Generation) -> JsonObject:
+    """An entry of the queue of things that wait for somebody."""
+    return {**request, "toolCall": tool_call(request["toolCall"], to)} if "toolCall" in request else request
+
+
+def _session_state_0_4(
+    after: JsonObject, state: JsonObject, uri: str, summary: JsonObject, *, ours: bool
+) -> JsonObject:
+    """One active client, the summary as an object of its own, and the texts of choices."""
+    shown = {key: state[key] for key in _SUMMARY_IN_STATE if key in state}
+    shown["status"] = with_activity(state["status"], IDLE)
+    listed = session_summary(summary, V.V0_4)
+    kept = {key: listed[key] for key in ("createdAt", "modifiedAt", "changes") if key in listed}
+    whole = {"resource": uri, **shown, **kept}
+    if "workingDirectory" in after:
+        whole["workingDirectory"] = after["workingDirectory"]
+    whole = without_note(_with_selection(whole, state), SELECTION)
+    flat = without(after, *_SUMMARY_IN_STATE, "activeClients", "inputNeeded", "origin", "workingDirectory")
+    made = {"summary": whole, **without_note(flat, SELECTION)}
+    if (client := primary(state["activeClients"])) is not None:
+        made["activeClient"] = active_client(client, V.V0_4, ours=ours)
+    if "config" in made:
+        made["config"] = {**made["config"], "schema": config_schema(made["config"]["schema"])}
+    return made
+
+
+def config_schema(schema: JsonObject) -> JsonObject:
+    """Settings whose choices are texts: 0.4 knows no others."""
+    after = dict(schema)
+    if isinstance(after.get("enum"), list):
+        after["enum"] = [_as_text(value) for value in after["enum"]]
+    if isinstance(after.get("properties"), dict):
+        after["properties"] = {name: config_schema(value) for name, value in after["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(after.get(key), dict):
+            after[key] = config_schema(after[key])
+    return after
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+# -- root, terminals, annotations, changesets ----------------------------------------------------------------------
+
+
+def agent(value: JsonObject, to: Generation) -> JsonObject:
+    """An agent that the host offers."""
+    if value.get("customizations") and to < V.V0_8:
+        value = {**value, "customizations": customizations(value["customizations"], to)}
+    if to == V.V0_4 and value.get("models"):
+        value = {**value, "models": [_model(model) for model in value["models"]]}
+    return value
+
+
+def _model(model: JsonObject) -> JsonObject:
+    schema: JsonObject | None = model.get("configSchema")
+    return model if not schema else {**model, "configSchema": config_schema(schema)}
+
+
+def terminal(value: JsonObject, to: Generation) -> JsonObject:
+    """A terminal, its state or its entry in the host's list. Without an exit code it looks as if it still ran."""
+    if to >= V.V0_9:
+        return value
+    after = put(value, "exitCode", value.get("lifecycle", {}).get("exitCode"))
+    return without(after, "lifecycle") if to == V.V0_4 else after
+
+
+def annotation(value: JsonObject, to: Generation) -> JsonObject:
+    """A remark on a file."""
+    if to >= V.V0_9:
+        return value
+    after = {**value, "turnId": value.get("origin", {}).get("turnId", "")}
+    return without(after, "origin") if to == V.V0_4 else after
+
+
+def changeset_status(value: str, to: Generation) -> str:
+    """Whether a changeset is ready."""
+    return "computing" if to < V.V1_0 and value == "recomputing" else value
+
+
+def _root_state(state: JsonObject, to: Generation) -> JsonObject:
+    after = {**state, "agents": [agent(value, to) for value in state["agents"]]}
+    if state.get("terminals"):
+        after["terminals"] = [terminal(value, to) for value in state["terminals"]]
+    if to == V.V0_4 and "config" in state:
+        after["config"] = {**state["config"], "schema": config_schema(state["config"]["schema"])}
+    return after
+
+
+def _annotations_state(state: JsonObject, to: Generation) -> JsonObject:
+    return {**state, "annotations": [annotation(value, to) for value in state["annotations"]]}
+
+
+def _changeset_state(state: JsonObject, to: Generation) -> JsonObject:
+    return {**state, "status": changeset_status(state["status"], to)}
+
+
+_STATES: Final[Mapping[str, Callable[[JsonObject, Generation], JsonObject]]] = {
+    "root": _root_state,
+    "chat": chat_state,
+    "terminal": terminal,
+    "annotations": _annotations_state,
+    "changeset": _changeset_state,
+}
+
+
+def state_of_kind(kind: str, state: JsonObject, to: Generation) -> JsonObject:
+    """The state of any channel but a session's."""
+    project = _STATES.get(kind)
+    return state if project is None else project(state, to)
+
+
+__all__ = [
+    "CANVAS_STATE",
+    "active_client",
+    "agent",
+    "annotation",
+    "attachment",
+    "changeset_status",
+    "chat_origin",
+    "chat_state",
+    "chat_summary",
+    "config_schema",
+    "customization",
+    "customizations",
+    "enabled",
+    "input_needed",
+    "message",
+    "milliseconds",
+    "primary",
+    "primary_mark",
+    "session_state",
+    "session_summary",
+    "state_of_kind",
+    "terminal",
+    "tool_call",
+    "tool_input",
+    "turn",
+    "without_note",
+]

@@ -1,0 +1,216 @@
+"""States and the values inside them, read from an older generation. Pure: any form of 0.4 to 0.9 in, 1.0.0 out.
+
+Used for what clients say, for what older hosts say, and for logs and archives of earlier days. A value that is 1.0
+already stays as it is, so nobody has to know how old it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ahpkit.dialects.generations import PRIMARY, SELECTION
+from ahpkit.dialects.states_down import primary_mark
+from ahpkit.protocol.common.reducing import iso_time, put, without
+from ahpkit.protocol.common.state import JsonObject
+
+DefaultChat = Callable[[str], str | None]
+"""The default chat of a session."""
+
+
+def with_selection(value: JsonObject) -> JsonObject:
+    """0.4 keeps model and agent in sessions and chats; they move to a note beside."""
+    kept = {key: value[key] for key in ("model", "agent") if value.get(key) is not None}
+    return with_note(without(value, "model", "agent"), SELECTION, kept) if kept else without(value, "model", "agent")
+
+
+def with_note(value: JsonObject, key: str, note: object) -> JsonObject:
+    """`value` with one of our notes in its `_meta`."""
+    meta: JsonObject = value.get("_meta") or {}
+    return {**value, "_meta": {**meta, key: note}}
+
+
+def working_directories(value: JsonObject) -> JsonObject:
+    """One directory becomes a list of one."""
+    if "workingDirectory" not in value:
+        return value
+    directory: str | None = value["workingDirectory"]
+    rest = without(value, "workingDirectory")
+    return rest if directory is None or "workingDirectories" in rest else {**rest, "workingDirectories": [directory]}
+
+
+# -- customizations and clients ------------------------------------------------------------------------------------
+
+
+def customization(value: JsonObject) -> JsonObject:
+    """A plugin, directory or MCP server, with its children: a plain switch becomes a decision for this session."""
+    after = value
+    if value.get("type") in ("plugin", "mcpServer") and "enabled" in value:
+        after = without(value, "enabled")
+        if "enablement" not in value and value["enabled"] is False:
+            after = {**after, "enablement": [{"kind": "session", "enabled": False}]}
+    children: Sequence[JsonObject] | None = after.get("children")
+    return {**after, "children": [customization(child) for child in children]} if children else after
+
+
+def with_customizations(value: JsonObject) -> JsonObject:
+    """Something that carries customizations, such as a session, an agent, or an active client."""
+    held: Sequence[JsonObject] | None = value.get("customizations")
+    return {**value, "customizations": [customization(one) for one in held]} if held else value
+
+
+def marked_primary(client: JsonObject, clients: Sequence[JsonObject]) -> JsonObject:
+    """An active client that 0.4 readers see from now on, before all others."""
+    return with_note(client, PRIMARY, 1 + max(map(primary_mark, clients), default=0))
+
+
+# -- chats ---------------------------------------------------------------------------------------------------------
+
+
+def turn(value: JsonObject) -> JsonObject:
+    """A finished turn: its error becomes its last part."""
+    if "error" not in value:
+        return value
+    parts: list[JsonObject] = value["responseParts"]
+    if not (parts and parts[-1].get("kind") == "error"):
+        parts = [*parts, {"kind": "error", "error": value["error"]}]
+    return {**without(value, "error"), "responseParts": parts}
+
+
+def chat_summary(value: JsonObject) -> JsonObject:
+    """A chat in its session, as a whole or only what changed of it."""
+    return with_selection(working_directories(value))
+
+
+def chat_state(state: JsonObject) -> JsonObject:
+    """The state of a chat. Nobody kept when an old active turn began: the chat's last change is the best guess."""
+    turns: Sequence[JsonObject] = state["turns"]
+    after = chat_summary(without({**state, "turns": [turn(one) for one in turns]}, "inputRequests"))
+    active: JsonObject | None = state.get("activeTurn")
+    if active is None:
+        return after
+    open_requests: Sequence[JsonObject] = state.get("inputRequests") or ()
+    parts = [*active["responseParts"], *({"kind": "inputRequest", "request": request} for request in open_requests)]
+    return {**after, "activeTurn": {"startedAt": state["modifiedAt"], **active, "responseParts": parts}}
+
+
+# -- sessions ------------------------------------------------------------------------------------------------------
+
+_NOT_IN_STATE: Final = ("resource", "createdAt", "modifiedAt", "changes")
+"""What a session's summary has and its state has not."""
+
+
+def session_summary(value: JsonObject) -> JsonObject:
+    """A session in a list, as a whole or only what changed of it: times are texts."""
+    after = with_selection(working_directories(value))
+    times = {key: iso_time(int(after[key])) for key in ("createdAt", "modifiedAt") if _is_number(after.get(key))}
+    return {**after, **times}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def session_state(state: JsonObject) -> JsonObject:
+    """The state of a session: flat, with a list of active clients. Its times are only in `listed`."""
+    after = state
+    summary: JsonObject | None = state.get("summary")
+    if summary is not None:
+        own = session_summary(summary)
+        notes: JsonObject = {**state.get("_meta", {}), **own.get("_meta", {})}
+        after = put({**without(own, *_NOT_IN_STATE), **without(state, "summary")}, "_meta", notes or None)
+    if after.get("lifecycle") == "creationFailed":
+        after = {**after, "lifecycle": "failed"}
+    chats: Sequence[JsonObject] = state["chats"]
+    after = {**working_directories(with_customizations(after)), "chats": [chat_summary(chat) for chat in chats]}
+    clients: list[JsonObject] = [state["activeClient"]] if state.get("activeClient") else state.get("activeClients", [])
+    return {**without(after, "activeClient"), "activeClients": [with_customizations(client) for client in clients]}
+
+
+def listed(state: JsonObject) -> JsonObject | None:
+    """The entry of the catalogue that a session's 0.4 state holds; None when it holds none."""
+    summary: JsonObject | None = state.get("summary")
+    return None if summary is None else session_summary(summary)
+
+
+# -- root, terminals, annotations ----------------------------------------------------------------------------------
+
+
+def claim(value: JsonObject, default_chat: DefaultChat) -> JsonObject:
+    """Who has a terminal: a session has it for a chat."""
+    if value.get("kind") != "session" or "chat" in value:
+        return value
+    return {**value, "chat": default_chat(value["session"]) or ""}
+
+
+def terminal(value: JsonObject, default_chat: DefaultChat) -> JsonObject:
+    """A terminal, its state or its entry in the host's list."""
+    after = {**value, "claim": claim(value["claim"], default_chat)}
+    if "lifecycle" not in value:
+        code = value.get("exitCode")
+        after["lifecycle"] = {"status": "running"} if code is None else {"status": "exited", "exitCode": code}
+    return without(after, "exitCode")
+
+
+def root_state(state: JsonObject, default_chat: DefaultChat) -> JsonObject:
+    """The state of the host."""
+    agents: Sequence[JsonObject] = state["agents"]
+    after = {**state, "agents": [with_customizations(agent) for agent in agents]}
+    terminals: Sequence[JsonObject] | None = state.get("terminals")
+    if terminals:
+        after["terminals"] = [terminal(one, default_chat) for one in terminals]
+    return after
+
+
+def annotation(value: JsonObject, session: str, known: JsonObject | None = None) -> JsonObject:
+    """A remark, or what changed of it: the turn it came from becomes its origin. `known` is the remark so far."""
+    if "turnId" not in value or "origin" in value:
+        return without(value, "turnId")
+    origin: JsonObject = {**((known or {}).get("origin") or {"session": session})}
+    return {**without(value, "turnId"), "origin": put(origin, "turnId", value["turnId"] or None)}
+
+
+def annotations_state(state: JsonObject, session: str) -> JsonObject:
+    """The remarks of a session."""
+    remarks: Sequence[JsonObject] = state["annotations"]
+    return {**state, "annotations": [annotation({"turnId": "", **one}, session) for one in remarks]}
+
+
+def state_of_kind(kind: str, state: JsonObject, *, session: str, default_chat: DefaultChat) -> JsonObject:
+    """The state of a channel of any kind; `session` is the session that annotations belong to."""
+    match kind:
+        case "root":
+            return root_state(state, default_chat)
+        case "session":
+            return session_state(state)
+        case "chat":
+            return chat_state(state)
+        case "terminal":
+            return terminal(state, default_chat)
+        case "annotations":
+            return annotations_state(state, session)
+        case _:
+            return state
+
+
+__all__ = [
+    "DefaultChat",
+    "annotation",
+    "annotations_state",
+    "chat_state",
+    "chat_summary",
+    "claim",
+    "customization",
+    "listed",
+    "marked_primary",
+    "root_state",
+    "session_state",
+    "session_summary",
+    "state_of_kind",
+    "terminal",
+    "turn",
+    "with_customizations",
+    "with_note",
+    "with_selection",
+    "working_directories",
+]

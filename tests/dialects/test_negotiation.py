@@ -1,0 +1,105 @@
+"""Versions that clients offer, and what comes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ahpkit.dialects import Generation, negotiate, pin, supported_versions
+from ahpkit.protocol.errors import InvalidParams, UnsupportedProtocolVersion
+
+OFFICIAL = (Generation.V1_0, Generation.V0_9)
+"""What a host without dialects speaks."""
+
+
+@pytest.mark.parametrize(
+    ("offered", "agreed"),
+    [
+        (["1.0.0", "0.9.0"], "1.0.0"),
+        (["0.9.0", "1.0.0"], "1.0.0"),
+        (["0.9.7"], "0.9.7"),
+        (["1.10.0", "1.2.0"], "1.10.0"),
+        (["1.0.0", "1.10.0", "0.9.0"], "1.10.0"),
+        (["2.0.0", "0.9.0"], "0.9.0"),
+        (["0.4.0", "0.5.0"], "0.5.0"),
+        (["0.5.2", "0.5.10", "0.5.1"], "0.5.10"),
+        (["0.4.9"], "0.4.9"),
+        (["1.0.0", "0.9.0", "0.4.0"], "1.0.0"),
+    ],
+)
+def test_the_highest_version_that_is_spoken_is_chosen_and_echoed(offered: list[str], agreed: str) -> None:
+    assert negotiate(offered).version == agreed
+    assert negotiate(offered[::-1]).version == agreed
+
+
+@pytest.mark.parametrize(
+    ("offered", "agreed"),
+    [
+        (["1.0.0", "0.8.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"], "0.8.0"),
+        (["1.0.0", "0.9.0", "0.8.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"], "0.9.0"),
+        (["0.5.1", "1.0.0"], "0.5.1"),
+    ],
+)
+def test_a_draft_that_calls_itself_one_point_zero_is_not_taken_at_its_word(offered: list[str], agreed: str) -> None:
+    assert negotiate(offered).version == agreed
+
+
+@pytest.mark.parametrize("offered", [[], ["2.0.0"], ["0.10.0"], ["0.3.0"]])
+def test_nothing_in_common_names_what_is_spoken(offered: list[str]) -> None:
+    with pytest.raises(UnsupportedProtocolVersion) as caught:
+        negotiate(offered)
+    assert caught.value.data == {"supportedVersions": supported_versions()}
+    assert supported_versions()[0] == "1.0.0"
+
+
+@pytest.mark.parametrize("offered", [["0.8.0"], ["0.4.0", "0.5.0"]])
+def test_a_side_can_speak_less(offered: list[str]) -> None:
+    with pytest.raises(UnsupportedProtocolVersion):
+        negotiate(offered, OFFICIAL)
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        "invalid",
+        "1.0",
+        "1",
+        "v1.0.0",
+        "01.0.0",
+        "1.0.0-beta",
+        "1.0.0+x",
+        "1.0.0\n",
+        " 1.0.0",
+        "-1.0.0",
+        "",
+        1,
+        None,
+        [],
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_malformed_entry_spoils_the_offer_and_is_named(malformed: object, place: int) -> None:
+    offered: list[object] = ["1.0.0"]
+    offered.insert(place, malformed)
+    with pytest.raises(InvalidParams, match=rf"protocolVersions\[{place}\]"):
+        negotiate(offered)
+
+
+@pytest.mark.parametrize(
+    ("text", "pinned"),
+    [
+        ("0.9", ["0.9.0"]),
+        ("0.9.0", ["0.9.0"]),
+        ("1", ["1.0.0"]),
+        ("1.0", ["1.0.0"]),
+        ("0.5", ["0.5.2", "0.5.1", "0.5.0"]),
+        ("0.5.1", ["0.5.1"]),
+    ],
+)
+def test_a_side_can_be_pinned(text: str, pinned: list[str]) -> None:
+    assert supported_versions(pin(text)) == pinned
+
+
+@pytest.mark.parametrize("text", ["", "0.3", "2", "0.9.x", "newest", "0.9.0.0"])
+def test_a_pin_that_names_no_version_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ValueError, match=r"known: 1\.0\.0, 0\.9\.0"):
+        pin(text)
