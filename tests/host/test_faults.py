@@ -507,3 +507,38 @@ async def test_an_agent_that_opens_while_its_session_is_disposed_of_is_closed(be
     await client.ask("disposeSession", "ahp-session:/short")
     opened.set()
     await eventually(lambda: [chat.closed for chat in bench.agent.chats] == [True])
+
+
+class Picky(MemoryStorage):
+    """Cannot hold the action with one clientSeq."""
+
+    unholdable = 4711
+
+    def commit(self, batch: Batch) -> None:
+        if any(type(step) is Entry and step.client_seq == self.unholdable for step in batch):
+            raise OverflowError("Python int too large to convert to SQLite INTEGER")
+        super().commit(batch)
+
+
+@requirement("core:hardening:a-bad-entry-costs-itself")
+async def test_an_action_that_cannot_be_stored_is_sent_back_and_the_rest_goes_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.storage = Picky()
+    await bench.start()
+    one, two = await bench.client(ROOT_URI), await bench.client(ROOT_URI)
+    session, _ = await bench.session(one)
+    await two.ask("subscribe", session)
+    one.post(session, {"type": "session/titleChanged", "title": "before"}, client_seq=1)
+    one.post(session, {"type": "session/titleChanged", "title": "cannot be stored"}, client_seq=Picky.unholdable)
+    one.post(session, {"type": "session/isReadChanged", "isRead": True}, client_seq=2)
+    back = await one.action(lambda said: said.get("origin", {}).get("clientSeq") == Picky.unholdable)
+    assert back["rejectionReason"] == "this action could not be stored, so it was not done"
+    await two.accepted(session, {"type": "session/isArchivedChanged", "isArchived": True})
+    assert "cannot be stored" not in str(two.actions(session))
+    shown = await bench.state(two, session)
+    assert shown["summary"]["title"] == "before"
+    await bench.stop()
+    await bench.start()
+    three = await bench.client()
+    assert (await bench.state(three, session)) == shown
+    await bench.stop()

@@ -6,13 +6,15 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from ahpkit.log.entry import Entry, Recovery
-from ahpkit.log.errors import StorageError
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step, Value
+from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.sqlite import SqliteStorage
+from support import requirement
 from support.records import entries, entry, opening, seqs, unprivileged
 from support.waiting import BOUND
 
@@ -211,3 +213,26 @@ async def test_a_log_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path) -
 
         assert log.failing is None
         assert reported == list(range(1, 51)) == seqs(await log.read(0))
+
+
+@requirement("core:hardening:a-bad-entry-costs-itself")
+@pytest.mark.parametrize(
+    "step",
+    [
+        Entry(1, "a", b"{}", "me", 1 << 63, 0),
+        Entry(1, "a", b"{}", "\ud800", 1, 0),
+        Entry(1, "a", b"{}", cast("str", {}), 1, 0),
+        Entry(1, "a", b"{}", "me", cast("int", 7.5), 0),
+        ChannelSnapshot("\ud800", 0, b"{}"),
+        Value("\ud800", b"{}"),
+    ],
+    ids=["too large", "surrogate", "object", "fraction", "channel", "key"],
+)
+def test_what_cannot_be_held_is_told_from_a_disk_that_fails(tmp_path: Path, step: Step) -> None:
+    storage = SqliteStorage(tmp_path / "log.db")
+    storage.load()
+    storage.commit([ChannelSnapshot("a", 0, b"{}")])
+    with pytest.raises(ContentRefused):
+        storage.commit([step])
+    storage.commit([Entry(1, "a", b"{}", "me", 1, 0)])
+    storage.close()

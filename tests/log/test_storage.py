@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
 
 import pytest
 
@@ -28,6 +29,24 @@ def test_entries_come_back_as_they_were_written(shelf: Shelf) -> None:
 
     assert shelf.storage.read(0) == written
     assert shelf.restart().tail == written
+
+
+@requirement("core:hardening:a-bad-entry-costs-itself")
+def test_names_with_every_kind_of_character_are_found_again(shelf: Shelf) -> None:
+    names = ["a\0b", "a\0c", "\u2028", "\U0010ffff", "x" * 5000]
+    shelf.storage.commit([*map(opening, names), *(entry(seq, name) for seq, name in enumerate(names, 1))])
+    for seq, name in enumerate(names, 1):
+        assert seqs(shelf.storage.read(0, channels=[name])) == [seq]
+    assert [each.channel for each in shelf.restart().tail] == names
+
+
+@requirement("core:hardening:a-bad-entry-costs-itself")
+def test_a_number_is_checked_as_it_is_stored(shelf: Shelf) -> None:
+    spelt = cast("int", 7.0)
+    shelf.storage.commit([opening(), Entry(1, "a", b"{}", "me", spelt, cast("int", 5.0)), entry(2)])
+    assert seqs(shelf.storage.read(0)) == [1, 2]
+    recovery = shelf.restart()
+    assert (seqs(recovery.tail), recovery.problems) == ([1, 2], [])
 
 
 def test_reading_starts_after_a_number_and_stops_at_the_limit(storage: Storage) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from ahpkit.log.entry import Batch
+from ahpkit.log.entry import Batch, Entry
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.retention import Retention
-from ahpkit.log.writer import Writer
+from ahpkit.log.writer import Refusals, Writer
+from support import requirement
 from support.records import entries, entry, opening, seqs
 from support.waiting import BOUND
 
@@ -42,14 +43,20 @@ def ignore(_: object) -> None:
 def make(
     storage: MemoryStorage,
     *,
-    on_commit: Callable[[Batch], None] = ignore,
+    on_commit: Callable[[Batch], object] = ignore,
+    on_refused: Callable[[Refusals], object] = ignore,
     on_error: Callable[[Exception], None] = ignore,
     retention: Retention | None = None,
 ) -> Writer:
     recovery = storage.load()
+
+    def committed(batch: Batch, refused: Refusals) -> None:
+        on_commit(batch)
+        on_refused(refused)
+
     return Writer(
         storage,
-        on_commit=on_commit,
+        on_commit=committed,
         on_error=on_error,
         retention=retention or Retention(),
         head_seq=recovery.head_seq,
@@ -138,7 +145,8 @@ def test_no_error_of_a_storage_ends_the_thread(error: Exception) -> None:
     storage.error = None
     writer.stop()
 
-    assert errors == [error]
+    assert len(errors) == 1
+    assert str(error) in str(errors[0])
     assert seqs(storage.read(0)) == [1]
 
 
@@ -162,3 +170,52 @@ def test_a_lowered_limit_is_reached_in_steps() -> None:
 
     assert storage.most == 10_000
     assert writer.oldest_seq > 25_000
+
+
+class Picky(MemoryStorage):
+    """Refuses what SQLite refuses: numbers beyond 64 bits. Can be told to fail altogether."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        super().commit([opening()])
+        self.broken = False
+        self.tried = threading.Event()
+
+    def commit(self, batch: Batch) -> None:
+        if self.broken or any(type(step) is Entry and (step.client_seq or 0) > 1 << 63 for step in batch):
+            self.tried.set()
+            raise OverflowError("Python int too large to convert to SQLite INTEGER")
+        super().commit(batch)
+
+
+@requirement("core:hardening:a-bad-entry-costs-itself")
+@pytest.mark.parametrize("bad", [(1,), (10,), (4, 7), (2, 3, 4)])
+def test_a_batch_goes_in_without_the_entries_that_the_storage_cannot_hold(bad: tuple[int, ...]) -> None:
+    storage = Picky()
+    refused: Refusals = []
+    errors: list[Exception] = []
+    writer = make(storage, on_refused=refused.extend, on_error=errors.append)
+    writer.put([entry(seq, client=("me", 1 << 64 if seq in bad else seq)) for seq in range(1, 11)])
+    writer.put([entry(11)])
+    writer.start()
+    writer.stop()
+
+    assert seqs(storage.read(0)) == [seq for seq in range(1, 12) if seq not in bad]
+    assert [step.seq for step, _ in refused if isinstance(step, Entry)] == [*bad]
+    assert storage.load().head_seq == 11
+    assert errors == []
+
+
+def test_a_storage_that_refuses_everything_is_failing_and_nothing_is_dropped() -> None:
+    storage = Picky()
+    storage.broken = True
+    refused: Refusals = []
+    writer = make(storage, on_refused=refused.extend)
+    writer.start()
+    writer.put([entry(1)])
+    assert storage.tried.wait(BOUND)
+    storage.broken = False
+    writer.stop()
+
+    assert seqs(storage.read(0)) == [1]
+    assert refused == []

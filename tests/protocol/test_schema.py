@@ -6,7 +6,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
 
-from ahpkit.protocol.schema import json_schema
+from ahpkit.protocol.schema import MAX_INTEGER, json_schema
 from ahpkit.protocol.types import TYPES
 
 
@@ -36,7 +36,11 @@ def test_an_object_says_what_it_needs_and_stays_open() -> None:
     assert schema["$defs"]["Leaf"] == {
         "type": "object",
         "required": ["kind", "size"],
-        "properties": {"kind": {"enum": ["leaf"]}, "size": {"type": "integer"}, "_meta": {"type": "object"}},
+        "properties": {
+            "kind": {"enum": ["leaf"]},
+            "size": {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER},
+            "_meta": {"type": "object"},
+        },
     }
 
 
@@ -70,7 +74,13 @@ def test_variants_with_the_same_kind_are_told_apart_by_another_literal() -> None
         (Literal["a", "b"], {"enum": ["a", "b"]}),
         (list[bool], {"type": "array", "items": {"type": "boolean"}}),
         (dict[str, Any], {"type": "object", "additionalProperties": {}}),
-        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (
+            dict[str, int],
+            {
+                "type": "object",
+                "additionalProperties": {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER},
+            },
+        ),
     ],
 )
 def test_small_types(shape: Any, schema: dict[str, Any]) -> None:

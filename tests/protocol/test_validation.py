@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
-from typing import Any, is_typeddict
+from typing import Any, cast, is_typeddict
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
 from ahpkit.protocol.types import TYPES
-from ahpkit.protocol.validation import check, check_action, check_params
+from ahpkit.protocol.validation import check, check_action, check_params, make_whole
 from support import requirement
 
 DELTA: dict[str, Any] = {"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"}
@@ -257,8 +258,57 @@ def test_null_is_not_absent_except_where_the_type_says_so() -> None:
     check_action({"type": "session/agentChanged"})
 
 
-def test_a_number_may_be_of_any_size() -> None:
-    check_params("dispatchAction", {"channel": "c", "clientSeq": 2**70, "action": {}})
+@requirement("core:wire:whole-numbers")
+@pytest.mark.parametrize("sent", [7.0, 1e3, -0.0, float(2**53 - 2)])
+def test_an_integer_written_with_a_point_becomes_one(sent: float) -> None:
+    params = {"channel": "c", "clientSeq": sent, "action": {"type": "x", "free": 7.0}, "_meta": {"free": 1.0}}
+    check_params("dispatchAction", params)
+    assert (type(params["clientSeq"]), params["clientSeq"]) == (int, sent)
+    assert type(cast("Any", params["action"])["free"]) is float
+    assert type(cast("Any", params["_meta"])["free"]) is float
+
+
+@requirement("core:wire:whole-numbers")
+def test_integers_deep_inside_an_action_become_whole_and_free_json_beside_them_stays() -> None:
+    place = {"line": 1.0, "character": 2e0}
+    attachment = {"type": "resource", "label": "a", "uri": "file:///x", "_meta": {"free": 1.0}}
+    attachment["selection"] = {"range": {"start": place, "end": dict(place)}}
+    message = {"text": "hi", "origin": {"kind": "user"}, "attachments": [attachment]}
+    check_action({"type": "chat/turnStarted", "turnId": "t", "message": message})
+    assert json.dumps(place) == '{"line": 1, "character": 2}'
+    assert json.dumps(attachment["_meta"]) == '{"free": 1.0}'
+
+
+@requirement("core:wire:whole-numbers")
+@pytest.mark.parametrize("shape", sorted(name for name, spec in COMMANDS.items() if spec.params))
+def test_no_command_is_made_whole_where_its_type_is_not_an_integer(shape: str) -> None:
+    make_whole(shape, params := {"channel": "c", "text": 7.0, "_meta": {"x": 1.0}})
+    assert json.dumps(params) == '{"channel": "c", "text": 7.0, "_meta": {"x": 1.0}}'
+
+
+@requirement("core:wire:whole-numbers")
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (2**53, "clientSeq: must be at most 9007199254740991, got 9007199254740992"),
+        (1e18, "clientSeq: must be at most 9007199254740991, got 1000000000000000000"),
+        (2**63, "clientSeq: must be at most 9007199254740991, got 9223372036854775808"),
+        (-1, "clientSeq: must be at least 0, got -1"),
+        (-(2.0**60), "clientSeq: must be at least 0, got -1152921504606846976"),
+        (7.5, "clientSeq: expected integer, got number"),
+    ],
+)
+def test_a_number_outside_what_json_keeps_exact_is_refused(sent: float, reason: str) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        check_params("dispatchAction", {"channel": "c", "clientSeq": sent, "action": {}})
+    assert caught.value.message == reason
+
+
+def test_other_integers_may_be_negative_but_not_beyond_what_json_keeps_exact() -> None:
+    check_action({"type": "terminal/exited", "exitCode": -9.0})
+    assert "exitCode: must be at least -9007199254740991" in action_error(
+        {"type": "terminal/exited", "exitCode": -(2**53)}
+    )
 
 
 def test_what_did_not_come_through_the_codec_is_refused_not_raised() -> None:

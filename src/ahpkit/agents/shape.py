@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.schema import MAX_INTEGER
 
 
 def obj(value: Any) -> JsonObject:
@@ -35,9 +36,9 @@ def number(value: Any) -> int | float | None:
 
 
 def integer(value: Any) -> int | None:
-    """`value` if it is a whole number, also one written with a fraction of zero."""
+    """`value` if it is a whole number that every client reads exactly, also one written with a fraction of zero."""
     found = number(value)
-    return int(found) if found is not None and found == found // 1 else None
+    return int(found) if found is not None and abs(found) <= MAX_INTEGER and found == found // 1 else None
 
 
 __all__ = ["integer", "number", "obj", "objects", "strings", "text"]

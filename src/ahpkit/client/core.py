@@ -19,6 +19,7 @@ from ahpkit.client.tasks import Tasks
 from ahpkit.client.tracing import span, with_context
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.validation import make_whole
 from ahpkit.wire.rpc import RpcConnection
 
 
@@ -87,7 +88,9 @@ class Core:
                 asked["_meta"] = meta
             try:
                 async with asyncio.timeout(seconds):
-                    return await self.link.request(method, asked)
+                    result = await self.link.request(method, asked)
+                    make_whole(method, {}, result=result)
+                    return result
             except TimeoutError:
                 raise TimeoutError(f"{method}: no answer within {seconds:g} s") from None
 
@@ -95,6 +98,7 @@ class Core:
         await self.handshake.greet(rpc)
 
     def _hear(self, method: str, params: JsonObject) -> None:
+        make_whole(method, params)
         if method == "action":
             self.channels.receive(params)
         else:

@@ -11,6 +11,7 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RemoteProtocolError, RpcError
 from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import SPOKEN
 from ahpkit.wire.rpc import RpcConnection
 
@@ -70,6 +71,7 @@ class Handshake:
         if self._capabilities:
             params["capabilities"] = self._capabilities
         result = await rpc.request("initialize", params)
+        make_whole("initialize", {}, result=result)
         self.host = HostInfo.of(result)
         self._channels.take_snapshots(result["snapshots"])
 
@@ -88,6 +90,7 @@ class Handshake:
             result = await rpc.request("reconnect", params)
         except RpcError:
             return False
+        make_whole("reconnect", {}, result=result)
         if result["type"] == "snapshot":
             self._channels.take_snapshots(result["snapshots"])
         else:

@@ -16,7 +16,7 @@ from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit
 from ahpkit.host.policy import check_method
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidRequest, MethodNotFound, RequestId, RpcError, TransportClosed
-from ahpkit.protocol.validation import check_params
+from ahpkit.protocol.validation import check_params, make_whole
 from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
@@ -94,7 +94,9 @@ class Connection:
         self.outbox.send(message)
         try:
             async with asyncio.timeout(timeout):
-                return await answer
+                result = await answer
+                make_whole(method, {}, result=result)
+                return result
         finally:
             self._answers.pop(request_id, None)
             self._peer.forget(request_id)

@@ -43,10 +43,11 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.host.turn import LiveTurn
 from ahpkit.host.values import DurableValues
 from ahpkit.host.verbs import ORDERED, Verb, Verbs
-from ahpkit.log.entry import Entry
+from ahpkit.log.entry import Entry, Step
 from ahpkit.log.log import Log
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.codec import decode_json
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, InvalidParams, LocalProtocolError, NotFound
 from ahpkit.wire.transport import Transport
@@ -73,7 +74,7 @@ class Host:
         self.new_id = new_id
         self.monotonic = time.monotonic
         self.agents: dict[str, Agent] = {agent.provider: agent for agent in agents}
-        self.log = Log(storage, on_commit=self._committed, on_error=self._disk_trouble)
+        self.log = Log(storage, on_commit=self._committed, on_error=self._disk_trouble, on_refused=self._not_stored)
         self.store = Store(self.log, now=self.now)
         self.values = DurableValues(self.log)
         self.fanout = Fanout()
@@ -394,6 +395,17 @@ class Host:
             self.store.checkpoint(uri)
         if self.store.backlog <= self.config.max_log_backlog:
             self._room.set()
+
+    def _not_stored(self, step: Step, reason: str) -> None:
+        """The log cannot hold this: it never happened, and whoever sent it hears so."""
+        _log.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)
+        if not isinstance(step, Entry):
+            return
+        self.store.undo(step)
+        if step.client_id is not None and step.client_seq is not None:
+            origin = Origin(step.client_id, step.client_seq)
+            action = decode_json(step.payload)["action"]
+            self.reject(step.channel, action, origin, "this action could not be stored, so it was not done")
 
     def _disk_trouble(self, error: Exception) -> None:
         _log.error("the log cannot be written: %s. New actions are refused until it can.", error)

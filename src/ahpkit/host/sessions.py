@@ -99,7 +99,7 @@ class Sessions:
     def _check_new(self, uri: str) -> None:
         channel = channel_of(uri)
         if channel is None or channel.name != "session":
-            raise InvalidParams(f"channel: {uri!r} is not a session URI; use ahp-session:/<id>")
+            raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
         if self._host.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
 
@@ -239,7 +239,7 @@ class Sessions:
         uri, session_uri = params["chat"], params["channel"]
         channel = channel_of(uri)
         if channel is None or channel.name != "chat":
-            raise InvalidParams(f"chat: {uri!r} is not a chat URI; use ahp-chat:/<id>")
+            raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
         if session_uri not in self._sessions:
             raise SessionNotFound(f"there is no session {session_uri}")
         if self._host.store.taken(uri):

@@ -7,6 +7,7 @@ costs a reference.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
 from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
 
 _OPENED = "opened/"
 """Key of the durable value that says where in the sequence a channel began."""
@@ -56,6 +59,20 @@ class _Channel:
     """None until its opening is durable."""
 
 
+@dataclass(slots=True, eq=False)
+class _Change:
+    """What happened to a channel and is not durable yet."""
+
+    steps: int
+    """How many steps of the log make it durable."""
+    channel: _Channel
+    state: JsonObject | None
+    """After it; None: the channel is closed."""
+    entry: Entry | None = None
+    """The action that made it."""
+    action: JsonObject | None = None
+
+
 class Turnover(NamedTuple):
     """Channels that a commit made visible, and channels whose end it made durable."""
 
@@ -70,8 +87,7 @@ class Store:
         self._log = log
         self._now = now
         self._channels: dict[str, _Channel] = {}
-        self._uncommitted: deque[tuple[int, _Channel, JsonObject | None]] = deque()
-        """Each change with the number of log steps that make it durable; without a state, the channel is closed."""
+        self._uncommitted: deque[_Change] = deque()
         self._closing: dict[str, _Channel] = {}
         """Closed, but not durably: readers see them until then."""
         self.head = 0
@@ -83,8 +99,11 @@ class Store:
         """Rebuild the states: each channel's snapshot, then the actions after it."""
         states = {uri: decode_json(snapshot.state) for uri, snapshot in recovery.snapshots.items()}
         for entry in recovery.tail:
-            action = decode_json(entry.payload)["action"]
-            states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
+            try:
+                action = decode_json(entry.payload)["action"]
+                states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
+            except Exception:  # What cannot be read costs this action. All others are needed.
+                _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
         for uri, state in states.items():
             self._channels[uri] = _Channel(uri, state, int(recovery.values.get(_OPENED + uri, b"0")), state)
         self.head = self.committed_head = recovery.head_seq
@@ -121,7 +140,7 @@ class Store:
         self._channels[uri] = channel
         self._log.set_value(_OPENED + uri, b"%d" % self.head)
         self._log.snapshot(ChannelSnapshot(uri, self.head, data))
-        self._uncommitted.append((self._log.queued, channel, state))
+        self._uncommitted.append(_Change(self._log.queued, channel, state))
 
     def close(self, uri: str) -> None:
         """Forget a channel: no action is taken any more, and once that is durable nobody sees it."""
@@ -130,7 +149,7 @@ class Store:
             self._closing[uri] = channel
             self._log.set_value(_OPENED + uri, None)
             self._log.remove(uri)
-            self._uncommitted.append((self._log.queued, channel, None))
+            self._uncommitted.append(_Change(self._log.queued, channel, None))
 
     def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[int, JsonObject, JsonObject]:
         """Reduce, number and log one action; returns its serverSeq and the states before and after it."""
@@ -139,12 +158,29 @@ class Store:
         after = reduce(uri, before, action, now=at)
         payload = encode(envelope(uri, action, seq, origin))
         client_id, client_seq = (origin.client_id, origin.client_seq) if origin else (None, None)
-        self._log.append(Entry(seq, uri, payload, client_id, client_seq, at))
+        entry = Entry(seq, uri, payload, client_id, client_seq, at)
+        self._log.append(entry)
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         self.head = seq
         channel.state = after
-        self._uncommitted.append((self._log.queued, channel, after))
+        self._uncommitted.append(_Change(self._log.queued, channel, after, entry, action))
         return seq, before, after
+
+    def undo(self, entry: Entry) -> None:
+        """The log could not take an entry: its channel goes on as if that action had never come."""
+        changed = next((change.channel for change in self._uncommitted if change.entry is entry), None)
+        if changed is None:
+            return
+        state = changed.committed or {}
+        for change in self._uncommitted:
+            if change.channel is not changed or change.state is None:
+                continue
+            if change.entry is not None and change.entry is not entry and change.action is not None:
+                state = reduce(changed.uri, state, change.action, now=change.entry.at)
+            elif change.entry is None:
+                state = change.state
+            change.state = state
+        changed.state = state
 
     def checkpoint(self, uri: str) -> None:
         """Write the newest state, so that a restart need not replay what led to it."""
@@ -155,8 +191,9 @@ class Store:
         if entries:
             self.committed_head = entries[-1].seq
         turnover = Turnover([], [])
-        while self._uncommitted and self._uncommitted[0][0] <= durable:
-            _, channel, state = self._uncommitted.popleft()
+        while self._uncommitted and self._uncommitted[0].steps <= durable:
+            change = self._uncommitted.popleft()
+            channel, state = change.channel, change.state
             if state is None:
                 del self._closing[channel.uri]
                 turnover.gone.append(channel.uri)

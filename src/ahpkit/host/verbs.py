@@ -178,7 +178,7 @@ class Verbs:
         try:
             check_params("dispatchAction", params)
         except InvalidParams as error:
-            _log.warning("%s dispatched something nobody can answer: %s", client.client_id, error.message)
+            self._refuse_dispatch(client, params, error.message)
             return
         uri, seq, action = params["channel"], params["clientSeq"], params["action"]
         origin = Origin(client.client_id, seq)
@@ -186,6 +186,15 @@ class Verbs:
             self._host.spawn(self._repeated(client, uri, action, origin, done), name="repeated dispatch")
         else:
             self._dispatch(client, uri, action, origin)
+
+    def _refuse_dispatch(self, client: Connection, params: JsonObject, reason: str) -> None:
+        """Say why under the number that the client gave, where there is one: a notification has no other answer."""
+        uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
+        if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
+            origin, sent = Origin(client.client_id, cast("int", seq)), cast("JsonObject", action)
+            client.notify("action", envelope(uri, sent, self._host.store.committed_head, origin, reason))
+        else:
+            _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
 
     async def _repeated(self, client: Connection, uri: str, action: JsonObject, origin: Origin, done: int) -> None:
         """The number was used before: for this very action, then it is echoed again; or for another, then it is new."""

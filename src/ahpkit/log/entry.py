@@ -22,6 +22,11 @@ class Entry(NamedTuple):
     """When, in milliseconds since the epoch; only used to forget by age."""
 
 
+def hole(entry: Entry) -> Entry:
+    """Holds the place of an entry that could not be written: its number, and nothing that anybody finds."""
+    return Entry(entry.seq, "", b"", None, None, entry.at if 0 <= entry.at < 1 << 53 else 0)
+
+
 class ChannelSnapshot(NamedTuple):
     """The state of a channel with every action up to `seq` applied. The first one opens the channel."""
 
@@ -87,4 +92,4 @@ class Statistics:
     disk_bytes: int
 
 
-__all__ = ["Batch", "ChannelSnapshot", "Entry", "Mark", "Recovery", "Removal", "Statistics", "Step", "Value"]
+__all__ = ["Batch", "ChannelSnapshot", "Entry", "Mark", "Recovery", "Removal", "Statistics", "Step", "Value", "hole"]

@@ -4,6 +4,7 @@ AhpError
 └── LogError
     ├── OutOfOrder            our own code broke the order of the log (also a LocalProtocolError)
     ├── NotInLog              the log does not reach back (or forward) to that number: after, oldest_seq, head_seq
+    ├── ContentRefused        the storage works, but cannot hold this: reason
     ├── StorageError          the storage cannot be opened, read or written now: reason
     │   └── SchemaTooNew      written by a newer ahpkit: found, known
     └── DataDirectoryError    the data directory cannot be used: path
@@ -33,6 +34,17 @@ class NotInLog(LogError):
         self.after = after
         self.oldest_seq = oldest_seq
         self.head_seq = head_seq
+
+
+class ContentRefused(LogError):
+    """What was to be written is of a kind that no storage holds: a number too large, text that is not Unicode.
+
+    Trying again does not help. A batch that is refused is written without the step that is to blame.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class StorageError(LogError):
@@ -73,6 +85,7 @@ class DataDirectoryInUse(DataDirectoryError):
 
 
 __all__ = [
+    "ContentRefused",
     "DataDirectoryError",
     "DataDirectoryInUse",
     "LogError",

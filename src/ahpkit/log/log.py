@@ -7,6 +7,7 @@ committed together, so a crash keeps all of it or nothing. Nothing is reported b
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,9 @@ from ahpkit.log.errors import StorageError
 from ahpkit.log.order import Order
 from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
-from ahpkit.log.writer import Writer
+from ahpkit.log.writer import Refusals, Writer
+
+_logger = logging.getLogger(__name__)
 
 
 class Log:
@@ -26,7 +29,8 @@ class Log:
 
     `on_commit` is called on the event loop after each commit with its entries, in order; without any when it was about
     states and values only. `on_error` is called once when the storage starts to fail; `failing` says why until it works
-    again. Meanwhile everything is kept and tried again.
+    again. Meanwhile everything is kept and tried again. `on_refused` is called, before `on_commit`, for a step that the
+    storage cannot hold: it is not in the log, and its number is not used again.
     """
 
     def __init__(
@@ -35,12 +39,14 @@ class Log:
         *,
         on_commit: Callable[[list[Entry]], None],
         on_error: Callable[[Exception], None],
+        on_refused: Callable[[Step, str], None] | None = None,
         retention: Retention | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self._storage = storage
         self._on_commit = on_commit
         self._on_error = on_error
+        self._on_refused = on_refused or _say_refused
         self._retention = retention or Retention()
         self._checkpoints = checkpoints or Checkpoints()
         self._gathered: Batch = []
@@ -69,7 +75,7 @@ class Log:
             self._checkpoints.append(entry)
         self._writer = Writer(
             self._storage,
-            on_commit=lambda batch: self._call_soon(self._committed, batch),
+            on_commit=lambda batch, refused: self._call_soon(self._committed, batch, refused),
             on_error=lambda exc: self._call_soon(self._on_error, exc),
             retention=self._retention,
             head_seq=recovery.head_seq,
@@ -188,18 +194,25 @@ class Log:
             self._writer.put(self._gathered)
             self._gathered = []
 
-    def _call_soon(self, callback: Callable[..., None], argument: object) -> None:
-        self._loop.call_soon_threadsafe(callback, argument)
+    def _call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(callback, *arguments)
 
-    def _committed(self, batch: Batch) -> None:
+    def _committed(self, batch: Batch, refused: Refusals) -> None:
         self.durable += len(batch)
         try:
-            self._on_commit([step for step in batch if type(step) is Entry])
+            for step, reason in refused:
+                self._on_refused(step, reason)
+            missing = {id(step) for step, _ in refused}
+            self._on_commit([step for step in batch if type(step) is Entry and id(step) not in missing])
         finally:
             while self._flushes and self._flushes[0][0] <= self.durable:
                 _seq, flush = self._flushes.popleft()
                 if not flush.done():
                     flush.set_result(None)
+
+
+def _say_refused(step: Step, reason: str) -> None:
+    _logger.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)
 
 
 __all__ = ["Log"]

@@ -24,6 +24,9 @@ _SAFETY = 1_000_000
 write-ahead log. The clock in milliseconds is the other bound, for a file of which nothing is left: it outruns every
 host below a thousand entries a second."""
 
+_NAMED = 20
+"""Lost entries that a report names."""
+
 
 def create(path: Path, content: Recovery) -> None:
     """Put a new database in the place of whatever is there. Its numbers go on after `content.head_seq`."""
@@ -126,21 +129,21 @@ class _Salvage:
         self._read_entries()
 
     def _read_entries(self) -> None:
-        """Of each channel, the entries up to the first number that is missing after its snapshot."""
+        """Every intact one after the snapshot of its channel: a lost entry costs nothing but itself."""
         meta = {key: value for _row, key, value in self._rows("meta", _META)}
         floor = meta.get("floor")
-        floor = floor if is_seq(floor) else None
-        last, missing, lost = floor, 0, 0
+        last, lost = floor if is_seq(floor) else None, list[int]()
         for entry, snapshot in self._intact_entries():
-            if last is not None and entry.seq > last + 1:
-                lost, missing = lost + entry.seq - last - 1, entry.seq - 1
-            last = max(entry.seq, floor or 0)
-            if snapshot and entry.seq > snapshot.seq >= missing:
+            if last is not None:
+                lost += range(last + 1, min(entry.seq, last + 1 + _NAMED))
+            last = max(entry.seq, last or 0)
+            if snapshot and entry.seq > snapshot.seq:
                 self._content.tail.append(entry)
             self._remember(entry.client_id, entry.client_seq)
         self._reached(last or 0)
         if lost:
-            self._content.problems.append(f"{lost} entries before {missing + 1} cannot be read")
+            named = ", ".join(map(str, lost[:_NAMED])) + (" …" if len(lost) > _NAMED else "")
+            self._content.problems.append(f"entries that cannot be read: {named}")
 
     def _intact_entries(self) -> Iterator[tuple[Entry, ChannelSnapshot | None]]:
         """Entries and the snapshots of their channels, if those are open."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
-from ahpkit.log.errors import StorageError
+from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.salvage import create, finish, repair
 from ahpkit.log.schema import is_intact, migrate, version
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
@@ -28,6 +28,17 @@ _WAL_LIMIT = 64 << 20
 _CHECK_WHOLE_BYTES = 16 << 20
 """A file up to this size is checked as a whole at the start; that takes some 30 ms. In a larger one, the parts that a
 start needs are."""
+_CONTENT = (
+    ValueError,  # also text with a lone surrogate
+    TypeError,
+    OverflowError,  # an integer beyond 64 bits
+    sqlite3.DataError,  # longer than SQLite takes
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,  # a value of a type that it does not know
+    sqlite3.NotSupportedError,
+)
+"""What writing raises when the fault lies in the values."""
 _HEADER_VERSIONS = (b"\1\1", b"\2\2")
 _WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
@@ -78,7 +89,12 @@ class SqliteStorage:
 
     def commit(self, batch: Batch) -> None:
         with self._explained():
-            self._writer.commit(batch)
+            try:
+                self._writer.commit(batch)
+            except _CONTENT as exc:
+                if not self._connections:  # Closed: that is no fault of the values.
+                    raise
+                raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
 
     def trim(self, before_seq: int) -> int:
         with self._explained():

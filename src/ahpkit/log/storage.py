@@ -2,7 +2,8 @@
 
 `load` is called once, before everything else. `commit` and `trim` are called by one thread at a time; `read`, `seen`,
 `mark` and `statistics` may be called by others meanwhile and see what is committed. A call that fails changes nothing,
-can be made again, and raises `StorageError` when the fault lies outside the program.
+can be made again, and raises `StorageError` when the fault lies outside the program, `ContentRefused` when it lies in
+what was to be written.
 """
 
 from __future__ import annotations

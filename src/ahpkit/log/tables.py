@@ -23,7 +23,7 @@ _READ_ALL = f"""
     WHERE e.seq > ? ORDER BY e.seq LIMIT ?"""
 # CROSS JOIN fixes the order of the loops: each wanted channel, then its own part of the index.
 _READ_CHANNELS = f"""
-    SELECT {_COLUMNS} FROM json_each(?) w CROSS JOIN channels c ON c.uri = w.value
+    SELECT {_COLUMNS} FROM json_each(?) w CROSS JOIN channels c ON c.id = w.value
     CROSS JOIN entries e INDEXED BY entries_by_channel ON e.channel = c.id AND e.seq > ? ORDER BY e.seq LIMIT ?"""
 _TAIL = f"""
     SELECT {_COLUMNS} FROM channels c CROSS JOIN entries e INDEXED BY entries_by_channel
@@ -81,6 +81,20 @@ def checksum(data: bytes, place: str) -> int:
 def is_seq(value: object) -> TypeGuard[int]:
     """Whether this can be a number of the log: one that JSON carries safely."""
     return isinstance(value, int) and 0 <= value < 1 << 53
+
+
+def as_stored(entry: Entry) -> Entry:
+    """The entry with the values that come back from its row: SQLite makes an integer of `7.0`, so we do it first."""
+    if type(entry.client_seq) is not float and type(entry.at) is not float:
+        return entry
+    client_seq = None if entry.client_seq is None else _integer(entry.client_seq)
+    return entry._replace(client_seq=client_seq, at=_integer(entry.at))
+
+
+def _integer(value: float) -> int:
+    if value != int(value):
+        raise ValueError(f"{value!r} is not a whole number")
+    return int(value)
 
 
 def place_of(entry: Entry, channel_id: int) -> str:
@@ -154,7 +168,8 @@ class Tables:
                 done += size
 
     def _rows(self, entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
-        for entry in entries:
+        for given in entries:
+            entry = as_stored(given)
             seq, channel, payload, client_id, client_seq, at = entry
             self._head = seq
             self._total += len(payload)
@@ -210,7 +225,9 @@ class Tables:
                 raise NotInLog(after, oldest_seq=floor + 1, head_seq=head)
             if channels is None:
                 return self._entries(_READ_ALL, after, limit)
-            return self._entries(_READ_CHANNELS, json.dumps(sorted(set(channels))), after, limit)
+            # Not by name: SQLite's JSON ends a text at its first NUL.
+            found = (self._one("SELECT id FROM channels WHERE uri = ?", uri) for uri in set(channels))
+            return self._entries(_READ_CHANNELS, json.dumps([id_ for id_ in found if id_ is not None]), after, limit)
 
     def seen(self, client_id: str, client_seq: int) -> int | None:
         found = self._one("SELECT max(seq) FROM entries WHERE client_id = ? AND client_seq = ?", client_id, client_seq)

@@ -2,6 +2,9 @@
 
 Group commit is natural: while one batch is on its way to the disk the next one gathers, so a lone entry waits for
 nothing and a thousand share one sync.
+
+A storage that fails is tried again until it works. A batch that it refuses because of what is in it is written in
+parts, without the step that is to blame.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import chain
 
-from ahpkit.log.entry import Batch, Entry
+from ahpkit.log.entry import Batch, Entry, Step, Value, hole
 from ahpkit.log.errors import StorageError
 from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
@@ -27,6 +30,12 @@ _TRIM_AT_MOST = 10_000
 """Entries forgotten in one go, so that a lowered limit never holds up commits for long. Several times what arrives
 between two looks, so trimming always catches up."""
 
+_HARMLESS = Value("", None)
+"""Changes nothing: whoever refuses this refuses everything."""
+
+Refusals = list[tuple[Step, str]]
+"""Steps of a batch that are not in the log, each with the reason."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -37,7 +46,7 @@ class Writer:
         self,
         storage: Storage,
         *,
-        on_commit: Callable[[Batch], None],
+        on_commit: Callable[[Batch, Refusals], None],
         on_error: Callable[[Exception], None],
         retention: Retention,
         head_seq: int,
@@ -84,9 +93,10 @@ class Writer:
 
     def _run(self) -> None:
         while batch := self._take():
+            self._refused: Refusals = []
             if not self._commit(batch):
                 return
-            self._on_commit(batch)
+            self._on_commit(batch, self._refused)
             self._housekeep(batch)
 
     def _take(self) -> Batch:
@@ -101,10 +111,11 @@ class Writer:
 
     def _commit(self, batch: Batch) -> bool:
         """Try until it works; False when the log is closed before it did."""
-        delay = _RETRY_FIRST_S
+        rest, delay = batch, _RETRY_FIRST_S
         while True:
             try:
-                self._storage.commit(batch)
+                while rest:
+                    rest = rest[self._store(rest) :]
             except Exception as exc:
                 self._report(exc)
                 if self._wait_to_retry(delay):
@@ -113,6 +124,28 @@ class Writer:
             else:
                 self.failing = None
                 return True
+
+    def _store(self, steps: Batch) -> int:
+        """Commit as many of these as go together; returns how many: all, unless one of them cannot be held."""
+        try:
+            self._storage.commit(steps)
+        except (StorageError, OSError):
+            raise
+        except Exception as exc:
+            if len(steps) > 1:
+                return self._store(steps[: len(steps) // 2])
+            self._leave_out(steps[0], exc)
+        return len(steps)
+
+    def _leave_out(self, step: Step, reason: Exception) -> None:
+        """Go on without a step that cannot be written. When nothing else can either, it is the storage that fails."""
+        try:
+            self._storage.commit([hole(step) if type(step) is Entry else _HARMLESS])
+        except (StorageError, OSError):
+            raise
+        except Exception as exc:
+            raise StorageError(f"the log cannot be written: {exc}") from exc
+        self._refused.append((step, str(reason) or repr(reason)))
 
     def _report(self, exc: Exception) -> None:
         reported, self.failing = self.failing, str(exc) or repr(exc)
@@ -146,4 +179,4 @@ class Writer:
             _logger.warning("the log was not trimmed: %s", exc)
 
 
-__all__ = ["Writer"]
+__all__ = ["Refusals", "Writer"]

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ahpkit.protocol.channels import CHANNELS, ROOT_URI, Channel, Reducer, channel_of, reduce
+    from ahpkit.protocol.channels import CHANNELS, MAX_URI, ROOT_URI, Channel, Reducer, channel_of, reduce
     from ahpkit.protocol.codec import (
         MAX_ANSWER_DEPTH,
         MAX_BYTES,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     )
     from ahpkit.protocol.rope import Rope
     from ahpkit.protocol.session.enablement import Effective, effective
-    from ahpkit.protocol.validation import check, check_action, check_params
+    from ahpkit.protocol.validation import check, check_action, check_params, make_whole
     from ahpkit.protocol.version import SPOKEN, Version, has_action, has_notification, negotiate
 
 _PARTS = ("errors", "rope", "codec", "version", "registry", "channels", "validation", "session.enablement")
@@ -96,6 +96,7 @@ __all__ = [
     "MAX_ANSWER_DEPTH",
     "MAX_BYTES",
     "MAX_DEPTH",
+    "MAX_URI",
     "NOTIFICATIONS",
     "ROOT_URI",
     "SPOKEN",
@@ -156,6 +157,7 @@ __all__ = [
     "has_action",
     "has_notification",
     "is_deeper",
+    "make_whole",
     "negotiate",
     "reduce",
     "to_error_object",

@@ -52,6 +52,9 @@ def _channel(name: str, uri: str, state: Shape = None, reducer: Reducer | None =
     return Channel(name, uri.partition(":")[0], re.compile(uri), state, reducer, actions)
 
 
+MAX_URI = 2048
+"""Characters of a channel's URI: it is a name, stored with every action and sent with every one."""
+
 _SEGMENT = r"[^\x00-\x20/?#]+"
 _REST = r"[^\x00-\x20]+"
 
@@ -71,9 +74,14 @@ CHANNELS: Mapping[str, Channel] = MappingProxyType({channel.name: channel for ch
 """Channel name → channel."""
 
 
-@lru_cache(maxsize=4096)
 def channel_of(uri: str) -> Channel | None:
-    """The kind of channel a URI names, or None. Asked for every action, of few channels: the answers are kept."""
+    """The kind of channel a URI names, or None; a URI that is too long names none."""
+    return _known_channel(uri) if len(uri) <= MAX_URI else None
+
+
+@lru_cache(maxsize=4096)
+def _known_channel(uri: str) -> Channel | None:
+    """Asked for every action, of few channels: the answers are kept."""
     for channel in _CHANNELS:
         if channel.pattern.fullmatch(uri):
             return channel
@@ -88,4 +96,4 @@ def reduce(uri: str, state: JsonObject, action: JsonObject, *, now: int) -> Json
     return channel.reducer(state, action, now=now)
 
 
-__all__ = ["CHANNELS", "ROOT_URI", "Channel", "Reducer", "channel_of", "reduce"]
+__all__ = ["CHANNELS", "MAX_URI", "ROOT_URI", "Channel", "Reducer", "channel_of", "reduce"]

@@ -30,6 +30,7 @@ from ahpkit.protocol.errors import (
     to_error_object,
 )
 from ahpkit.protocol.rope import Rope
+from ahpkit.protocol.whole_numbers import whole
 
 MAX_BYTES = 32 * 1024 * 1024
 """Default for one message: three times the longest text we measure with (10 MB), and far from hurting."""
@@ -260,7 +261,7 @@ def _answer(message: dict[str, Any]) -> Response | ErrorResponse:
 
 
 def _request_id(message: dict[str, Any]) -> RequestId | None:
-    value = message.get("id")
+    value = whole(message.get("id"))
     return value if type(value) is int or isinstance(value, str) else None
 
 

@@ -30,6 +30,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+_MAX_MESSAGE = 4096
+"""Characters of an error's text that are sent: many texts quote what the peer itself sent, however long."""
+
 RequestId = int | str
 """What identifies a request. We send numbers and accept both."""
 
@@ -231,7 +234,7 @@ ERRORS: Mapping[int, type[RpcError]] = {cls.CODE: cls for cls in _Coded.__subcla
 def to_error_object(exc: BaseException) -> dict[str, Any]:
     """The wire form of an exception: codes and safe text only, whatever is not an `RpcError` says nothing."""
     error = exc if isinstance(exc, RpcError) else InternalError()
-    wire: dict[str, Any] = {"code": error.code, "message": error.message}
+    wire: dict[str, Any] = {"code": error.code, "message": error.message[:_MAX_MESSAGE]}
     if error.data is not None:
         wire["data"] = error.data
     return wire
@@ -241,6 +244,8 @@ def from_error_object(obj: Any) -> RpcError:
     """The exception for a peer's error. Never fails: who waits for the answer must get one, however malformed."""
     wire = cast("dict[str, Any]", obj) if isinstance(obj, dict) else {}
     code, message = wire.get("code"), wire.get("message")
+    if isinstance(code, float) and code.is_integer():
+        code = int(code)
     if not isinstance(code, int) or isinstance(code, bool):
         return RpcError(InternalError.CODE, "The peer sent a malformed error", wire.get("data"))
     cls = ERRORS.get(code, RpcError)

@@ -5,7 +5,9 @@ The `TypedDict`s are the only place where shapes are written down. What they bec
 - every object may have more members than we know; `_meta` is an object wherever it appears;
 - in a union of objects one member tells the variants apart (`type`, `kind`, `status`, …): a value nobody knows passes,
   a known one must have its variant's shape, and errors are found inside that variant (`if`/`then`, not `oneOf`);
-- any other `Literal` is closed.
+- any other `Literal` is closed;
+- an integer is one that every JSON reader keeps exact: up to 2**53 - 1 either way. What counts or points into a text
+  is never negative.
 """
 
 from __future__ import annotations
@@ -16,6 +18,25 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 JsonSchema = dict[str, Any]
+
+MAX_INTEGER = 2**53 - 1
+"""The largest whole number that a double, and so every JSON reader, keeps exact."""
+
+COUNTS = frozenset(
+    {
+        "clientSeq",
+        "serverSeq",
+        "fromSeq",
+        "lastSeenServerSeq",
+        "position",
+        "offset",
+        "rangeStart",
+        "rangeEnd",
+        "line",
+        "character",
+    }
+)
+"""Members that are sequence numbers or offsets, wherever they appear: from 0 on."""
 
 _SCALARS: dict[object, str] = {
     str: "string",
@@ -37,6 +58,8 @@ def json_schema(shape: Any) -> JsonSchema:
 def _schema(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
     if shape is Any:
         return {}
+    if shape is int:
+        return {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER}
     if shape in _SCALARS:
         return {"type": _SCALARS[shape]}
     if is_typeddict(shape):
@@ -59,20 +82,25 @@ def _reference(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
     name = shape.__name__
     if name not in defs:
         defs[name] = {}  # before its members, which may refer back
-        properties = {key: _schema(hint, defs) for key, hint in _hints(shape).items()}
+        properties = {key: _member(key, _schema(hint, defs)) for key, hint in hints(shape).items()}
         properties.setdefault("_meta", {"type": "object"})
         defs[name].update(type="object", required=_required(shape), properties=properties)
     return {"$ref": f"#/$defs/{name}"}
 
 
+def _member(key: str, schema: JsonSchema) -> JsonSchema:
+    return {**schema, "minimum": 0} if key in COUNTS and schema.get("type") == "integer" else schema
+
+
 @cache
-def _hints(shape: Any) -> dict[str, Any]:
+def hints(shape: Any) -> dict[str, Any]:
+    """The members of a `TypedDict` with their types."""
     return get_type_hints(shape, include_extras=True)
 
 
 def _required(shape: Any) -> list[str]:
     # `__required_keys__` cannot see through postponed annotations; the evaluated hints can.
-    return [key for key, hint in _hints(shape).items() if get_origin(hint) is not NotRequired]
+    return [key for key, hint in hints(shape).items() if get_origin(hint) is not NotRequired]
 
 
 def _union(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
@@ -95,10 +123,10 @@ def _one_or_many(types: set[str]) -> str | list[str]:
 def _variants(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
     if len(members) == 1:
         return _reference(members[0], defs)
-    key = _discriminator(members)
+    key = discriminator(members)
     if key is None:
         return {"anyOf": [_reference(member, defs) for member in members]}
-    values = [_literals(member, key) for member in members]
+    values = [literals(member, key) for member in members]
     by_value: dict[Any, list[Any]] = {}
     for member, own in zip(members, values, strict=True):
         for value in own:
@@ -114,17 +142,18 @@ def _variants(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema
     return {"type": "object", "required": [key], "properties": {key: known}, "allOf": cases}
 
 
-def _discriminator(members: Sequence[Any]) -> str | None:
+def discriminator(members: Sequence[Any]) -> str | None:
     """The member of all variants that tells them apart best: a literal in each, with the most different values."""
     keys = set[str].intersection(*(set(_required(member)) for member in members))
-    kinds = {key: {_literals(member, key) for member in members} for key in keys}
+    kinds = {key: {literals(member, key) for member in members} for key in keys}
     usable = [key for key, values in kinds.items() if () not in values and len(values) > 1]
     return max(usable, key=lambda key: (len(kinds[key]), key), default=None)
 
 
-def _literals(member: Any, key: str) -> tuple[Any, ...]:
-    hint = _hints(member).get(key)
+def literals(member: Any, key: str) -> tuple[Any, ...]:
+    """The values that a member of a `TypedDict` may have, where they are fixed."""
+    hint = hints(member).get(key)
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-__all__ = ["JsonSchema", "json_schema"]
+__all__ = ["COUNTS", "MAX_INTEGER", "JsonSchema", "discriminator", "hints", "json_schema", "literals"]

@@ -1,7 +1,8 @@
 """Does a message have the shape of its kind? Knows no state: whether an action makes sense is for others to say.
 
 What a newer peer may add passes: unknown members, unknown action types, unknown variants inside known types, unknown
-methods. What is known must be right, and the error says where it is not.
+methods. What is known must be right, and the error says where it is not. Integers that were written with a point, such
+as `7.0`, become integers on the way, in place.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, Shape
+from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, CommandSpec, Shape
 from ahpkit.protocol.schema import json_schema
+from ahpkit.protocol.whole_numbers import whole_numbers
 
 _MOST_ERRORS = 5
 """Wrong places that one refusal names."""
@@ -43,6 +45,8 @@ def check_params(method: str, params: JsonObject) -> None:
 def check(shape: Shape, value: Any, *, at: str = "") -> None:
     """Raise `InvalidParams` when `value` does not have that shape; `at` is where the path in the error begins."""
     validator = _validator(shape)
+    if (make_whole := whole_numbers(shape)) is not None:
+        make_whole(value)
     try:
         if validator.is_valid(value):
             return
@@ -50,6 +54,15 @@ def check(shape: Shape, value: Any, *, at: str = "") -> None:
     except ValueError as exc:  # not JSON: only possible for values that did not come through the codec
         raise InvalidParams(f"{at or 'params'}: {exc}") from None
     raise InvalidParams("; ".join(_describe(error, at) for error in errors))
+
+
+def make_whole(method: str, params: JsonObject, *, result: Any = None) -> None:
+    """Integers that a peer wrote with a point become integers, in place, without a check of anything else."""
+    spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
+    if spec is not None and (fix := whole_numbers(spec.params)) is not None:
+        fix(params)
+    if isinstance(spec, CommandSpec) and (fix := whole_numbers(spec.result)) is not None:
+        fix(result)
 
 
 class _AnyAction(TypedDict):
@@ -90,6 +103,9 @@ def _describe(error: _Error, at: str) -> str:
     path = _path(at, error.instance_path) or "params"
     if kind.name == "enum":
         return f"{path}: expected {_choice(kind.options)}, got {_value(error.instance)}"
+    if kind.name in ("minimum", "maximum"):
+        bound = "at least" if kind.name == "minimum" else "at most"
+        return f"{path}: must be {bound} {_value(kind.limit)}, got {_value(error.instance)[:_LONGEST_VALUE]}"
     expected = " or ".join(kind.types) if kind.name == "type" else "another shape"
     return f"{path}: expected {expected}, got {_type_name(error.instance)}"
 
@@ -124,4 +140,4 @@ def _type_name(value: Any) -> str:
     return {str: "string", list: "array", dict: "object"}.get(cast("type[Any]", type(value)), "something else")
 
 
-__all__ = ["check", "check_action", "check_params"]
+__all__ = ["check", "check_action", "check_params", "make_whole"]

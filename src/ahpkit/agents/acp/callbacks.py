@@ -17,7 +17,7 @@ from ahpkit.agents.acp.limits import MAX_WAITING, MAX_WORDS, cut
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
-from ahpkit.agents.shape import objects, strings, text
+from ahpkit.agents.shape import integer, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, MethodNotFound, NotFound, RpcError
 
@@ -155,13 +155,13 @@ class Callbacks:
 
     def _terminal_handlers(self, access: TerminalAccess) -> Mapping[str, Handler]:
         async def create(params: JsonObject) -> JsonObject:
-            limit, turn = params.get("outputByteLimit"), self._mapper.turn
+            turn = self._mapper.turn
             id = await access.create(
                 _required(params, "command"),
                 strings(params.get("args")),
                 env={**_variables(params), **self._mark()},
                 cwd=Path(text(params.get("cwd")) or self._directory),
-                output_limit=limit if isinstance(limit, int) else None,
+                output_limit=integer(params.get("outputByteLimit")),
             )
             self._terminals[id] = turn
             return {"terminalId": id}
@@ -211,7 +211,7 @@ def _file_handlers(files: FileAccess) -> Mapping[str, Handler]:
             content = await files.read(path)
         except NotFound as error:
             raise RpcError(RESOURCE_NOT_FOUND, error.message) from None
-        return {"content": _lines(content, params.get("line"), params.get("limit"))}
+        return {"content": _lines(content, integer(params.get("line")), integer(params.get("limit")))}
 
     async def write(params: JsonObject) -> JsonObject:
         content = params.get("content")
@@ -223,12 +223,12 @@ def _file_handlers(files: FileAccess) -> Mapping[str, Handler]:
     return {"fs/read_text_file": read, "fs/write_text_file": write}
 
 
-def _lines(content: str, line: Any, limit: Any) -> str:
+def _lines(content: str, line: int | None, limit: int | None) -> str:
     """From line `line` (the first is 1), at most `limit` lines."""
-    if not isinstance(line, int) and not isinstance(limit, int):
+    if line is None and limit is None:
         return content
-    first = max(line - 1, 0) if isinstance(line, int) else 0
-    last = first + limit if isinstance(limit, int) else None
+    first = max(line - 1, 0) if line is not None else 0
+    last = first + max(limit, 0) if limit is not None else None
     return "".join(content.splitlines(keepends=True)[first:last])
 
 

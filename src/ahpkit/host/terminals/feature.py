@@ -62,7 +62,7 @@ class Terminals(Feature):
         self._check_enabled()
         uri, claim = params["channel"], params["claim"]
         if (channel := channel_of(uri)) is None or channel.name != "terminal":
-            raise InvalidParams(f"channel: {uri!r} names no terminal; choose ahp-terminal:/ID")
+            raise InvalidParams(f"channel: {uri[:200]!r} names no terminal; choose ahp-terminal:/ID")
         if (reason := self._refuse_claim(claim)) is not None:
             raise InvalidParams(f"claim: {reason}")
         cols, rows = int(params.get("cols", 80)), int(params.get("rows", 24))  # 80.0 is an integer in JSON
