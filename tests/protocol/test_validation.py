@@ -271,7 +271,7 @@ def test_an_integer_written_with_a_point_becomes_one(sent: float) -> None:
 @requirement("core:wire:whole-numbers")
 def test_integers_deep_inside_an_action_become_whole_and_free_json_beside_them_stays() -> None:
     place = {"line": 1.0, "character": 2e0}
-    attachment = {"type": "resource", "label": "a", "uri": "file:///x", "_meta": {"free": 1.0}}
+    attachment: dict[str, Any] = {"type": "resource", "label": "a", "uri": "file:///x", "_meta": {"free": 1.0}}
     attachment["selection"] = {"range": {"start": place, "end": dict(place)}}
     message = {"text": "hi", "origin": {"kind": "user"}, "attachments": [attachment]}
     check_action({"type": "chat/turnStarted", "turnId": "t", "message": message})
