@@ -1,0 +1,265 @@
+"""The way to one MCP server: a child process and its pipes, or HTTP. Bounded in size; tells when and why it ends.
+
+    async with StdioLink(config) as streams: ...
+    async with HttpLink(config, token=…) as streams: ...
+
+`streams` is what the SDK's client takes. Knows no life cycle: whoever opens a link decides what its end means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import mcp_types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from ahpkit.mcp.errors import McpConfigError
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.process import ChildProcess
+from ahpkit.transports.stdio import TOO_BIG
+
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Bytes of one message of a server. More is a mistake or an attack: the connection ends, and the error says so."""
+
+_INHERITED = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+)
+"""Variables of the host that a server sees. Everything else it needs is in its declaration: the host has secrets."""
+
+_STDERR_LINES = 10
+_HTTP_TIMEOUT = 30.0
+_SILENCE = 15 * 60.0
+"""Seconds without a byte on an open answer. A person may be deciding meanwhile."""
+
+Streams = tuple[Any, Any]
+"""What the SDK reads from and writes to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """A declaration that can be started. `command` or `url`."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: Path | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    sse: bool = False
+    """The server knows only the older form of HTTP."""
+    oauth_client: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """A client that is registered with the authorization server already: `clientId`, `clientSecret?`."""
+
+
+def server_config(name: str, launch: Mapping[str, Any]) -> ServerConfig:
+    """A declaration with its placeholders filled in (`customizations.launch`), checked."""
+    url, command = launch.get("url"), launch.get("command")
+    if isinstance(command, str) and command.strip():
+        args = tuple(str(word) for word in cast("list[Any]", launch.get("args") or []))
+        cwd = launch.get("cwd")
+        folder = Path(cwd) if isinstance(cwd, str) and cwd else None
+        return ServerConfig(name=name, command=(command, *args), env=_texts(launch.get("env")), cwd=folder)
+    if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise McpConfigError(f"server {name!r} has neither a command nor an http or https URL")
+    oauth = launch.get("oauth")
+    return ServerConfig(
+        name=name,
+        url=url,
+        headers=_texts(launch.get("headers")),
+        sse=launch.get("type") == "sse",
+        oauth_client=cast("dict[str, Any]", oauth) if isinstance(oauth, dict) else {},
+    )
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(key): str(item) for key, item in cast("dict[Any, Any]", value or {}).items()}
+
+
+class StdioLink:
+    """A server as a child process. Leaving ends it and all it started."""
+
+    def __init__(self, config: ServerConfig, *, default_cwd: Path, max_message: int = MAX_MESSAGE) -> None:
+        self.ended = asyncio.Event()
+        """Its output ended: nothing will be answered any more."""
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        self._process = ChildProcess(
+            config.command,
+            env={**environment, **config.env},
+            cwd=config.cwd or default_cwd,
+            max_line=max_message,
+        )
+        self._problem = ""
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Streams:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._process)
+            to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
+            tasks = [asyncio.create_task(self._read(to_client)), asyncio.create_task(self._write(from_client))]
+            for stream in (to_client, from_server, to_server, from_client):
+                stack.callback(stream.close)
+            stack.push_async_callback(_finish, tasks)
+            self._stack = stack.pop_all()
+            return from_server, to_server
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    async def why(self) -> str:
+        """Why it ended, with the last lines it wrote."""
+        await self._process.wait_over(1.0)
+        code = self._process.exit_code
+        if self._problem:
+            ended = self._problem
+        elif code is None:
+            ended = "it closed its output"
+        else:
+            ended = f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}"
+        lines = self._process.log.lines(_STDERR_LINES)
+        return "\n".join([ended, *lines])
+
+    async def _read(self, to_client: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        transport = self._process.transport
+        with to_client:
+            try:
+                while True:
+                    await to_client.send(_parsed(await transport.receive()))
+            except TransportClosed as error:
+                if error.code == TOO_BIG:
+                    self._problem = "it sent a message that is longer than this host takes"
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass
+            finally:
+                self.ended.set()
+
+    async def _write(self, from_client: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        transport = self._process.transport
+        async for sent in from_client:
+            data = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+            transport.write(transport.frame(data.encode()))
+            await transport.drain()
+
+
+def _parsed(line: bytes) -> SessionMessage | Exception:
+    """A line as a message; one that is none is told to the SDK, which goes on."""
+    try:
+        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+async def _finish(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class HttpLink:
+    """A server behind a URL. `token` is asked before every request; `challenged` is told of each 401 and 403."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        token: Callable[[], str | None],
+        challenged: Callable[[int, str], None],
+        max_message: int = MAX_MESSAGE,
+    ) -> None:
+        self.ended = asyncio.Event()
+        self._config = config
+        self._max_message = max_message
+        self._auth = _TokenAuth(token, challenged)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Streams:
+        config = self._config
+        async with AsyncExitStack() as stack:
+            if config.sse:
+                way = sse_client(config.url, httpx_client_factory=self._client)
+            else:
+                client = await stack.enter_async_context(self._client())
+                way = streamable_http_client(config.url, http_client=client, max_sse_event_size=self._max_message)
+            streams = await stack.enter_async_context(way)
+            self._stack = stack.pop_all()
+            return streams
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    async def why(self) -> str:
+        return "the connection to it ended"
+
+    def _client(self, *ignored: object, **also_ignored: object) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=dict(self._config.headers),
+            auth=self._auth,
+            timeout=httpx2.Timeout(_HTTP_TIMEOUT, read=_SILENCE),
+            transport=_BoundedTransport(self._max_message),
+            follow_redirects=False,
+        )
+
+
+class _TokenAuth(httpx2.Auth):
+    """Adds the token of the day, and tells of challenges. Never looks at the body."""
+
+    def __init__(self, token: Callable[[], str | None], challenged: Callable[[int, str], None]) -> None:
+        self._token = token
+        self._challenged = challenged
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        token = self._token()
+        if token is not None:
+            request.headers["authorization"] = f"Bearer {token}"
+        response = yield request
+        if response.status_code in (401, 403):
+            self._challenged(response.status_code, response.headers.get("www-authenticate", ""))
+
+
+class _BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Answers that are one message end when they are too long. Streams of messages are bounded event by event."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = _BoundedStream(cast("httpx2.AsyncByteStream", response.stream), self._limit)
+        return response
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > self._limit:
+                raise httpx2.ReadError(f"the answer is longer than {self._limit} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+Link = StdioLink | HttpLink
+
+__all__ = ["MAX_MESSAGE", "HttpLink", "Link", "ServerConfig", "StdioLink", "Streams", "server_config"]

@@ -1,0 +1,539 @@
+"""One MCP server of one session: started, listed, called, started again after a crash, stopped. Knows no AHP actions.
+
+    server = McpServer("id", config, port, cwd=…)
+    task = asyncio.create_task(server.run())        # its life; cancel it to stop the server
+    result = await server.call_tool("add", {"a": 1}, caller)
+
+`state` follows `starting → ready | authRequired | error`, and is `stopped` outside of `run`. What a server asks for
+while one of its tools runs (elicitation, sampling) goes to whoever called that tool, and to nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client import advertise
+from mcp.client.subscriptions import SubscriptionLost
+from pydantic import BaseModel, ValidationError
+
+from ahpkit import __version__
+from ahpkit.mcp.auth import Challenge, auth_required, resource_of
+from ahpkit.mcp.connect import MAX_MESSAGE, HttpLink, Link, ServerConfig, StdioLink
+from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
+from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+APPS = "io.modelcontextprotocol/ui"
+"""The extension that says: this host's clients can show a server's apps."""
+_APP_TYPE = "text/html;profile=mcp-app"
+
+_WORDS = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how much."""
+
+    start: float = 60.0
+    """Seconds from the start to the first list of tools."""
+    call: float = 600.0
+    """Seconds for a tool without a word of progress."""
+    delays: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
+    """Seconds before each further try. After the last one it is an error, and stays one until somebody acts."""
+    steady: float = 60.0
+    """Seconds after which a crash is a first one again."""
+    listed: int = 10_000
+    """Tools, prompts or resources of one server. More are not listed."""
+    pages: int = 200
+    asks: int = 10
+    """Questions and model requests during one call."""
+    relist: float = 0.2
+    """Seconds between two looks at lists that change without end."""
+    message: int = MAX_MESSAGE
+
+
+class Caller(Protocol):
+    """Who runs a tool: hears of progress, and answers what the server asks meanwhile."""
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def elicit(self, params: JsonObject) -> JsonObject:
+        """An `ElicitResult` for `elicitation/create`."""
+        ...
+
+    async def sample(self, params: JsonObject) -> JsonObject:
+        """A `CreateMessageResult`; raise `McpError` to refuse."""
+        ...
+
+
+class ServerPort(Protocol):
+    """What a server needs of its session."""
+
+    def changed(self, server: McpServer) -> None:
+        """Its state or one of its lists is another now."""
+        ...
+
+    def notified(self, server: McpServer, method: str, params: JsonObject) -> None: ...
+
+    def roots(self) -> Sequence[str]:
+        """The session's working directories, as URIs."""
+        ...
+
+    def token(self, resource: str) -> str | None: ...
+
+    def token_refused(self, resource: str, token: str) -> None: ...
+
+    @property
+    def samples(self) -> bool:
+        """Whether callers of this session answer sampling requests."""
+        ...
+
+
+class _Call:
+    """One call in flight: who made it, and how much longer it may take."""
+
+    def __init__(self, caller: Caller, clock: asyncio.Timeout, limits: Limits) -> None:
+        self.caller = caller
+        self.asked = 0
+        self._clock = clock
+        self._limits = limits
+
+    def alive(self) -> None:
+        """It said something: its time begins again."""
+        if not self._clock.expired():
+            self._clock.reschedule(asyncio.get_running_loop().time() + self._limits.call)
+
+    async def ask(self, question: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
+        """Put a question of the server. Its clock stands still while somebody answers."""
+        self.asked += 1
+        if self.asked > self._limits.asks:
+            raise McpError(f"a server may ask {self._limits.asks} times during one call, and has")
+        self._clock.reschedule(None)
+        try:
+            return await question()
+        finally:
+            self.alive()
+
+
+_current: ContextVar[_Call | None] = ContextVar("call", default=None)
+
+
+class McpServer:
+    """See the module. All methods belong to one event loop."""
+
+    def __init__(
+        self, id: str, config: ServerConfig, port: ServerPort, *, cwd: Path, limits: Limits | None = None
+    ) -> None:
+        self.id = id
+        self.config = config
+        self.state: JsonObject = {"kind": "stopped"}
+        self.tools: Sequence[JsonObject] = ()
+        self.prompts: Sequence[JsonObject] = ()
+        self.resources: Sequence[JsonObject] = ()
+        self.templates: Sequence[JsonObject] = ()
+        self.capabilities: JsonObject = {}
+        self.instructions: str | None = None
+        self.resource = resource_of(config.url) if config.url else ""
+        """What a token for this server is for."""
+        self._port = port
+        self._cwd = cwd
+        self._limits = limits or Limits()
+        self._client: Client | None = None
+        self._way: Link | None = None
+        self._calls: list[_Call] = []
+        self._stale = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._challenge: Challenge | None = None
+        self._authorized: asyncio.Future[None] | None = None
+        self._token_worked = False
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        return self.state["kind"] == "ready"
+
+    async def run(self) -> None:
+        """Start it, keep it running, stop it when cancelled."""
+        failures = 0
+        clock = asyncio.get_running_loop().time
+        try:
+            while True:
+                self._set({"kind": "starting"})
+                began = clock()
+                problem = await self._serve()
+                if self._challenge is not None:
+                    await self._wait_for_token()
+                    continue
+                failures = 1 if clock() - began > self._limits.steady else failures + 1
+                if failures > len(self._limits.delays):
+                    await self._wait_in_error(problem)
+                    failures = 0
+                else:
+                    self._set({"kind": "starting"})
+                    _log.info("MCP server %s: %s; starting it again", self.config.name, problem.splitlines()[0])
+                    await asyncio.sleep(self._limits.delays[failures - 1])
+        finally:
+            self._forget()
+            if self._authorized is not None:
+                self._authorized.cancel()
+            self._set({"kind": "stopped"})
+
+    def start_again(self) -> None:
+        """Somebody acted on an error: try once more."""
+        self._wake.set()
+
+    def token_given(self) -> None:
+        """There is a new token for this server."""
+        self._challenge = None
+        waiting, self._authorized = self._authorized, None
+        if waiting is not None and not waiting.done():
+            self._set({"kind": "ready" if self._client is not None else "starting"})
+            waiting.set_result(None)
+
+    async def _wait_in_error(self, problem: str) -> None:
+        error = {"errorType": "mcp/failed", "message": f"{self.config.name}: {problem[:_WORDS]}"}
+        self._set({"kind": "error", "error": error})
+        self._wake.clear()
+        await self._wake.wait()
+
+    async def _wait_for_token(self) -> None:
+        """Say what is needed, and wait for it. All who wait are woken together."""
+        if self._authorized is None:
+            self._authorized = asyncio.get_running_loop().create_future()
+            challenge = self._challenge or Challenge(401, {})
+            state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
+            self.resource = state["resource"]["resource"]
+            if self.config.oauth_client.get("clientId"):
+                state["oauthClient"] = {**self.config.oauth_client}  # type: ignore[typeddict-unknown-key]
+            self._token_worked = False
+            if self._waits:
+                self._set(dict(state))
+        if self._waits:
+            await asyncio.shield(self._authorized)
+
+    @property
+    def _waits(self) -> bool:
+        """No token came yet."""
+        return self._authorized is not None
+
+    def _set(self, state: JsonObject) -> None:
+        if state != self.state:
+            self.state = state
+            self._port.changed(self)
+
+    def _forget(self) -> None:
+        """Whatever it offered is gone with it."""
+        self._client = None
+        self.tools = self.prompts = self.resources = self.templates = ()
+
+    async def _serve(self) -> str:
+        """Connect and stay until the connection ends; returns why it did."""
+        link = self._way = self._link()
+        try:
+            async with self._connected(link) as client:
+                self._client = client
+                self._token_worked = self._port.token(self.resource) is not None
+                self._set({"kind": "ready"})
+                await self._follow(client, link)
+                return await link.why()
+        except asyncio.CancelledError:
+            raise
+        except TimeoutError:
+            return f"it did not answer within {self._limits.start:g} seconds"
+        except Exception as error:
+            ended = isinstance(link, StdioLink) and link.ended.is_set()
+            return await link.why() if ended else _words(error)
+        finally:
+            self._forget()
+
+    @asynccontextmanager
+    async def _connected(self, link: Link) -> AsyncGenerator[Client]:
+        """A client that has said hello and knows what there is."""
+        client = Client(
+            link,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
+            client_info=types.Implementation(name="ahpkit", version=__version__),
+            message_handler=self._on_message,
+            elicitation_callback=self._elicit,
+            sampling_callback=self._sample if self._port.samples else None,
+            list_roots_callback=self._list_roots,
+            extensions=[advertise(APPS, {"mimeTypes": [_APP_TYPE]})],
+            input_required_max_rounds=self._limits.asks,
+            cache=None,
+        )
+        clock = asyncio.timeout(self._limits.start)
+        async with clock:
+            await client.__aenter__()
+            try:
+                self.capabilities = _plain(client.server_capabilities)
+                self.instructions = client.instructions
+                await self._list(client)
+            except BaseException as error:
+                await client.__aexit__(type(error), error, error.__traceback__)
+                raise
+        async with _entered(client):
+            yield client
+
+    def _link(self) -> Link:
+        limit = self._limits.message
+        if self.config.command:
+            return StdioLink(self.config, default_cwd=self._cwd, max_message=limit)
+        return HttpLink(self.config, token=self._token, challenged=self._challenged, max_message=limit)
+
+    def _token(self) -> str | None:
+        return self._port.token(self.resource)
+
+    def _challenged(self, status: int, header: str) -> None:
+        self._challenge = Challenge.read(status, header)
+        token = self._token()
+        if self._challenge is not None and token is not None:
+            self._port.token_refused(self.resource, token)
+
+    # -- what it offers --------------------------------------------------------------------------------------------
+
+    async def _follow(self, client: Client, link: Link) -> None:
+        """Keep the lists true until the connection ends."""
+        tasks = [
+            asyncio.create_task(self._relist(client), name=f"lists of {self.config.name}"),
+            asyncio.create_task(self._listen(client), name=f"changes of {self.config.name}"),
+        ]
+        try:
+            await link.ended.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _relist(self, client: Client) -> None:
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                async with asyncio.timeout(self._limits.start):
+                    await self._list(client)
+            except (MCPError, ValidationError, TimeoutError, McpError) as error:
+                _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, _words(error))
+            else:
+                self._port.changed(self)
+            await asyncio.sleep(self._limits.relist)
+
+    async def _listen(self, client: Client) -> None:
+        """Servers of the newer era tell of changes only to those who listen."""
+        with suppress(Exception):
+            if client.session.discover_result is None:
+                return
+        while True:
+            try:
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                ) as changes:
+                    self._stale.set()  # What changed before it listened was told to nobody.
+                    async for _ in changes:
+                        self._stale.set()
+            except SubscriptionLost:
+                self._stale.set()
+            except (MCPError, RuntimeError, TimeoutError):
+                return
+            await asyncio.sleep(max(self._limits.relist, 1.0))
+
+    async def _list(self, client: Client) -> None:
+        has = self.capabilities
+        self.tools = await self._all(client.list_tools, "tools") if "tools" in has else ()
+        self.prompts = await self._all(client.list_prompts, "prompts") if "prompts" in has else ()
+        if "resources" in has:
+            self.resources = await self._all(client.list_resources, "resources")
+            self.templates = await self._all(client.list_resource_templates, "resource_templates")
+
+    async def _all(self, page: Callable[..., Awaitable[Any]], field: str) -> list[JsonObject]:
+        """Every page of a list, the first of each name. A list without end is cut."""
+        found: dict[str, JsonObject] = {}
+        cursor: str | None = None
+        for _ in range(self._limits.pages):
+            try:
+                result = await page(cursor=cursor)
+            except MCPError as error:
+                if error.code == types.METHOD_NOT_FOUND:
+                    break
+                raise
+            for item in getattr(result, field):
+                entry = _plain(item)
+                key = str(entry.get("uri") or entry.get("uriTemplate") or entry.get("name"))
+                if len(found) < self._limits.listed:
+                    found.setdefault(key, entry)
+            cursor = result.next_cursor
+            if not cursor or len(found) >= self._limits.listed:
+                break
+        return list(found.values())
+
+    # -- what is asked of it ---------------------------------------------------------------------------------------
+
+    async def call_tool(self, name: str, arguments: JsonObject, caller: Caller) -> JsonObject:
+        """Run a tool: its `CallToolResult`. Raises `McpUnavailable` or `McpRefused`; cancelling it tells the server."""
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            if (call := _current.get()) is not None:
+                call.alive()
+            caller.progress(progress, total, message)
+
+        async def send(client: Client) -> Any:
+            return await client.call_tool(name, arguments, progress_callback=told)
+
+        return await self._asked(send, caller)
+
+    async def read_resource(self, uri: str, caller: Caller) -> JsonObject:
+        return await self._asked(lambda client: client.read_resource(uri), caller)
+
+    async def get_prompt(self, name: str, arguments: dict[str, str], caller: Caller) -> JsonObject:
+        return await self._asked(lambda client: client.get_prompt(name, arguments), caller)
+
+    async def request(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
+        """One of the methods of the side channel, as it is on the wire."""
+
+        async def send(client: Client) -> Any:
+            session = client.session
+            page = types.PaginatedRequestParams.model_validate(params)
+            match method:
+                case "tools/list":
+                    return await session.list_tools(params=page)
+                case "tools/call":
+                    call = types.CallToolRequestParams.model_validate(params)
+                    return await client.call_tool(call.name, call.arguments)
+                case "resources/list":
+                    return await session.list_resources(params=page)
+                case "resources/templates/list":
+                    return await session.list_resource_templates(params=page)
+                case "resources/read":
+                    return await client.read_resource(str(params["uri"]))
+                case "logging/setLevel":
+                    level = types.SetLevelRequestParams.model_validate(params)
+                    request = types.SetLevelRequest(params=level)
+                    return await session.send_request(request, types.EmptyResult)
+                case _:
+                    raise McpRefused(types.METHOD_NOT_FOUND, f"{method} is not served on this channel")
+
+        return await self._asked(send, caller)
+
+    async def _asked(self, send: Callable[[Client], Awaitable[Any]], caller: Caller) -> JsonObject:
+        """Send a request; when it needs a token, wait for one and send it again."""
+        while True:
+            client = self._client
+            if client is None:
+                raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
+            self._challenge = None
+            try:
+                return _plain(await self._timed(client, send, caller))
+            except MCPError as error:
+                if self._challenge is None:
+                    raise await self._failure(error) from error
+            except (ValidationError, RuntimeError, httpx2.HTTPError) as error:
+                raise McpRefused(
+                    types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is none: {_words(error)}"
+                ) from error
+            await self._wait_for_token()
+
+    async def _timed(self, client: Client, send: Callable[[Client], Awaitable[T]], caller: Caller) -> T:
+        clock = asyncio.timeout(self._limits.call)
+        try:
+            async with clock:
+                call = _Call(caller, clock, self._limits)
+                self._calls.append(call)
+                known = _current.set(call)
+                try:
+                    return await send(client)
+                finally:
+                    _current.reset(known)
+                    self._calls.remove(call)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise McpUnavailable(f"{self.config.name} did not answer within {self._limits.call:g} seconds") from None
+
+    async def _failure(self, error: MCPError) -> McpError:
+        if error.code == types.CONNECTION_CLOSED:
+            why = await self._way.why() if self._way is not None else error.message
+            return McpUnavailable(f"the MCP server {self.config.name} ended during the call: {why[:_WORDS]}")
+        return McpRefused(error.code, error.message, error.data)
+
+    # -- what it asks ----------------------------------------------------------------------------------------------
+
+    def _asking(self) -> _Call | None:
+        """The call a question belongs to: the one it came with, else the latest."""
+        return _current.get() or (self._calls[-1] if self._calls else None)
+
+    async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        call = self._asking()
+        if call is None:
+            return _refusal("questions are asked while a tool runs, and none does")
+        try:
+            answer = await call.ask(lambda: call.caller.elicit(_plain(params)))
+            return types.ElicitResult.model_validate(answer)
+        except McpError as error:
+            return _refusal(str(error))
+
+    async def _sample(
+        self, context: Any, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        call = self._asking()
+        if call is None:
+            return _refusal("the model is asked while a tool runs, and none does")
+        try:
+            answer = await call.ask(lambda: call.caller.sample(_plain(params)))
+            return types.CreateMessageResult.model_validate(answer)
+        except McpError as error:
+            return _refusal(str(error))
+
+    async def _list_roots(self, context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in self._port.roots()]})
+
+    async def _on_message(self, message: Any) -> None:
+        if isinstance(message, Exception):
+            _log.info("MCP server %s sent something that is no message", self.config.name)
+            return
+        said = _plain(message)
+        method = str(said.get("method"))
+        if method.endswith("/list_changed"):
+            self._stale.set()
+        self._port.notified(self, method, said.get("params") or {})
+
+
+@asynccontextmanager
+async def _entered(client: Client) -> AsyncGenerator[None]:
+    """Leave a client that was entered before."""
+    try:
+        yield
+    except BaseException as error:
+        await client.__aexit__(type(error), error, error.__traceback__)
+        raise
+    await client.__aexit__(None, None, None)
+
+
+def _plain(value: BaseModel) -> JsonObject:
+    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _refusal(message: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=message)
+
+
+def _words(error: BaseException) -> str:
+    """What a person should read of a failure, however it was wrapped."""
+    if isinstance(error, BaseExceptionGroup):
+        return _words(cast("BaseExceptionGroup[Exception]", error).exceptions[0])
+    text = str(cast("object", error))
+    return (text or type(error).__name__)[:_WORDS]
+
+
+__all__ = ["APPS", "Caller", "Limits", "McpServer", "ServerPort"]

@@ -1,0 +1,196 @@
+"""One MCP server, as a real process: its life, its lists, its calls, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from ahpkit.mcp.connect import ServerConfig, server_config
+from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
+from ahpkit.mcp.server import Limits
+from mcp_servers.running import QUICK, Answers, Port, program, running, text_of
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
+@ERAS
+async def test_it_starts_lists_serves_and_stops(era: str) -> None:
+    port, caller = Port(), Answers()
+    async with running(program(era), port) as server:
+        assert {"add", "ask"} <= {tool["name"] for tool in server.tools}
+        assert [prompt["name"] for prompt in server.prompts] == ["poem"]
+        assert [resource["uri"] for resource in server.resources] == ["test://notes"]
+        assert text_of(await server.call_tool("add", {"a": 2, "b": 3}, caller)) == "5"
+        assert (await server.call_tool("structured", {}, caller))["structuredContent"] == {"n": 1}
+        assert (await server.call_tool("fail", {}, caller))["isError"]
+        read = await server.read_resource("test://notes", caller)
+        assert read["contents"][0]["text"] == "remember the milk"
+        prompt = await server.get_prompt("poem", {"topic": "rain"}, caller)
+        assert "rain" in prompt["messages"][0]["content"]["text"]
+    assert port.kinds == ["starting", "ready", "stopped"]
+    assert not server.tools
+
+
+@ERAS
+async def test_progress_questions_samples_and_roots_reach_the_caller(era: str) -> None:
+    port, caller = Port(), Answers()
+    async with running(program(era), port) as server:
+        await server.call_tool("slow", {}, caller)
+        assert caller.heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+        assert "Ann" in text_of(await server.call_tool("ask", {"question": "Who?"}, caller))
+        assert caller.asked[0]["message"] == "Who?"
+        assert text_of(await server.call_tool("sample", {}, caller)) == "hi"
+        assert text_of(await server.call_tool("roots", {}, caller)) == "file:///work"
+
+
+@ERAS
+async def test_a_server_that_asks_in_a_loop_is_refused_and_goes_on(era: str) -> None:
+    port, caller = Port(), Answers()
+    async with running(program(era), port, limits=Limits(asks=3, delays=())) as server:
+        try:
+            said = text_of(await server.call_tool("ask", {"times": 50}, caller))
+        except McpRefused as error:
+            said = str(error)
+        assert len(caller.asked) == 3
+        assert "3" in said
+        assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, caller)) == "2"
+
+
+async def test_sampling_is_not_offered_where_nobody_answers() -> None:
+    async with running(program(), Port(samples=False)) as server:
+        with pytest.raises(McpRefused):
+            await server.call_tool("sample", {}, Answers())
+
+
+@ERAS
+async def test_lists_follow_changes(era: str) -> None:
+    port = Port()
+    async with running(program(era), port) as server:
+        await server.call_tool("grow", {"name": "brand_new"}, Answers())
+        await port.until(lambda: "brand_new" in {tool["name"] for tool in server.tools})
+
+
+@ERAS
+async def test_cancelling_a_call_reaches_the_server(era: str, tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    async with running(program(era), Port()) as server:
+        call = asyncio.create_task(server.call_tool("hang", {"file": str(file)}, Answers()))
+        await _content(file, "started")
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await _content(file, "cancelled")
+        assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"
+
+
+async def _content(file: Path, wanted: str) -> None:
+    async with asyncio.timeout(20):
+        while _read(file) != wanted:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def _read(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+async def test_a_tool_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    limits = Limits(call=0.3, delays=())
+    async with running(program(), Port(), limits=limits) as server:
+        with pytest.raises(McpUnavailable, match=r"0\.3 seconds"):
+            await server.call_tool("hang", {"file": str(tmp_path / "x")}, Answers())
+        assert server.ready
+
+
+async def test_a_crash_restarts_it_and_the_call_says_what_happened() -> None:
+    port = Port()
+    async with running(program(), port) as server:
+        with pytest.raises(McpUnavailable, match="the disk is on fire"):
+            await server.call_tool("crash", {}, Answers())
+        await port.until(lambda: port.kinds == ["starting", "ready", "starting", "ready"])
+        assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"
+
+
+async def test_a_server_that_cannot_start_ends_in_error_with_its_last_lines(tmp_path: Path) -> None:
+    port, started = Port(), tmp_path / "started"
+    async with running(program("dead", TEST_STARTED=str(started)), port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "error")
+        assert "cannot start: no configuration" in server.state["error"]["message"]
+        assert len(started.read_text().splitlines()) == 1 + len(QUICK.delays)
+        server.start_again()
+        await port.until(lambda: port.kinds.count("starting") == 2)
+    assert port.kinds[-1] == "stopped"
+
+
+async def test_a_program_that_is_not_there_is_an_error() -> None:
+    port = Port()
+    config = ServerConfig(name="gone", command=("/no/such/program",))
+    async with running(config, port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "error")
+        assert "No such file" in server.state["error"]["message"]
+
+
+async def test_a_server_that_never_answers_is_an_error() -> None:
+    port = Port()
+    async with running(program("silent"), port, limits=Limits(start=0.5, delays=()), wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "error")
+        assert "0.5 seconds" in server.state["error"]["message"]
+
+
+async def test_garbage_on_stdout_is_skipped() -> None:
+    async with running(program("garbage"), Port()) as server:
+        assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"
+
+
+async def test_an_answer_that_is_too_long_ends_the_connection_not_the_host() -> None:
+    port = Port()
+    async with running(program(), port, limits=Limits(message=100_000, delays=(0.01,) * 5)) as server:
+        with pytest.raises(McpUnavailable, match="longer than this host takes"):
+            await server.call_tool("big", {"size": 5_000_000}, Answers())
+        await port.until(lambda: port.kinds.count("ready") == 2)
+
+
+async def test_five_thousand_tools_are_listed_once_each() -> None:
+    async with running(program("many"), Port(), limits=Limits(listed=4000)) as server:
+        assert len({tool["name"] for tool in server.tools}) == len(server.tools) == 4000
+        assert text_of(await server.call_tool("tool_4999", {}, Answers())) == "called tool_4999"
+
+
+async def test_the_same_name_twice_is_listed_once() -> None:
+    async with running(program("twice"), Port()) as server:
+        assert [tool["name"] for tool in server.tools].count("add") == 1
+
+
+async def test_the_hosts_secrets_are_not_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOST_SECRET", "hush")
+    async with running(program(OWN="yes"), Port()) as server:
+        assert text_of(await server.call_tool("env", {"name": "HOST_SECRET"}, Answers())) == "(unset)"
+        assert text_of(await server.call_tool("env", {"name": "OWN"}, Answers())) == "yes"
+
+
+async def test_stopping_ends_the_process(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    async with running(program(TEST_STARTED=str(started)), Port()):
+        pid = int(started.read_text())
+        os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_server_that_does_not_run_says_so() -> None:
+    async with running(program(), Port()) as server:
+        pass
+    with pytest.raises(McpUnavailable, match="not running"):
+        await server.call_tool("add", {}, Answers())
+
+
+def test_declarations_become_configurations() -> None:
+    config = server_config("time", {"command": "uvx", "args": ["time", 1], "env": {"A": 1}, "cwd": "/x"})
+    assert config.command == ("uvx", "time", "1")
+    assert config.env == {"A": "1"}
+    assert config.cwd == Path("/x")
+    assert server_config("web", {"type": "sse", "url": "https://h/sse"}).sse
+    for bad in ({}, {"url": "file:///etc/passwd"}, {"url": "http://"}, {"command": " "}):
+        with pytest.raises(McpConfigError):
+            server_config("bad", bad)
