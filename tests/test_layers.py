@@ -26,6 +26,10 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
     "testing": {"protocol", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
     "changes": {"protocol", "wire", "host", "changes"},
+    "tools": {"protocol", "tools"},
+    "mcp": {"protocol", "wire", "host", "tools", "mcp", "transports"},
+    "cli": {"protocol", "wire", "log", "host", "client", "cli", "testing"} | EDGE,
+    "testing": {"protocol", "wire", "log", "host", "client", "testing"} | EDGE,
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""
 

@@ -1,0 +1,139 @@
+"""What a person is offered when a call waits for approval, and what was decided. Pure.
+
+Every approval offers the same things in the same places, whoever asks: this time only, then what to remember. The
+agent's own choices come last, so that a key pressed without looking never means "always".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from ahpkit.protocol.chat.state import ConfirmationOption
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.tools.rules import (
+    SCOPES,
+    WHERE,
+    Decision,
+    Place,
+    Rule,
+    RuleKind,
+    Scope,
+    Subject,
+    command_prefix,
+    path_pattern,
+)
+
+ALLOW_ONCE = "allow-once"
+DENY_ONCE = "deny-once"
+
+ONCE, ALLOW_RULES, DENY_RULES, AGENTS_OWN = 0, 1, 2, 3
+"""Groups of options, in the order they are shown."""
+
+MAX_ENTRIES = 10_000
+"""Decisions that are kept; the oldest go first."""
+
+
+def options_for(subject: Subject, own: Sequence[ConfirmationOption] = ()) -> list[ConfirmationOption]:
+    """Allow once, deny once, what to remember, and last what the agent itself offers besides a plain yes and no."""
+    offered: list[ConfirmationOption] = [
+        {"id": ALLOW_ONCE, "label": "Allow once", "kind": "approve", "group": ONCE},
+        {"id": DENY_ONCE, "label": "Deny", "kind": "deny", "group": ONCE},
+    ]
+    for kind, what in _kinds(subject):
+        offered += [_rule_option("allow", kind, what, scope, ALLOW_RULES) for scope in SCOPES]
+    offered += [_rule_option("deny", "tool", subject.tool, scope, DENY_RULES) for scope in SCOPES]
+    return [*offered, *({**option, "group": AGENTS_OWN} for option in own)]
+
+
+def _kinds(subject: Subject) -> list[tuple[RuleKind, str]]:
+    """What a rule can be about here, the narrowest first."""
+    kinds: list[tuple[RuleKind, str]] = []
+    if (prefix := command_prefix(subject.command)) is not None:
+        kinds.append(("command", f"`{prefix} …`"))
+    elif (pattern := path_pattern(subject.paths)) is not None:
+        kinds.append(("path", f"{subject.tool} in {pattern}"))
+    kinds.append(("tool", subject.tool))
+    if subject.is_server:
+        kinds.append(("server", "every tool of this server"))
+    return kinds
+
+
+def _rule_option(decision: Decision, kind: RuleKind, what: str, scope: Scope, group: int) -> ConfirmationOption:
+    verb = "Always allow" if decision == "allow" else "Always deny"
+    return {
+        "id": f"{decision}:{kind}:{scope}",
+        "label": f"{verb} {what}{WHERE[scope]}",
+        "kind": "approve" if decision == "allow" else "deny",
+        "group": group,
+    }
+
+
+def rule_from(option_id: str | None, subject: Subject, place: Place, *, id: str, now: int, by: str) -> Rule | None:
+    """The rule that a picked option stands for; None for one that is about this call only."""
+    words = (option_id or "").split(":")
+    if len(words) != 3 or words[0] not in ("allow", "deny") or words[2] not in SCOPES:
+        return None
+    found = [kind for kind, _ in _kinds(subject) if kind == words[1]]
+    if not found:
+        return None
+    decision: Decision = words[0]
+    scope: Scope = words[2]
+    kind = cast("RuleKind", words[1])
+    pattern = {"command": command_prefix(subject.command), "path": path_pattern(subject.paths)}.get(kind)
+    return Rule(
+        id=id,
+        decision=decision,
+        kind=kind,
+        owner=subject.owner,
+        tool="" if kind == "server" else subject.tool,
+        pattern=pattern or "",
+        scope=scope,
+        place=place.of(scope),
+        created_at=now,
+        created_by=by,
+    )
+
+
+By = Literal["person", "rule", "guard", "setting", "agent", "default"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One decision about one call, to be looked up later."""
+
+    at: int
+    session: str
+    chat: str
+    turn: str
+    call: str
+    owner: str
+    tool: str
+    decision: Literal["allowed", "denied"]
+    by: By
+    who: str = ""
+    """The person's client, or the rule's id."""
+    shown: Mapping[str, Any]
+    """What was on show: title, message, input."""
+    option: str = ""
+    reason: str = ""
+
+    def as_json(self) -> JsonObject:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {key: value for key, value in fields.items() if value not in ("", None)}
+
+
+__all__ = [
+    "AGENTS_OWN",
+    "ALLOW_ONCE",
+    "ALLOW_RULES",
+    "DENY_ONCE",
+    "DENY_RULES",
+    "MAX_ENTRIES",
+    "ONCE",
+    "Approval",
+    "By",
+    "options_for",
+    "rule_from",
+]

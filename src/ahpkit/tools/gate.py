@@ -1,0 +1,68 @@
+"""The gate: the way of one call from "the model wants this" to "the model gets that". A table, and who walks it. Pure.
+
+    guarding ─► judging ─► asking ─► running ─► reviewing ─► done
+        │          │          │         │           │
+        └──────────┴──────────┴─────────┴───────────┴──────► denied | withdrawn
+
+Guards come first (hooks, switched-off customizations): what they deny nobody is asked about, and no rule allows. Then
+the rules, then a person, then the tool runs, then its result may have to be confirmed. There is no other way through:
+`run` is possible in `running` alone, and nothing leads there but an allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from ahpkit.protocol.errors import LocalProtocolError
+
+Step = Literal["guarding", "judging", "asking", "running", "reviewing", "done", "denied", "withdrawn"]
+Event = Literal[
+    "passed",  # no guard objects
+    "ask",  # no rule decides
+    "allow",  # a rule, a setting, a default or a person says yes
+    "deny",  # a guard, a rule, a person or, while it runs, its owner says no
+    "finish",  # the tool ended
+    "review",  # the tool ended, and a person looks at the result first
+    "withdraw",  # the caller gave up, or the turn ended
+]
+
+WAY: Final[Mapping[Step, Mapping[Event, Step]]] = {
+    "guarding": {"passed": "judging", "deny": "denied", "withdraw": "withdrawn"},
+    "judging": {"ask": "asking", "allow": "running", "deny": "denied", "withdraw": "withdrawn"},
+    "asking": {"allow": "running", "deny": "denied", "withdraw": "withdrawn"},
+    "running": {"finish": "done", "review": "reviewing", "deny": "denied", "withdraw": "withdrawn"},
+    "reviewing": {"allow": "done", "deny": "denied", "withdraw": "withdrawn"},
+    "done": {},
+    "denied": {},
+    "withdrawn": {},
+}
+"""Step → event → next step. What is not listed cannot happen."""
+
+OVER: Final = frozenset(step for step, events in WAY.items() if not events)
+
+
+class Passage:
+    """One call on its way."""
+
+    def __init__(self) -> None:
+        self.step: Step = "guarding"
+
+    def take(self, event: Event) -> Step:
+        """Go on; raises when the table does not lead there."""
+        following = WAY[self.step].get(event)
+        if following is None:
+            raise LocalProtocolError(f"a call that is {self.step} cannot {event}")
+        self.step = following
+        return following
+
+    @property
+    def over(self) -> bool:
+        return self.step in OVER
+
+    @property
+    def may_run(self) -> bool:
+        return self.step == "running"
+
+
+__all__ = ["OVER", "WAY", "Event", "Passage", "Step"]

@@ -1,0 +1,189 @@
+"""One flat namespace of tools for the model: the agent's own, the host's, those of MCP servers and of clients. Pure.
+
+Every name is one that models take, is unique, and stays with its tool for as long as the session lives:
+
+* the agent's own and the host's tools keep their names;
+* a server's tool is `<server>_<tool>`;
+* a client's tool keeps its name unless somebody has it: then it is `client_<name>`, and so on.
+
+On the wire a client's tool keeps its own name. A tool that several clients offer is shown once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
+
+OwnerKind = Literal["agent", "host", "mcp", "client"]
+
+MAX_NAME = 50
+"""Characters of a name. Models take 64, and agents put something like `mcp__ahp__` before it."""
+
+_ORDER: tuple[OwnerKind, ...] = ("agent", "host", "mcp", "client")
+"""Who gets a name that two want."""
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_SUFFIX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who runs a tool. `id` is the provider, the server's customization id or the client's id."""
+
+    kind: OwnerKind
+    id: str = ""
+    title: str = ""
+    """What names and people call it: a server's or a client's name."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as the model sees it."""
+
+    name: str
+    owner: Owner
+    own_name: str
+    """What its owner calls it."""
+    definition: ToolDefinition
+    """With the name the model sees."""
+    also: tuple[Owner, ...] = ()
+    """Further clients that offer the same tool."""
+
+    def by(self, client_id: str | None) -> Owner:
+        """Who runs a call: the client that began the turn, if it offers this tool."""
+        return next((owner for owner in (self.owner, *self.also) if owner.id == client_id), self.owner)
+
+
+class ToolRegistry:
+    """The tools of one session. Offers replace what the same owner offered before."""
+
+    def __init__(self) -> None:
+        self._offers: dict[tuple[str, str], tuple[Owner, Sequence[ToolDefinition]]] = {}
+        self._names: dict[tuple[str, str, str], str] = {}
+        self._tools: dict[str, Tool] | None = None
+
+    def offer(self, owner: Owner, definitions: Sequence[ToolDefinition]) -> bool:
+        """Take what an owner offers now; whether that is something else than before."""
+        before = self._offers.get(owner.key)
+        if before is not None and before[0] == owner and list(before[1]) == list(definitions):
+            return False
+        if not definitions and before is None:
+            return False
+        self._offers[owner.key] = (owner, list(definitions))
+        self._tools = None
+        return True
+
+    def withdraw(self, owner: Owner) -> bool:
+        """An owner is gone; whether it offered anything. Its names stay its own."""
+        self._tools = None
+        return self._offers.pop(owner.key, None) is not None
+
+    def owners(self, kind: OwnerKind) -> list[Owner]:
+        return [owner for owner, _ in self._offers.values() if owner.kind == kind]
+
+    def find(self, name: str) -> Tool | None:
+        return self._all().get(name)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._all().values())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, Tool]:
+        if self._tools is None:
+            self._tools = self._named()
+        return self._tools
+
+    def _named(self) -> dict[str, Tool]:
+        tools: dict[str, Tool] = {}
+        clients: dict[str, str] = {}
+        offers = sorted(self._offers.values(), key=lambda offer: _ORDER.index(offer[0].kind))
+        for owner, definitions in offers:
+            for definition in definitions:
+                own = definition["name"]
+                if owner.kind == "client" and own in clients:
+                    shown = tools[clients[own]]
+                    tools[shown.name] = Tool(shown.name, shown.owner, own, shown.definition, (*shown.also, owner))
+                    continue
+                name = self._name(owner, own, tools)
+                if name in tools:  # The same name twice from one owner: the first counts.
+                    continue
+                tools[name] = Tool(name, owner, own, cast("ToolDefinition", {**definition, "name": name}))
+                if owner.kind == "client":
+                    clients[own] = name
+        return tools
+
+    def _name(self, owner: Owner, own: str, taken: dict[str, Tool]) -> str:
+        if owner.kind in ("agent", "host"):
+            return own
+        key = (owner.kind, "" if owner.kind == "client" else owner.id, own)  # All clients share a tool's name.
+        known = self._names.get(key)
+        if known is not None and (known not in taken or _same(taken[known], owner, own)):
+            return known
+        held = {name for other, name in self._names.items() if other != key} | taken.keys()
+        self._names[key] = name = _free(_wanted(owner, own), held, own if owner.kind == "client" else None, key)
+        return name
+
+
+def _same(tool: Tool, owner: Owner, own: str) -> bool:
+    return tool.owner.key == owner.key and tool.own_name == own
+
+
+def _wanted(owner: Owner, own: str) -> str:
+    return f"{owner.title}_{own}" if owner.kind == "mcp" else own
+
+
+def _free(wanted: str, held: set[str], client_name: str | None, key: tuple[str, str, str]) -> str:
+    """The wanted name where it can be had, else one that is made from it the same way every time."""
+    name = model_name(wanted, key)
+    if name not in held:
+        return name
+    if client_name is not None:
+        wanted = f"client_{client_name}"
+        while (name := model_name(wanted, key)) in held and len(wanted) < 2 * MAX_NAME:
+            wanted = f"client_{wanted}"
+    return name if name not in held else _marked(name, key)
+
+
+def model_name(wanted: str, key: tuple[str, ...]) -> str:
+    """A name that models take. One that loses something to it gets a mark, so that two do not become one."""
+    name = _ODD.sub("_", wanted).strip("_") or "tool"
+    lost = len(name) > MAX_NAME or not wanted.isascii()
+    return _marked(name, key) if lost else name
+
+
+def _marked(name: str, key: tuple[str, ...]) -> str:
+    mark = hashlib.sha256("\0".join(key).encode()).hexdigest()[:_SUFFIX]
+    return f"{name[: MAX_NAME - _SUFFIX - 1]}_{mark}"
+
+
+def search(tools: Sequence[Tool], query: str, limit: int) -> list[Tool]:
+    """Tools for some words: those with most of them first, in names before descriptions."""
+    words = [word for word in re.split(r"[^\w]+", query.lower()) if word][:20]
+
+    def score(tool: Tool) -> int:
+        name = tool.name.lower()
+        said = f"{tool.definition.get('title', '')} {tool.definition.get('description', '')}".lower()
+        return sum(3 * (word in name) + (word in said) for word in words)
+
+    rated = [(score(tool), tool) for tool in tools]
+    found = sorted((pair for pair in rated if pair[0] or not words), key=lambda pair: -pair[0])
+    return [tool for _, tool in found[:limit]]
+
+
+def schema_of(tool: Tool) -> JsonObject:
+    """The input schema, never missing."""
+    return tool.definition.get("inputSchema") or {"type": "object"}
+
+
+__all__ = ["MAX_NAME", "Owner", "OwnerKind", "Tool", "ToolRegistry", "model_name", "schema_of", "search"]

@@ -1,0 +1,108 @@
+"""One namespace of tools: unique, takeable, stable."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.tools.registry import MAX_NAME, Owner, OwnerKind, ToolRegistry, search
+
+AGENT, CLIENT, TIME = Owner("agent", "demo"), Owner("client", "c1", "Editor"), Owner("mcp", "s1", "time")
+
+
+def tools(*names: str) -> list[ToolDefinition]:
+    return [cast("ToolDefinition", {"name": name, "description": f"does {name}"}) for name in names]
+
+
+def names(registry: ToolRegistry) -> list[str]:
+    return [tool.name for tool in registry]
+
+
+def test_a_clients_tool_gives_way_to_the_agents_own() -> None:
+    registry = ToolRegistry()
+    registry.offer(CLIENT, tools("calculate", "show"))
+    registry.offer(AGENT, tools("calculate"))
+    assert names(registry) == ["calculate", "client_calculate", "show"]
+    found = registry.find("client_calculate")
+    assert found is not None
+    assert (found.owner, found.own_name) == (CLIENT, "calculate")
+    assert registry.find("calculate") is not None
+    assert registry.find("calculate").owner == AGENT  # type: ignore[union-attr]
+
+
+def test_a_servers_tools_carry_its_name() -> None:
+    registry = ToolRegistry()
+    registry.offer(TIME, tools("now", "in zone?"))
+    assert names(registry) == ["time_now", "time_in_zone"]
+
+
+def test_names_stay_when_others_come_and_go() -> None:
+    registry = ToolRegistry()
+    other = Owner("mcp", "s0", "time")
+    registry.offer(TIME, tools("now"))
+    assert names(registry) == ["time_now"]
+    registry.offer(other, tools("now"))
+    assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]
+    assert len(registry) == 2
+    registry.withdraw(TIME)
+    assert "time_now" not in names(registry)
+    registry.offer(TIME, tools("now"))
+    assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]
+
+
+def test_one_tool_of_two_clients_is_shown_once_and_run_by_who_began() -> None:
+    registry = ToolRegistry()
+    second = Owner("client", "c2", "Phone")
+    registry.offer(CLIENT, tools("show"))
+    registry.offer(second, tools("show"))
+    assert names(registry) == ["show"]
+    found = registry.find("show")
+    assert found is not None
+    assert found.by("c2") == second
+    assert found.by("c1") == found.by(None) == found.by("somebody") == CLIENT
+
+
+def test_an_offer_that_is_the_same_changes_nothing() -> None:
+    registry = ToolRegistry()
+    assert registry.offer(TIME, tools("now"))
+    assert not registry.offer(TIME, tools("now"))
+    assert registry.offer(TIME, tools())
+    assert not registry.offer(CLIENT, [])
+    assert registry.withdraw(TIME)
+    assert not registry.withdraw(TIME)
+
+
+KINDS: list[OwnerKind] = ["mcp", "client"]
+
+
+OWNERS = st.tuples(st.sampled_from(KINDS), st.text(max_size=4))
+
+
+@given(st.dictionaries(OWNERS, st.lists(st.text(max_size=80), max_size=6), max_size=6))
+def test_every_name_is_unique_and_one_that_models_take(offers: dict[tuple[OwnerKind, str], list[str]]) -> None:
+    registry = ToolRegistry()
+    for (kind, id), offered in offers.items():
+        registry.offer(Owner(kind, id, id), tools(*offered))
+    before = names(registry)
+    assert len(set(before)) == len(registry)
+    for name in before:
+        assert re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}", name)
+    for kind, id in offers:
+        registry.withdraw(Owner(kind, id, id))
+    assert len(registry) == 0
+    for (kind, id), offered in reversed(offers.items()):
+        registry.offer(Owner(kind, id, id), tools(*offered))
+    assert set(names(registry)) == set(before)
+
+
+@pytest.mark.parametrize(("query", "first"), [("now", "time_now"), ("zone", "time_zone"), ("", "time_now")])
+def test_tools_are_found_by_words(query: str, first: str) -> None:
+    registry = ToolRegistry()
+    registry.offer(TIME, tools("now", "zone"))
+    assert search(list(registry), query, 5)[0].name == first
+    assert search(list(registry), "nothing like it", 5) == []

@@ -1,0 +1,209 @@
+"""Approval rules: what matches, what wins, and what never leaks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpkit.tools.rules import (
+    SCOPES,
+    Place,
+    Rule,
+    Scope,
+    Subject,
+    command_prefix,
+    judge,
+    path_matches,
+    path_pattern,
+    subject_of,
+    words_of,
+)
+
+HERE = Place(chat="chat:1", session="session:1", workspace="file:///work")
+SHELL = Subject(owner="agent:x", tool="shell", command="git status")
+
+
+def rule(decision: str = "allow", kind: str = "tool", scope: Scope = "session", **fields: str) -> Rule:
+    given_ = {"id": "r", "owner": "agent:x", "tool": "shell", **fields}
+    place = given_.pop("place", HERE.of(scope))
+    return Rule(decision=decision, kind=kind, scope=scope, place=place, **given_)  # type: ignore[arg-type]
+
+
+def test_without_rules_a_person_is_asked() -> None:
+    assert judge([], SHELL, HERE).decision == "ask"
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_an_allow_holds_in_its_own_place_only(scope: Scope) -> None:
+    known = rule(scope=scope)
+    assert judge([known], SHELL, HERE).rule is known
+    other = Place(chat="chat:2", session="session:2", workspace="file:///other")
+    assert judge([known], SHELL, other).decision == ("allow" if scope == "everywhere" else "ask")
+
+
+def test_one_chats_rule_says_nothing_in_another_chat_of_the_session() -> None:
+    other = Place(chat="chat:2", session=HERE.session, workspace=HERE.workspace)
+    assert judge([rule(scope="chat")], SHELL, other).decision == "ask"
+
+
+@given(st.permutations([rule(scope=scope) for scope in SCOPES]), st.sampled_from(SCOPES))
+def test_any_denial_wins_whatever_its_scope_and_place_in_the_list(allows: list[Rule], scope: Scope) -> None:
+    denial = rule("deny", scope=scope)
+    for position in range(len(allows) + 1):
+        assert judge([*allows[:position], denial, *allows[position:]], SHELL, HERE).rule is denial
+
+
+@given(st.permutations([rule(scope=scope) for scope in SCOPES]))
+def test_the_narrowest_allow_is_the_one_that_decided(allows: list[Rule]) -> None:
+    ruling = judge(allows, SHELL, HERE)
+    assert ruling.rule is not None
+    assert ruling.rule.scope == "chat"
+
+
+def test_a_rule_is_about_one_owner() -> None:
+    stranger = Subject(owner="mcp:other", tool="shell", command="git status")
+    assert judge([rule()], stranger, HERE).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git status", True),
+        ("git status --short", True),
+        ("git", False),
+        ("git statusx", False),
+        ("git stash", False),
+        ("gitx status", False),
+        ("git status; rm -rf /", False),
+        ("git status && rm x", False),
+        ("git status | sh", False),
+        ("git status > /etc/passwd", False),
+        ("git status $(rm x)", False),
+        ("git status `rm x`", False),
+        ("git status\nrm x", False),
+        ("git status &", False),
+        ("PAGER=evil git status", False),
+        ("git status 'unbalanced", False),
+        ("env git status", False),
+        ("git status *", False),
+    ],
+)
+def test_a_command_prefix(command: str, allowed: bool) -> None:
+    subject = Subject(owner="agent:x", tool="shell", command=command)
+    decision = judge([rule(kind="command", pattern="git status")], subject, HERE).decision
+    assert decision == ("allow" if allowed else "ask")
+
+
+@given(st.text(max_size=20), st.sampled_from(list(";&|<>()$`\\*?[]{}~!#\n\r")), st.text(max_size=20))
+def test_no_prefix_matches_a_command_with_an_operator(before: str, operator: str, after: str) -> None:
+    subject = Subject(owner="agent:x", tool="shell", command=f"git status {before}{operator}{after}")
+    assert judge([rule(kind="command", pattern="git status")], subject, HERE).decision == "ask"
+
+
+@given(st.lists(st.from_regex(r"[a-z][a-z0-9./-]{0,8}", fullmatch=True), min_size=1, max_size=5))
+def test_an_offered_prefix_matches_the_command_it_was_made_from(words: list[str]) -> None:
+    command = shlex.join(words)
+    prefix = command_prefix(command)
+    assert prefix is not None
+    subject = Subject(owner="agent:x", tool="shell", command=command)
+    assert judge([rule(kind="command", pattern=prefix)], subject, HERE).decision == "allow"
+
+
+def test_a_denied_command_cannot_hide_behind_an_operator() -> None:
+    rules = [rule(scope="everywhere"), rule("deny", kind="command", pattern="rm")]
+    assert judge(rules, SHELL, HERE).decision == "allow"
+    hidden = Subject(owner="agent:x", tool="shell", command="ls; rm -rf /")
+    assert judge(rules, hidden, HERE).decision == "ask"
+    unreadable = Subject(owner="agent:x", tool="shell", command=None)
+    assert judge(rules, unreadable, HERE).decision == "ask"
+
+
+def test_paths_allow_together_and_deny_alone() -> None:
+    both = Subject(owner="agent:x", tool="edit", paths=("/work/src/a.py", "/etc/passwd"))
+    one = Subject(owner="agent:x", tool="edit", paths=("/work/src/a.py",))
+    allow = rule(kind="path", tool="edit", pattern="/work/src/**")
+    deny = rule("deny", kind="path", tool="edit", pattern="/etc/**")
+    assert judge([allow], one, HERE).decision == "allow"
+    assert judge([allow], both, HERE).decision == "ask"
+    assert judge([allow, deny], both, HERE).decision == "deny"
+    assert judge([allow], Subject(owner="agent:x", tool="edit"), HERE).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matched"),
+    [
+        ("/work/**", "/work/a/b", True),
+        ("/work/**", "/work/../etc/passwd", False),
+        ("/work/**", "/workx/a", False),
+        ("/work/*.py", "/work/a.py", True),
+        ("/work/*.py", "/work/sub/a.py", False),
+        ("/**", "/anything", True),
+    ],
+)
+def test_path_patterns(pattern: str, path: str, matched: bool) -> None:
+    assert path_matches(pattern, path) is matched
+
+
+def test_a_server_rule_covers_its_tools_and_no_others() -> None:
+    known = rule(kind="server", owner="mcp:time", tool="")
+    assert judge([known], Subject(owner="mcp:time", tool="now", is_server=True), HERE).decision == "allow"
+    assert judge([known], Subject(owner="mcp:files", tool="now", is_server=True), HERE).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    ("tool_input", "command"),
+    [
+        ('{"command": "git status"}', "git status"),
+        ('{"command": ["bash", "-lc", "git status && rm x"]}', "git status && rm x"),
+        ('{"command": ["git", "status"]}', "git status"),
+        ('{"cmd": "ls", "workdir": "/work/sub", "justification": "because"}', "ls"),
+        ('{"cmd": "ls", "workdir": "/etc"}', None),
+        ('{"command": "ls", "cmd": "rm"}', None),
+        ('{"command": "ls", "env": {"PATH": "/evil"}}', None),
+        ('{"command": 5}', None),
+        ("[1]", None),
+        ("not json", None),
+        ("", None),
+    ],
+)
+def test_the_command_of_an_input_is_read_carefully(tool_input: str, command: str | None) -> None:
+    assert subject_of("agent:x", "shell", tool_input, workspace="/work").command == command
+
+
+def test_the_paths_of_an_input_are_absolute() -> None:
+    subject = subject_of("a", "edit", json.dumps({"path": "src/../../etc/passwd"}), workspace="/work", paths=["b"])
+    assert subject.paths == ("/etc/passwd", "/work/b")
+    assert path_pattern(["/work/src/a", "/work/src/b/c"]) == "/work/src/**"
+    assert path_pattern(["/a", "/b"]) is None
+
+
+def test_rules_survive_being_written_down() -> None:
+    for known in (rule(), rule("deny", kind="command", pattern="rm -rf"), rule(scope="everywhere")):
+        assert Rule.from_json(json.loads(json.dumps(known.as_json()))) == known
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"decision": "maybe"},
+        {"kind": "mood"},
+        {"scope": "planet"},
+        {"kind": "command", "pattern": " "},
+        {"kind": "command", "pattern": "rm; ls"},
+        {"place": None},
+        {"tool": ""},
+        {"surprise": 1},
+    ],
+)
+def test_what_is_no_rule_is_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        Rule.from_json({**rule().as_json(), **bad})
+
+
+@given(st.text(max_size=50))
+def test_words_never_fail(command: str) -> None:
+    assert words_of(command) is None or words_of(command)
