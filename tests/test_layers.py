@@ -10,14 +10,14 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
-EDGE = {"agents", "canvas", "changes", "customizations", "transports"}
+EDGE = {"agents", "mcp", "tools", "canvas", "changes", "customizations", "transports"}
 
 ALLOWED: dict[str, set[str]] = {
     "protocol": {"protocol"},
     "wire": {"protocol", "wire"},
     "log": {"protocol", "log"},
     "dialects": {"protocol", "dialects"},
-    "host": {"protocol", "wire", "log", "dialects", "host"},
+    "host": {"protocol", "wire", "log", "dialects", "tools", "host"},
     "client": {"protocol", "wire", "dialects", "client"},
     "transports": {"protocol", "wire", "transports"},
     "agents": {"protocol", "wire", "host", "agents", "transports"},
@@ -28,8 +28,6 @@ ALLOWED: dict[str, set[str]] = {
     "changes": {"protocol", "wire", "host", "changes"},
     "tools": {"protocol", "tools"},
     "mcp": {"protocol", "wire", "host", "tools", "mcp", "transports"},
-    "cli": {"protocol", "wire", "log", "host", "client", "cli", "testing"} | EDGE,
-    "testing": {"protocol", "wire", "log", "host", "client", "testing"} | EDGE,
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""
 
