@@ -23,6 +23,7 @@ NO_OPTIONS: dict[str, Any] = {
     "data_dir": None,
     "durability": None,
     "agents": (),
+    "roots": (),
     "plugins": (),
     "extensions": (),
     "trust": (),
@@ -52,6 +53,12 @@ def test_repeatable_options_are_added_to_settings() -> None:
     assert found.plugins == [Path("/a"), Path("/b")]
     assert found.extensions == ["x", "y"]
     assert found.trusted == [Path("/t"), Path("/u")]
+
+
+def test_roots_of_the_command_line_stand_instead_of_those_of_the_settings() -> None:
+    settings = Settings(roots=[Path("/a")])
+    assert with_options(settings, NO_OPTIONS).roots == [Path("/a")]
+    assert with_options(settings, {**NO_OPTIONS, "roots": (Path("/b"),)}).roots == [Path("/b")]
 
 
 def test_switches_can_be_turned_on_but_not_off() -> None:

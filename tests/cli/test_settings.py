@@ -16,6 +16,7 @@ data_dir = "~/data"
 durability = "normal"
 default_agent = "mine"
 default_directory = "/srv"
+roots = ["/srv", "~/projects"]
 client_grace = 5
 allowed_hosts = ["host.example"]
 allowed_origins = ["https://app.example"]
@@ -70,6 +71,7 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         durability="normal",
         default_agent="mine",
         default_directory=Path("/srv"),
+        roots=[Path("/srv"), Path("/home/ada/projects")],
         client_grace=5.0,
         allowed_hosts=["host.example"],
         allowed_origins=["https://app.example"],

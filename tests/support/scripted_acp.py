@@ -9,7 +9,7 @@ from typing import Any
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.host.agent import Chat
-from ahpkit.host.resources.access import Access, Roots
+from ahpkit.host.resources.access import Access, Opened
 from ahpkit.host.resources.agent_files import AgentFiles
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
@@ -19,12 +19,13 @@ MARK = "AHPKIT_TEST"
 
 def directory_files(chat: Chat) -> AgentFiles:
     """The files of a chat's working directory, as the host's resources serve them to agents."""
-    roots = Roots(write={chat.working_directory.resolve()})
+    opened = Opened()
+    opened.set("session", [("work", chat.working_directory)])
 
     async def nothing_unsaved(uri: str) -> None:
         return None
 
-    return AgentFiles(chat.working_directory, Access(lambda: roots), unsaved=nothing_unsaved, run=asyncio.to_thread)
+    return AgentFiles(chat.working_directory, Access(opened), unsaved=nothing_unsaved, run=asyncio.to_thread)
 
 
 class Scripted:

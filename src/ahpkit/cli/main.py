@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
     "login": Subcommand("ahpkit.cli.login:login", "Log an agent in."),
     "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
+    "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
     "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),

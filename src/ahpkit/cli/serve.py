@@ -18,6 +18,7 @@ import click
 
 from ahpkit.canvas.pages import Pages
 from ahpkit.cli.announce import announce
+from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.host import porting
@@ -26,6 +27,7 @@ from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
 from ahpkit.host.resources import Resources
+from ahpkit.host.resources.fence import Fence
 from ahpkit.host.terminals import Terminals
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
@@ -60,6 +62,13 @@ _PATIENCE = 1.0
 @click.option("--extension", "extensions", multiple=True, metavar="CMD", help="Start a canvas extension (repeatable).")
 @click.option("--allow-hooks", is_flag=True, help="Run hooks of trusted working directories.")
 @click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory's hooks and servers.")
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Let sessions work below this directory and no other (repeatable).  [default: this directory and your home]",
+)
 @click.option("--terminals", is_flag=True, help="Let clients open terminals.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="Settings in TOML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON once connections are accepted.")
@@ -75,7 +84,7 @@ def serve(config_file: Path | None, as_json: bool, no_token: bool, verbose: bool
     _log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = with_options(load_settings(config_file), options)
     try:
-        asyncio.run(_run(settings, no_token=no_token, as_json=as_json))
+        asyncio.run(_run(settings, no_token=no_token, as_json=as_json, config_file=config_file))
     except asyncio.CancelledError:
         raise SystemExit(_EXIT_AT_ONCE) from None
 
@@ -97,6 +106,7 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
         settings,
         **single,
         agents=agents,
+        roots=[*options["roots"]] or settings.roots,
         plugins=[*settings.plugins, *options["plugins"]],
         extensions=[*settings.extensions, *options["extensions"]],
         trusted=[*settings.trusted, *options["trust"]],
@@ -105,9 +115,9 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
     )
 
 
-async def _run(settings: Settings, *, no_token: bool, as_json: bool) -> None:
+async def _run(settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None) -> None:
     stop = _stop_signals()
-    async with running_host(settings, no_token=no_token) as (server, token, data_dir, agents):
+    async with running_host(settings, no_token=no_token, config_file=config_file) as (server, token, data_dir, agents):
         started = time.time_ns() // 1_000_000
         with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
             announce(server.url, token, data_dir, agents, as_json=as_json)
@@ -133,7 +143,7 @@ def _stop_signals() -> asyncio.Event:
 
 @asynccontextmanager
 async def running_host(
-    settings: Settings, *, no_token: bool
+    settings: Settings, *, no_token: bool, config_file: Path | None = None
 ) -> AsyncGenerator[tuple[WebSocketServer, str | None, Path, list[str]]]:
     """A host that accepts connections, with its token, its directory and its agents, the default one first."""
     if no_token and not is_loopback(settings.host):
@@ -144,13 +154,15 @@ async def running_host(
         token = None if no_token else load_or_create_token(data_dir / "token")
         auth = Authenticator(token, where=str(data_dir / "token"))
         pages = Pages()
-        agents, features = make_parts(settings, data_dir, pages)
+        fence = make_fence(settings, data_dir, config_file=config_file)
+        directory = start_directory(settings, fence)
+        agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory)
         host = Host(
             open_storage(data_dir, settings.durability),
             agents=agents,
             features=features,
             config=HostConfig(
-                default_directory=settings.default_directory or Path.cwd(),
+                default_directory=directory,
                 default_provider=settings.default_agent,
                 client_grace=settings.client_grace,
             ),
@@ -205,10 +217,12 @@ def make_agents(settings: Settings, resources: Resources, terminals: Terminals) 
     return agents
 
 
-def make_parts(settings: Settings, data_dir: Path, pages: Pages) -> tuple[Sequence[Agent], Sequence[Feature]]:
+def make_parts(
+    settings: Settings, data_dir: Path, pages: Pages, *, fence: Fence, directory: Path
+) -> tuple[Sequence[Agent], Sequence[Feature]]:
     """The agents and the features: agents reach files and run commands through those of the host."""
-    resources = Resources(content_directory=data_dir / "content")
-    directory = settings.default_directory or Path.cwd()
+    sealed = programs(settings, fence)
+    resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed)
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory), make_canvases(settings, data_dir, pages)
     return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases]

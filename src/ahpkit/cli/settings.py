@@ -39,6 +39,7 @@ class Settings:
     durability: Durability = "full"
     default_agent: str | None = None
     default_directory: Path | None = None
+    roots: list[Path] = field(default_factory=list[Path])
     client_grace: float = 30.0
     allowed_hosts: list[str] = field(default_factory=list[str])
     allowed_origins: list[str] = field(default_factory=list[str])
@@ -122,6 +123,7 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "durability": _durability,
         "default_agent": _text,
         "default_directory": _path,
+        "roots": _paths,
         "client_grace": _seconds,
         "allowed_hosts": _texts,
         "allowed_origins": _texts,

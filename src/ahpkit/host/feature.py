@@ -139,6 +139,9 @@ class Feature:
     def on_session_disposed(self, session_uri: str) -> None:
         """A session and its chats are gone."""
 
+    async def check_directory(self, uri: str) -> None:
+        """Raise an error of the protocol when no session may have this working directory."""
+
     async def prepare_session(self, session_uri: str) -> None:
         """A session is being created (or was restored); it becomes ready afterwards. Raising fails the creation."""
 

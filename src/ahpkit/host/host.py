@@ -226,6 +226,13 @@ class Host:
     def directory_of(self, uri: str | None) -> Path:
         return path_of(uri, self.default_directory)
 
+    async def checked_directory(self, uri: str | None) -> Path:
+        """The directory that a URI names, if sessions may have it; the default one for None."""
+        if uri is not None:
+            for feature in self.features:
+                await feature.check_directory(uri)
+        return self.directory_of(uri)
+
     def advertised(self) -> JsonObject:
         """`_meta` of the initialize result."""
         state = self.store.state(ROOT_URI) or {}

@@ -84,7 +84,7 @@ class Sessions:
         self._check_model(agent, params.get("model"))
         self._check_authenticated(agent)
         directory = params.get("workingDirectory")
-        path = self._host.directory_of(directory)
+        path = await self._host.checked_directory(directory)
         config = await initial_config(agent, path, dict(params.get("config") or {}))
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
         project = {"uri": directory, "displayName": path.name} if directory else None

@@ -23,7 +23,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -94,6 +94,7 @@ class Trust:
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else KeptFile(path)
         self._memory: JsonObject = {}
+        self._files: tuple[object, frozenset[str]] | None = None
 
     # -- questions -----------------------------------------------------------------------------------------------
 
@@ -116,10 +117,11 @@ class Trust:
         """Everything that is trusted, in the order it was added."""
         return [_trusted(entry) for entry in self._content().get("trusted", ())]
 
-    def files(self) -> set[str]:
-        """Files whose content is part of what is trusted: nobody else is to write them."""
-        local = [entry.runnable for entry in self.entries()]
-        return {path for one in local for path in (*one.files, *(() if one.of_client else (one.source,)))}
+    def files(self) -> frozenset[str]:
+        """Files whose content is part of what is trusted, as named and as they really are: nobody is to write them."""
+        if self._files is None or self._files[0] != self.stamp:
+            self._files = self.stamp, frozenset(_files(entry.runnable for entry in self.entries()))
+        return self._files[1]
 
     def directories(self) -> list[str]:
         """Directories that were trusted as a whole, as they were then."""
@@ -200,6 +202,13 @@ def _trusted(entry: Any) -> Trusted:
         fields["kind"], fields["name"], fields["source"], fields.get("declaration", {}), fields.get("files", {})
     )
     return Trusted(what, what.digest, fields.get("since", 0))
+
+
+def _files(runnables: Iterable[Runnable]) -> Iterator[str]:
+    for one in runnables:
+        for path in (*one.files, *(() if one.of_client else (one.source,))):
+            yield path
+            yield os.path.realpath(path)
 
 
 def _place(runnable: Runnable) -> tuple[str, str, str]:

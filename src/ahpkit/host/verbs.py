@@ -293,13 +293,13 @@ class Verbs:
 
     async def resolve_session_config(self, client: Connection, params: JsonObject) -> JsonObject:
         agent = self._agent(params.get("provider"))
-        directory = self._host.directory_of(params.get("workingDirectory"))
+        directory = await self._host.checked_directory(params.get("workingDirectory"))
         schema, values = await resolve_config(agent, directory, params.get("config", {}))
         return {"schema": schema, "values": values}
 
     async def session_config_completions(self, client: Connection, params: JsonObject) -> JsonObject:
         agent = self._agent(params.get("provider"))
-        directory = self._host.directory_of(params.get("workingDirectory"))
+        directory = await self._host.checked_directory(params.get("workingDirectory"))
         items = await agent.config_completions(directory, params["property"], params.get("query", ""))
         return {"items": list(items)}
 

@@ -1,101 +1,160 @@
-"""Which files a client or an agent may touch: its roots, and the one check that everything passes. Knows no JSON-RPC.
+"""Which files a client or an agent may touch: what sessions open, what is sealed, what was granted. Knows no JSON-RPC.
 
-A path is resolved first, links and parents included, and checked afterwards: what is opened is what was checked. The
-default is no.
+Answers are checks of real paths (`beneath.Passage`): they are made in the worker, in one step with the use. The default
+is no.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
+from ahpkit.host.resources.beneath import Passage, real_path
+from ahpkit.host.resources.fence import Cuts, Fence
+from ahpkit.host.resources.sealed import why_sealed
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
-
-@dataclass(slots=True)
-class Roots:
-    """Directories below which clients may read, write, or must not write although an outer root allows it."""
-
-    read: set[Path] = field(default_factory=set[Path])
-    write: set[Path] = field(default_factory=set[Path])
-    sealed: set[Path] = field(default_factory=set[Path])
-    grown: set[Path] = field(default_factory=set[Path])
-    """Writable directories that come into being with the first file that is written into them."""
+Opening = Literal["work", "saved", "shown"]
+"""Why a directory is open: a working directory; a customization directory that clients save into; one they only see."""
 
 
 def file_path(uri: str) -> Path:
     """The absolute path a `file:` URI names."""
     parts = urlsplit(uri)
     path = unquote(parts.path)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
         raise InvalidParams(f"uri: {uri!r} is not a file: URI of this machine")
     if not path.startswith("/") or "\0" in path:
         raise InvalidParams(f"uri: {uri!r} does not name an absolute path")
-    return Path(path)
+    return Path(f"/{path.lstrip('/')}")
 
 
-def resolve(path: Path) -> Path:
-    """Where a path really is; for what does not exist yet, where its nearest existing parent really is."""
-    try:
-        return path.resolve(strict=False)
-    except (OSError, RuntimeError) as error:
-        raise InvalidParams(f"uri: {path} cannot be resolved: {error}") from error
+class Opened:
+    """The directories that sessions open, by their real place. One more costs the same however many there are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: dict[str, tuple[tuple[Opening, str], ...]] = {}
+        self._counts: dict[Opening, Counter[str]] = {"work": Counter(), "saved": Counter(), "shown": Counter()}
+
+    def set(self, session_uri: str, opened: Iterable[tuple[Opening, Path]]) -> None:
+        """What a session opens now; nothing when it is gone. Resolves paths, so it blocks."""
+        real: tuple[tuple[Opening, str], ...] = tuple((kind, str(real_path(path))) for kind, path in opened)
+        with self._lock:
+            for kind, path in self._of.pop(session_uri, ()):
+                self._counts[kind][path] -= 1
+                if not self._counts[kind][path]:
+                    del self._counts[kind][path]
+            for kind, path in real:
+                self._counts[kind][path] += 1
+            if real:
+                self._of[session_uri] = real
+
+    def opens(self, kind: Opening, real: Path) -> bool:
+        counts = self._counts[kind]
+        return any(str(place) in counts for place in (real, *real.parents))
 
 
 class Access:
     """Decides, per client, about one path at a time."""
 
-    def __init__(self, roots: Callable[[], Roots], *, grantable: Iterable[Path] = ()) -> None:
-        self._roots = roots
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        fence: Fence | None = None,
+        grantable: Iterable[Path] = (),
+        sealed: Callable[[], frozenset[str]] = frozenset,
+        refresh: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`sealed` names further files and directories that nobody writes, beside those of `sealed.py`.
+
+        `refresh` brings `opened` up to date, for whoever asks here directly.
+        """
+        self.fence = fence or Fence(Cuts(Path.home()))
+        self._opened = opened
+        self._sealed = sealed
+        self.refresh = refresh
         self._grantable = [path.resolve() for path in grantable]
-        self._granted: dict[str, Roots] = {}
+        self._granted: dict[str, tuple[set[Path], set[Path]]] = {}
 
     def reading(self, client_id: str, uri: str) -> Path:
-        """The path to read, or `PermissionDenied` with the request that would unlock it."""
-        path = resolve(file_path(uri))
-        granted = self._granted.get(client_id, Roots())
-        roots = self._roots()
-        if not _inside(path, roots.read | roots.write | granted.read | granted.write):
-            raise _denied(uri, path, write=False)
+        """The real path to read, for whoever does not open it here; or `PermissionDenied`. Blocks for a moment."""
+        self.refresh()
+        path = real_path(file_path(uri))
+        self.to_read(client_id, uri).check(path)
         return path
 
-    def writing(self, client_id: str, uri: str, *, whole: bool = False) -> Path:
-        """The path to write, delete or create; `whole` when everything below it goes along."""
-        path = resolve(file_path(uri))
-        granted = self._granted.get(client_id, Roots())
-        roots = self._roots()
-        if _inside(path, roots.sealed) or (whole and any(sealed.is_relative_to(path) for sealed in roots.sealed)):
-            raise PermissionDenied(f"{path} is not to be written through the host")
-        if not _inside(path, roots.write | granted.write):
-            raise _denied(uri, path, write=True)
-        return path
+    def to_read(self, client_id: str, uri: str) -> Passage:
+        """Lets real paths through that may be read. A denial carries the request that would unlock it."""
+        read, write = self._granted.get(client_id, (set[Path](), set[Path]()))
+        granted = frozenset(read | write)
+
+        def check(path: Path) -> None:
+            self._check_open(path, granted, _denied(uri, path, write=False), ("work", "saved", "shown"))
+
+        return Passage(check, self.fence.barred())
+
+    def to_write(self, client_id: str, uri: str, *, approved: bool = False) -> Passage:
+        """Lets real paths through that may be written. `approved`: a person agreed to what is sealed."""
+        granted = frozenset(self._granted.get(client_id, (set[Path](), set[Path]()))[1])
+
+        sealed = self._sealed()
+
+        def check(path: Path) -> None:
+            self._check_open(path, granted, _denied(uri, path, write=True), ("work", "saved"))
+            if not approved and (what := self._why_sealed(path, sealed)) is not None:
+                raise PermissionDenied(f"{path} is not to be written through the host: it is {what}")
+
+        return Passage(check, self.fence.barred())
+
+    def why_sealed(self, path: Path) -> str | None:
+        """What a real path is, when nobody writes it without an approval."""
+        return self._why_sealed(path, self._sealed())
+
+    def _why_sealed(self, path: Path, sealed: frozenset[str]) -> str | None:
+        if (what := why_sealed(path)) is not None:
+            return what
+        if any(str(place) in sealed for place in (path, *path.parents)):
+            return "part of what runs on this machine: a program, a plugin, or something that was trusted"
+        if self._opened.opens("shown", path) and not self._opened.opens("saved", path):
+            return "in a customization directory that clients do not write"
+        return None
 
     def may_grow(self, path: Path) -> bool:
         """Whether missing parents of a file are to be made: it is written into a directory that may not exist yet."""
-        return _inside(path, self._roots().grown)
+        return self._opened.opens("saved", path)
+
+    def _check_open(self, path: Path, granted: Iterable[Path], denial: PermissionDenied, by: Sequence[Opening]) -> None:
+        if any(path.is_relative_to(place) for place in granted):
+            self.fence.check_cuts(path)
+        elif self._opened.opens("work", path):
+            self.fence.check(path)
+        elif any(self._opened.opens(kind, path) for kind in by):
+            self.fence.check_cuts(path)
+        else:
+            raise denial
 
     def grant(self, client_id: str, uri: str, *, read: bool, write: bool) -> None:
-        """`resourceRequest`: what the host's settings let clients ask for, nothing else."""
-        path = resolve(file_path(uri))
-        if not _inside(path, self._grantable):
+        """`resourceRequest`: what the host's settings let clients ask for, nothing else. Blocks for a moment."""
+        path = real_path(file_path(uri))
+        if not any(path.is_relative_to(place) for place in self._grantable):
             raise PermissionDenied(f"{path} is not among the directories this host lets clients ask for")
-        granted = self._granted.setdefault(client_id, Roots())
+        may_read, may_write = self._granted.setdefault(client_id, (set(), set()))
         if read or not write:
-            granted.read.add(path)
+            may_read.add(path)
         if write:
-            granted.write.add(path)
+            may_write.add(path)
 
     def forget(self, client_id: str) -> None:
         """A client is gone, and what it was granted with it."""
         self._granted.pop(client_id, None)
-
-
-def _inside(path: Path, roots: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(root) for root in roots)
 
 
 def _denied(uri: str, path: Path, *, write: bool) -> PermissionDenied:
@@ -104,4 +163,4 @@ def _denied(uri: str, path: Path, *, write: bool) -> PermissionDenied:
     return PermissionDenied(f"{path} is outside what you may {verb}; ask with resourceRequest", request=request)
 
 
-__all__ = ["Access", "Roots", "file_path", "resolve"]
+__all__ = ["Access", "Opened", "Opening", "file_path"]

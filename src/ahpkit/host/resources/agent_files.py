@@ -1,10 +1,12 @@
 """Text files as the agent of one chat reaches them through the host: the policy of `resource*`, unsaved text first.
 
-Knows no protocol of agents. What clients may not reach in the session's directories, its agent may not either.
+Knows no protocol of agents. What clients may not reach in the session's directories, its agent may not either. What
+can cause execution is written only when a person approved it (`needs_approval` says what it is).
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 from ahpkit.host.resources import files
 from ahpkit.host.resources.access import Access
+from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
@@ -28,34 +31,69 @@ class AgentFiles:
         access: Access,
         *,
         unsaved: Callable[[str], Awaitable[str | None]],
-        run: Callable[..., Awaitable[Any]],
+        run: Callable[[Callable[[], Any]], Awaitable[Any]],
+        changing: asyncio.Lock | None = None,
     ) -> None:
+        """`run` works beside the event loop; `changing` is held while something is written."""
         self._directory = directory
         self._access = access
         self._unsaved = unsaved
         self._run = run
+        self._changing = changing or asyncio.Lock()
 
     async def read(self, path: Path) -> str:
-        target = self._checked(path, self._access.reading)
+        passage = await self._passage(path, lambda: self._access.to_read(_AGENT, path.as_uri()))
         text = await self._unsaved(_name(path))
-        return text if text is not None else _text(target, await self._run(files.read, target, "utf-8"))
+        return text if text is not None else _text(path, await self._run(lambda: self._read(path, passage)))
 
-    async def write(self, path: Path, content: str) -> None:
-        target = self._checked(path, self._access.writing)
+    async def needs_approval(self, path: Path) -> str | None:
+        """What a file is that only a person may agree to write; None: nobody has to be asked."""
+        await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=True))
+        return await self._run(lambda: self._access.why_sealed(real_path(path)))
+
+    async def write(self, path: Path, content: str, *, approved: bool = False) -> None:
+        """`approved`: a person agreed to write this, although it can cause execution."""
         data = files.decode_content(content, "utf-8")
         if len(data) > files.MAX_READ:
             raise InvalidParams(f"content: more than {files.MAX_READ} bytes")
-        await self._run(_write, target, data)
+        passage = await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=approved))
+        async with self._changing:
+            await self._run(lambda: self._write(path, passage, data))
 
-    def _checked(self, path: Path, check: Callable[[str, str], Path]) -> Path:
+    async def _passage(self, path: Path, make: Callable[[], Passage]) -> Passage:
+        """What the agent may do, after a first look whether it may do it here: better now than after a question."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {path} is not absolute")
-        try:
-            return check(_AGENT, path.as_uri())
-        except PermissionDenied as denied:
-            if denied.request is None:  # Inside, and yet not to be written.
-                raise
-            raise PermissionDenied(f"{path} is outside the working directory {self._directory}") from None
+        passage = self._in_words(make(), path)
+
+        def look() -> None:
+            self._access.refresh()
+            passage.check(real_path(path))
+
+        await self._run(look)
+        return passage
+
+    def _in_words(self, passage: Passage, named: Path) -> Passage:
+        def check(path: Path) -> None:
+            try:
+                passage.check(path)
+            except PermissionDenied as denied:
+                if denied.request is None:  # Inside, and yet not to be written.
+                    raise
+                raise PermissionDenied(f"{named} is outside the working directory {self._directory}") from None
+
+        return Passage(check, passage.barred)
+
+    def _read(self, path: Path, passage: Passage) -> JsonObject:
+        with files.errors(path):
+            return reach(path, passage, lambda entry: files.read(entry, "utf-8"))
+
+    def _write(self, path: Path, passage: Passage, data: bytes) -> None:
+        def write(entry: Entry) -> None:
+            files.write(entry, data, mode="truncate", position=0, create_only=False, if_match=None)
+
+        with files.errors(path):
+            reach(path, passage, write, make=True)
 
 
 def _name(path: Path) -> str:
@@ -67,11 +105,6 @@ def _text(path: Path, content: JsonObject) -> str:
     if content["encoding"] != "utf-8":
         raise InvalidParams(f"{path} is not a text file in UTF-8")
     return content["data"]
-
-
-def _write(path: Path, data: bytes) -> None:
-    files.mkdir(path.parent)
-    files.write(path, data, mode="truncate", position=0, create_only=False, if_match=None)
 
 
 __all__ = ["AgentFiles"]

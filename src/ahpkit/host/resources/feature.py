@@ -4,39 +4,55 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from ahpkit.host.agent import Chat
-from ahpkit.host.feature import CommandHandler, ConnectedClient, Feature
+from ahpkit.host.agent import AgentError, Chat, TurnContext
+from ahpkit.host.feature import Applied, CommandHandler, ConnectedClient, Feature
 from ahpkit.host.resources import files
-from ahpkit.host.resources.access import Access, Roots, file_path, resolve
+from ahpkit.host.resources.access import Access, Opened, Opening, file_path
 from ahpkit.host.resources.agent_files import AgentFiles
+from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.host.resources.content import ContentStore
+from ahpkit.host.resources.fence import Fence
+from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
+from ahpkit.host.workers import Workers
+from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
 
-_HOOK_FILES = (
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".github/copilot/settings.json",
-    ".github/copilot/settings.local.json",
-    ".github/hooks",
-)
-"""Where a workspace declares hooks: what is written there could run later, so nobody writes it through the host."""
+T = TypeVar("T")
 
 
 class Resources(Feature):
-    """Serves files below the sessions' roots, and content that agents stored."""
+    """Serves files below the sessions' working directories, and content that agents stored."""
 
     name = "resources"
 
-    def __init__(self, *, content_directory: Path | None = None, grantable: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        content_directory: Path | None = None,
+        grantable: Iterable[Path] = (),
+        fence: Fence | None = None,
+        sealed: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        """Without a `fence` sessions may live everywhere but in what is cut out of every root.
+
+        `sealed` names files and directories that are written by nobody without an approval, as real paths.
+        """
         self._content = ContentStore(content_directory)
-        self._access = Access(self._roots, grantable=grantable)
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="ahpkit-files")
+        self._opened = Opened()
+        self._stale: set[str] = set()
+        self._known: set[str] = set()
+        self._access = Access(
+            self._opened, fence=fence, grantable=grantable, sealed=sealed, refresh=lambda: self._apply(self._changes())
+        )
+        self._sealed = sealed
+        self._workers = Workers("ahpkit-files")
+        self._changing = asyncio.Lock()
         self._watches: Watches | None = None
 
     async def start(self) -> None:
@@ -45,7 +61,7 @@ class Resources(Feature):
     async def aclose(self) -> None:
         if self._watches is not None:
             self._watches.close()
-        self._worker.shutdown()
+        self._workers.close()
 
     @property
     def access(self) -> Access:
@@ -70,6 +86,55 @@ class Resources(Feature):
     def store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
         return self._content.put(data, content_type)
 
+    # -- where sessions may live -----------------------------------------------------------------------------------
+
+    async def check_directory(self, uri: str) -> None:
+        """Raise when no session may live in a directory."""
+        path = file_path(uri)
+        await self._workers.run(lambda: self._access.fence.check(real_path(path)))
+
+    async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+        """A session that lies outside since the roots changed can be read, and no more."""
+        refusal = await self._workers.run(lambda: self._access.fence.refusal(real_path(chat.working_directory)))
+        if refusal is not None:
+            raise AgentError(refusal, error_type="host/outside-roots")
+        return prompt
+
+    # -- what sessions open ----------------------------------------------------------------------------------------
+
+    async def prepare_session(self, session_uri: str) -> None:
+        self._stale.add(session_uri)
+        await self._learn()
+
+    def on_session_disposed(self, session_uri: str) -> None:
+        self._stale.add(session_uri)
+
+    def on_applied(self, applied: Applied) -> None:
+        if applied.action["type"].startswith("session/customization") and applied.after is not applied.before:
+            self._stale.add(applied.channel)
+
+    def _changes(self, *, all: bool = False) -> list[tuple[str, list[tuple[Opening, Path]]]]:
+        """What is to be learnt about sessions; with `all` also about those nobody told of."""
+        if all:
+            self._stale |= self._known.symmetric_difference(self.services.session_uris())
+        stale, self._stale = self._stale, set()
+        present = {uri: self.services.state(uri) for uri in stale}
+        self._known = (self._known - stale) | {uri for uri, state in present.items() if state is not None}
+        return [(uri, opened_by(state or {})) for uri, state in present.items()]
+
+    def _apply(self, changes: Iterable[tuple[str, list[tuple[Opening, Path]]]]) -> None:
+        for uri, opened in changes:
+            self._opened.set(uri, opened)
+
+    async def _learn(self, *, all: bool = False) -> bool:
+        """Bring what sessions open up to date; whether there was anything to learn."""
+        changes = self._changes(all=all)
+        if changes:
+            await self._workers.run(lambda: self._apply(changes))
+        return bool(changes)
+
+    # -- clients ---------------------------------------------------------------------------------------------------
+
     def on_client_gone(self, client_id: str) -> None:
         self._access.forget(client_id)
 
@@ -79,122 +144,212 @@ class Resources(Feature):
 
     def agent_files(self, chat: Chat) -> AgentFiles:
         """Files for the agent of a chat: its working directory and what its session shows, no other session's."""
-        directory = chat.working_directory
+        opened = Opened()
 
-        def roots() -> Roots:
-            roots = Roots()
-            _add_directory(roots, directory)
-            self._add_session(roots, chat.session_uri)
-            return roots
+        def learn() -> None:
+            session = self.services.state(chat.session_uri) or {}
+            places: list[tuple[Opening, Path]] = [("work", chat.working_directory), *opened_by(session)]
+            opened.set(chat.session_uri, places)
 
         unsaved = UnsavedText(self.services)
         return AgentFiles(
-            directory, Access(roots), unsaved=lambda uri: unsaved.of(chat.session_uri, uri), run=self._run
+            chat.working_directory,
+            Access(opened, fence=self._access.fence, sealed=self._sealed, refresh=learn),
+            unsaved=lambda uri: unsaved.of(chat.session_uri, uri),
+            run=self._workers.run,
+            changing=self._changing,
         )
-
-    def _roots(self) -> Roots:
-        roots = Roots()
-        for uri in self.services.session_uris():
-            self._add_session(roots, uri)
-        return roots
-
-    def _add_session(self, roots: Roots, uri: str) -> None:
-        session = self.services.state(uri) or {}
-        directory = session.get("summary", {}).get("workingDirectory")
-        if directory is not None:
-            _add_directory(roots, file_path(directory))
-        for container in session.get("customizations", ()):
-            _add_container(roots, container)
 
     async def _read(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         uri, encoding = params["uri"], params.get("encoding")
         if self._content.owns(uri):
-            data, content_type = await self._run(self._content.get, uri)
+            data, content_type = await self._workers.run(lambda: self._content.get(uri))
             return files.encode_content(data, encoding) | {"contentType": content_type}
-        return await self._run(files.read, self._access.reading(client.client_id, uri), encoding)
+        return await self._look(client, uri, lambda entry: files.read(entry, encoding))
+
+    async def _list(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        return await self._look(client, params["uri"], files.list_directory)
+
+    async def _resolve(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        return await self._look(
+            client, params["uri"], files.resolve_resource, follow=params.get("followSymlinks", True)
+        )
+
+    async def _look(self, client: ConnectedClient, uri: str, use: Callable[[Entry], T], *, follow: bool = True) -> T:
+        """Use a path that may be read."""
+        path = file_path(uri)
+
+        def work() -> T:
+            passage = self._access.to_read(client.client_id, uri)
+            with files.errors(path):
+                return reach(path, passage, use, follow=follow)
+
+        return await self._learnt(work)
 
     async def _write(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        path = self._access.writing(client.client_id, params["uri"])
+        uri, path = params["uri"], file_path(params["uri"])
         data = files.decode_content(params["data"], params["encoding"])
-        if self._access.may_grow(path):
-            await self._run(files.mkdir, path.parent)
-        await self._run(
-            lambda: files.write(
-                path,
+
+        def write(entry: Entry) -> None:
+            files.write(
+                entry,
                 data,
                 mode=params.get("mode", "truncate"),
                 position=params.get("position", 0),
                 create_only=params.get("createOnly", False),
                 if_match=params.get("ifMatch"),
             )
-        )
+
+        def work() -> None:
+            passage = self._access.to_write(client.client_id, uri)
+            with files.errors(path):
+                reach(path, passage, write, make=self._access.may_grow(real_path(path)))
+
+        await self._change(work)
         return {}
 
-    async def _list(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        return await self._run(files.list_directory, self._access.reading(client.client_id, params["uri"]))
-
     async def _copy(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        source = self._access.reading(client.client_id, params["source"])
-        destination = self._access.writing(client.client_id, params["destination"], whole=True)
-        await self._run(lambda: files.copy(source, destination, fail_if_exists=params.get("failIfExists", False)))
+        source, destination = file_path(params["source"]), file_path(params["destination"])
+        fail_if_exists = params.get("failIfExists", False)
+
+        def work() -> None:
+            to_read = self._access.to_read(client.client_id, params["source"])
+            to_write = self._access.to_write(client.client_id, params["destination"])
+
+            def both(old: Entry, new: Entry) -> None:
+                _check_below(old, new.path, to_write)
+                files.copy(old, new, fail_if_exists=fail_if_exists)
+
+            _reach_both(source, to_read, destination, to_write, both, follow=True)
+
+        await self._change(work)
         return {}
 
     async def _move(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        source = self._access.writing(client.client_id, params["source"], whole=True)
-        destination = self._access.writing(client.client_id, params["destination"], whole=True)
-        await self._run(lambda: files.move(source, destination, fail_if_exists=params.get("failIfExists", False)))
+        source, destination = file_path(params["source"]), file_path(params["destination"])
+        fail_if_exists = params.get("failIfExists", False)
+
+        def work() -> None:
+            from_here = self._access.to_write(client.client_id, params["source"])
+            to_write = self._access.to_write(client.client_id, params["destination"])
+
+            def both(old: Entry, new: Entry) -> None:
+                _check_below(old, old.path, from_here)
+                _check_below(old, new.path, to_write)
+                _check_below(new, new.path, to_write)
+                files.move(old, new, fail_if_exists=fail_if_exists)
+
+            _reach_both(source, from_here, destination, to_write, both, follow=False)
+
+        await self._change(work)
         return {}
 
     async def _delete(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        path = self._access.writing(client.client_id, params["uri"], whole=True)
-        await self._run(lambda: files.delete(path, recursive=params.get("recursive", False)))
+        path, recursive = file_path(params["uri"]), params.get("recursive", False)
+
+        def work() -> None:
+            passage = self._access.to_write(client.client_id, params["uri"])
+
+            def remove(entry: Entry) -> None:
+                _check_below(entry, entry.path, passage)
+                files.delete(entry, recursive=recursive)
+
+            with files.errors(path):
+                reach(path, passage, remove, follow=False)
+
+        await self._change(work)
         return {}
 
-    async def _resolve(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        follow = params.get("followSymlinks", True)
-        path = self._access.reading(client.client_id, params["uri"])
-        if not follow:
-            parent = self._access.reading(client.client_id, file_path(params["uri"]).parent.as_uri())
-            path = parent / file_path(params["uri"]).name
-        return await self._run(lambda: files.resolve_resource(path, follow=follow))
-
     async def _mkdir(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        await self._run(files.mkdir, self._access.writing(client.client_id, params["uri"]))
+        path = file_path(params["uri"])
+
+        def work() -> None:
+            passage = self._access.to_write(client.client_id, params["uri"])
+            with files.errors(path):
+                reach(path, passage, files.mkdir, make=True)
+
+        await self._change(work)
         return {}
 
     async def _request(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         read, write = params.get("read", False), params.get("write", False)
-        self._access.grant(client.client_id, params["uri"], read=read, write=write)
+        grant = self._access.grant
+        await self._workers.run(lambda: grant(client.client_id, params["uri"], read=read, write=write))
         return {}
 
     async def _create_watch(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        path = self._access.reading(client.client_id, params["uri"])
+        def found(entry: Entry) -> Path:
+            files.exists(entry)
+            return entry.path
+
+        path = await self._look(client, params["uri"], found)
         assert self._watches is not None
         channel = self._watches.create(path, params)
         await self.services.durable()
         return {"channel": channel}
 
-    async def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """One at a time, off the event loop: a check and the write it belongs to are not interrupted by another."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
+    async def _change(self, work: Callable[[], None]) -> None:
+        """One at a time: a check and the change it belongs to are not interrupted by another change."""
+        async with self._changing:
+            await self._learnt(work)
+
+    async def _learnt(self, work: Callable[[], T]) -> T:
+        """Work that asks what sessions open; again when they open more than was known."""
+        await self._learn()
+        try:
+            return await self._workers.run(work)
+        except PermissionDenied:
+            if not await self._learn(all=True):
+                raise
+            return await self._workers.run(work)
 
 
-def _add_directory(roots: Roots, directory: Path) -> None:
-    working = resolve(directory)
-    roots.write.add(working)
-    roots.sealed.update(working / name for name in _HOOK_FILES)
+def _reach_both(
+    source: Path,
+    from_here: Passage,
+    destination: Path,
+    to_there: Passage,
+    use: Callable[[Entry, Entry], None],
+    *,
+    follow: bool,
+) -> None:
+    def inner(old: Entry) -> None:
+        with files.errors(destination):
+            reach(destination, to_there, lambda new: use(old, new), follow=follow)
+
+    with files.errors(source):
+        reach(source, from_here, inner, follow=follow)
 
 
-def _add_container(roots: Roots, container: JsonObject) -> None:
-    if container.get("type") != "directory" or not container["uri"].startswith("file:"):
+def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
+    """Everything below an entry must pass too, as if it lay at `place`; no link may stand where sealed files belong."""
+    passage.check(place)
+    try:
+        for inner, is_link in files.walk(entry):
+            passage.check(place / inner)
+            if is_link and leads_to_sealed(place / inner):
+                raise PermissionDenied(f"{place / inner} is a link where files that can cause execution belong")
+        is_link = entry.is_link()
+    except NotFound:
         return
-    path = resolve(file_path(container["uri"]))
-    roots.read.add(path)
-    if container.get("writable"):
-        roots.write.add(path)
-        roots.grown.add(path)
-    else:
-        roots.sealed.add(path)
+    if is_link and place != entry.path and leads_to_sealed(place):
+        raise PermissionDenied(f"{place} must not be a link: files that can cause execution belong there")
 
 
-__all__ = ["Resources"]
+def opened_by(session: JsonObject) -> list[tuple[Opening, Path]]:
+    """The directories that a session's state opens."""
+    named: list[tuple[Opening, str | None]] = [("work", session.get("summary", {}).get("workingDirectory"))]
+    for container in session.get("customizations", ()):
+        if container.get("type") == "directory":
+            named.append(("saved" if container.get("writable") else "shown", container["uri"]))
+    return [(kind, path) for kind, uri in named if (path := _local(uri)) is not None]
+
+
+def _local(uri: str | None) -> Path | None:
+    try:
+        return None if uri is None else file_path(uri)
+    except InvalidParams:
+        return None
+
+
+__all__ = ["Resources", "opened_by"]

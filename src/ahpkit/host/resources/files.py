@@ -1,6 +1,7 @@
 """File operations behind the `resource*` methods: blocking, bounded, atomic where it matters. Knows no clients.
 
-Paths come in resolved and checked. Every failure is an error of the protocol that names the path.
+Everything is done by an open directory and a name in it (`beneath.Entry`), so that no link can take it elsewhere.
+Memory stays small, however large the files are. Every failure is an error of the protocol that names the path.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import binascii
 import errno
 import mimetypes
 import os
-import shutil
+import secrets
 import stat
-import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ahpkit.host.resources.beneath import Entry, Moved, check_regular, open_regular
+from ahpkit.host.workers import progress
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 
@@ -27,18 +29,32 @@ MAX_READ = 10 * 1024 * 1024
 MAX_ENTRIES = 20_000
 """Names in one resourceList; a directory with more is listed up to here."""
 
+MAX_DEPTH = 100
+"""Folders in folders that are copied or deleted at once: each one is held open."""
 
-def read(path: Path, encoding: str | None) -> JsonObject:
+_CHUNK = 1024 * 1024
+"""Bytes copied at a time."""
+
+
+def read(entry: Entry, encoding: str | None) -> JsonObject:
     """The content: as asked for where possible, else text when it is text."""
-    with _errors(path):
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-            raise InvalidParams(f"uri: {path} is not a file")  # A pipe would be waited for, a device never ends.
-        if found.st_size > MAX_READ:
-            raise InvalidParams(f"uri: {path} is larger than {MAX_READ} bytes")
-        data = path.read_bytes()
-    content_type = mimetypes.guess_type(path.name)[0]
+    with errors(entry.path):
+        descriptor, found = open_regular(entry)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            if found.st_size > MAX_READ:
+                raise InvalidParams(f"uri: {entry.path} is larger than {MAX_READ} bytes")
+            data = _read_all(file.fileno(), MAX_READ)
+    content_type = mimetypes.guess_type(entry.name)[0]
     return encode_content(data, encoding) | ({"contentType": content_type} if content_type else {})
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    """Up to a limit, however the file grows meanwhile."""
+    parts: list[bytes] = []
+    while limit > 0 and (part := os.read(descriptor, min(limit, _CHUNK))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
 
 
 def encode_content(data: bytes, encoding: str | None) -> JsonObject:
@@ -60,78 +76,155 @@ def decode_content(data: str, encoding: str) -> bytes:
         raise InvalidParams(f"data: not valid base64: {error}") from error
 
 
-def write(path: Path, data: bytes, *, mode: str, position: int, create_only: bool, if_match: str | None) -> None:
-    """Place `data` in a file. Whoever reads meanwhile sees the old content or the new, never half of it."""
-    with _errors(path):
-        exists = path.exists()
-        if create_only and exists:
-            raise AlreadyExists(f"{path} exists already")
-        if if_match is not None and (not exists or etag(path.stat()) != if_match):
-            raise Conflict(f"{path} has changed since you read it")
-        if exists and not path.is_file():
-            raise InvalidParams(f"uri: {path} is not a file")
-        old = path.read_bytes() if exists and (mode != "truncate" or position) else b""
-        _replace(path, _placed(old, data, mode, position), exclusive=create_only)
+# -- writing -----------------------------------------------------------------------------------------------------
 
 
-def _placed(old: bytes, data: bytes, mode: str, position: int) -> bytes:
-    if not 0 <= position <= len(old):
-        raise InvalidParams(f"position: {position} is outside the file's {len(old)} bytes")
-    if mode == "truncate":
-        return old[:position] + data
-    at = len(old) - position if mode == "append" else position
-    return old[:at] + data + old[at:]
+def write(entry: Entry, data: bytes, *, mode: str, position: int, create_only: bool, if_match: str | None) -> None:
+    """Place `data` in a file. Whoever reads meanwhile sees the old content or the new, never half of it.
+
+    Only an addition at the end is written in place: a large file is not copied for one line.
+    """
+    with errors(entry.path):
+        found = entry.find()
+        if create_only and found is not None:
+            raise AlreadyExists(f"{entry.path} exists already")
+        if if_match is not None and (found is None or etag(found) != if_match):
+            raise Conflict(f"{entry.path} has changed since you read it")
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise InvalidParams(f"uri: {entry.path} is not a file")
+        size = 0 if found is None else found.st_size
+        if not 0 <= position <= size:
+            raise InvalidParams(f"position: {position} is outside the file's {size} bytes")
+        if create_only:
+            _create(entry, data)
+        elif found is None or (mode == "truncate" and position == 0):
+            _put(entry, found, Parts(data=data))
+        elif mode == "append" and position == 0 and found.st_nlink == 1:
+            _append(entry, data)
+        else:
+            head = position if mode != "append" else size - position
+            _put(entry, found, Parts(head, data, keep_tail=mode != "truncate"))
 
 
-def _replace(path: Path, content: bytes, *, exclusive: bool) -> None:
-    if exclusive:
-        with path.open("xb") as file:
-            file.write(content)
-        return
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
+class Parts:
+    """New content: the first bytes of the old, something new, and the rest of the old."""
+
+    def __init__(self, head: int = 0, data: bytes = b"", *, keep_tail: bool = False) -> None:
+        self.head = head
+        self.data = data
+        self.keep_tail = keep_tail
+
+
+def _create(entry: Entry, data: bytes) -> None:
+    descriptor = entry.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.chmod(name, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        _write_all(descriptor, data)
+    except OSError:
+        os.unlink(entry.name, dir_fd=entry.folder)
         raise
+    finally:
+        os.close(descriptor)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _put(entry: Entry, found: os.stat_result | None, parts: Parts) -> None:
+    """Write beside the file, then take its place."""
+    with _draft(entry, None if found is None else stat.S_IMODE(found.st_mode)) as (descriptor, draft):
+        if found is not None and (parts.head or parts.keep_tail):
+            old, _ = open_regular(entry)
+            try:
+                _copy_bytes(old, descriptor, parts.head)
+                _write_all(descriptor, parts.data)
+                if parts.keep_tail:
+                    _copy_bytes(old, descriptor, None)
+            finally:
+                os.close(old)
+        else:
+            _write_all(descriptor, parts.data)
+        os.replace(draft, entry.name, src_dir_fd=entry.folder, dst_dir_fd=entry.folder)
 
 
-def list_directory(path: Path) -> JsonObject:
+@contextmanager
+def _draft(entry: Entry, mode: int | None) -> Generator[tuple[int, str]]:
+    """A new file beside the entry, gone unless it takes its place. Its mode is the old one's, else umask decides."""
+    draft = f".{entry.name[:40]}.{secrets.token_hex(8)}.tmp"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, 0o666, dir_fd=entry.folder)
+    try:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        yield descriptor, draft
+    finally:
+        os.close(descriptor)
+        with suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=entry.folder)
+
+
+def _append(entry: Entry, data: bytes) -> None:
+    descriptor = entry.open(os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        check_regular(found, entry.path)
+        if found.st_nlink != 1:  # Another name of the file may lie anywhere.
+            raise Moved
+        try:
+            _write_all(descriptor, data)
+        except OSError:
+            os.ftruncate(descriptor, found.st_size)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left[:_CHUNK]) :]
+        progress()
+
+
+def _copy_bytes(source: int, destination: int, count: int | None) -> None:
+    """So many bytes, or all that are left."""
+    while (count is None or count > 0) and (part := os.read(source, _CHUNK if count is None else min(count, _CHUNK))):
+        _write_all(destination, part)
+        count = None if count is None else count - len(part)
+
+
+# -- looking -----------------------------------------------------------------------------------------------------
+
+
+def list_directory(entry: Entry) -> JsonObject:
     entries: list[JsonObject] = []
-    with _errors(path), os.scandir(path) as found:
-        for entry in found:
+    with errors(entry.path), entry.listed() as folder, os.scandir(folder) as found:
+        for one in found:
             if len(entries) == MAX_ENTRIES:
                 break
-            entries.append({"name": entry.name, "type": "directory" if entry.is_dir() else "file"})
-    entries.sort(key=lambda entry: entry["name"])
+            entries.append({"name": one.name, "type": "directory" if one.is_dir() else "file"})
+    entries.sort(key=lambda one: one["name"])
     return {"entries": entries}
 
 
-def resolve_resource(path: Path, *, follow: bool) -> JsonObject:
-    """stat and realpath in one; `path` is resolved already unless links are not followed."""
-    with _errors(path):
-        found = path.stat(follow_symlinks=follow)
+def resolve_resource(entry: Entry) -> JsonObject:
+    """What an entry is, and where it really is."""
+    with errors(entry.path):
+        found = entry.stat()
     kind = "symlink" if stat.S_ISLNK(found.st_mode) else "directory" if stat.S_ISDIR(found.st_mode) else "file"
     result: JsonObject = {
-        "uri": path.as_uri(),
+        "uri": entry.path.as_uri(),
         "type": kind,
         "mtime": _iso(found.st_mtime),
         "ctime": _iso(found.st_ctime),
         "etag": etag(found),
     }
     if kind == "file":
-        content_type = mimetypes.guess_type(path.name)[0]
+        content_type = mimetypes.guess_type(entry.name)[0]
         result |= {"size": found.st_size} | ({"contentType": content_type} if content_type else {})
     return result
+
+
+def exists(entry: Entry) -> None:
+    """Raise `NotFound` when there is nothing."""
+    with errors(entry.path):
+        entry.stat()
 
 
 def etag(found: os.stat_result) -> str:
@@ -139,45 +232,122 @@ def etag(found: os.stat_result) -> str:
     return f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
 
 
-def copy(source: Path, destination: Path, *, fail_if_exists: bool) -> None:
-    with _errors(source):
+def walk(entry: Entry) -> Iterator[tuple[Path, bool]]:
+    """Everything below an entry by its path from there, and whether it is a link; links are not followed."""
+    with errors(entry.path):
+        if not stat.S_ISDIR(entry.stat().st_mode):
+            return
+        top = f"./{entry.name}"
+        for folder, folders, names, descriptor in os.fwalk(entry.name, dir_fd=entry.folder, follow_symlinks=False):
+            progress()
+            inner = Path(os.path.relpath(f"./{folder}", top))
+            if len(inner.parts) > MAX_DEPTH:
+                raise InvalidParams(f"uri: {entry.path} is nested deeper than {MAX_DEPTH} folders")
+            for name in (*folders, *names):
+                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                yield inner / name, stat.S_ISLNK(found.st_mode)
+
+
+# -- changing ----------------------------------------------------------------------------------------------------
+
+
+def copy(source: Entry, destination: Entry, *, fail_if_exists: bool) -> None:
+    """A file, or a directory with everything in it. Links inside are copied as links."""
+    with errors(source.path):
         _check_destination(source, destination, fail_if_exists)
-        if source.is_dir():
-            shutil.copytree(source, destination, symlinks=True, dirs_exist_ok=True)
+        found = source.stat()
+        if stat.S_ISDIR(found.st_mode):
+            _copy_tree(source, destination, found)
         else:
-            shutil.copy2(source, destination)
+            _copy_file(source, destination)
 
 
-def move(source: Path, destination: Path, *, fail_if_exists: bool) -> None:
-    with _errors(source):
+def _copy_file(source: Entry, destination: Entry) -> None:
+    descriptor, found = open_regular(source)
+    try:
+        there = destination.find()
+        if there is not None and not stat.S_ISREG(there.st_mode):
+            raise InvalidParams(f"destination: {destination.path} is not a file")
+        with _draft(destination, stat.S_IMODE(found.st_mode)) as (target, draft):
+            _copy_bytes(descriptor, target, None)
+            os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+            os.replace(draft, destination.name, src_dir_fd=destination.folder, dst_dir_fd=destination.folder)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_tree(source: Entry, destination: Entry, found: os.stat_result) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(destination.name, dir_fd=destination.folder)
+    with source.listed() as old, destination.listed() as new:
+        for name in os.listdir(old):
+            progress()
+            one, other = Entry(old, name, source.path / name), Entry(new, name, destination.path / name)
+            kind = one.stat()
+            if stat.S_ISLNK(kind.st_mode):
+                _copy_link(one, other)
+            elif stat.S_ISDIR(kind.st_mode):
+                _copy_tree(one, other, kind)
+            elif stat.S_ISREG(kind.st_mode):
+                _copy_file(one, other)
+        os.fchmod(new, stat.S_IMODE(found.st_mode))
+
+
+def _copy_link(source: Entry, destination: Entry) -> None:
+    target = os.readlink(source.name, dir_fd=source.folder)
+    if destination.find() is not None:
+        os.unlink(destination.name, dir_fd=destination.folder)
+    os.symlink(target, destination.name, dir_fd=destination.folder)
+
+
+def move(source: Entry, destination: Entry, *, fail_if_exists: bool) -> None:
+    """Rename an entry; a link is moved itself, not what it leads to."""
+    with errors(source.path):
         _check_destination(source, destination, fail_if_exists)
-        os.replace(source, destination)
+        os.replace(source.name, destination.name, src_dir_fd=source.folder, dst_dir_fd=destination.folder)
 
 
-def _check_destination(source: Path, destination: Path, fail_if_exists: bool) -> None:
-    if not source.exists():
-        raise NotFound(f"{source} does not exist")
-    if fail_if_exists and destination.exists():
-        raise AlreadyExists(f"{destination} exists already")
-    if destination.is_relative_to(source):
-        raise InvalidParams(f"destination: {destination} is inside {source}")
+def _check_destination(source: Entry, destination: Entry, fail_if_exists: bool) -> None:
+    source.stat()
+    if fail_if_exists:
+        with suppress(FileNotFoundError):
+            destination.stat()
+            raise AlreadyExists(f"{destination.path} exists already")
+    if destination.path.is_relative_to(source.path):
+        raise InvalidParams(f"destination: {destination.path} is inside {source.path}")
 
 
-def delete(path: Path, *, recursive: bool) -> None:
-    with _errors(path):
-        if not path.is_dir():
-            path.unlink()
+def delete(entry: Entry, *, recursive: bool) -> None:
+    """Remove an entry; of a link the link itself."""
+    with errors(entry.path):
+        if not stat.S_ISDIR(entry.stat().st_mode):
+            os.unlink(entry.name, dir_fd=entry.folder)
         elif recursive:
-            shutil.rmtree(path)
+            _delete_tree(entry)
         else:
-            path.rmdir()
+            os.rmdir(entry.name, dir_fd=entry.folder)
 
 
-def mkdir(path: Path) -> None:
-    with _errors(path):
-        if path.exists() and not path.is_dir():
-            raise AlreadyExists(f"{path} exists and is not a directory")
-        path.mkdir(parents=True, exist_ok=True)
+def _delete_tree(entry: Entry) -> None:
+    with entry.listed() as folder:
+        for name in os.listdir(folder):
+            progress()
+            one = Entry(folder, name, entry.path / name)
+            if stat.S_ISDIR(one.stat().st_mode):
+                _delete_tree(one)
+            else:
+                os.unlink(name, dir_fd=folder)
+    os.rmdir(entry.name, dir_fd=entry.folder)
+
+
+def mkdir(entry: Entry) -> None:
+    """A directory, unless it is there."""
+    with errors(entry.path):
+        try:
+            os.mkdir(entry.name, dir_fd=entry.folder)
+        except FileExistsError:
+            if not stat.S_ISDIR(entry.stat().st_mode):
+                raise AlreadyExists(f"{entry.path} exists and is not a directory") from None
 
 
 def _iso(seconds: float) -> str:
@@ -185,12 +355,12 @@ def _iso(seconds: float) -> str:
 
 
 @contextmanager
-def _errors(path: Path) -> Generator[None]:
+def errors(path: Path) -> Generator[None]:
     """Errors of the system in the words of the protocol."""
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFound(f"{error.filename or path} does not exist") from error
+        raise NotFound(f"{path} does not exist") from error
     except FileExistsError as error:
         raise AlreadyExists(f"{path} exists already") from error
     except PermissionError as error:
@@ -200,23 +370,28 @@ def _errors(path: Path) -> Generator[None]:
 
 
 def _os_error(path: Path, error: OSError) -> RpcError:
-    if error.errno in (errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
+    wrong = (errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENXIO)
+    if error.errno in wrong:
         return InvalidParams(f"uri: {path}: {error.strerror}")
     return Conflict(f"{path}: {error.strerror}")
 
 
 __all__ = [
+    "MAX_DEPTH",
     "MAX_ENTRIES",
     "MAX_READ",
     "copy",
     "decode_content",
     "delete",
     "encode_content",
+    "errors",
     "etag",
+    "exists",
     "list_directory",
     "mkdir",
     "move",
     "read",
     "resolve_resource",
+    "walk",
     "write",
 ]

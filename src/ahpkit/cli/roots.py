@@ -1,0 +1,207 @@
+"""`ahpkit roots`: which directories a host works in. Made of options and settings, changed while the host runs.
+
+The command writes the file that the host reads (`roots.json` in its data directory): it is for whoever owns that
+directory, on that machine, and needs no connection.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
+from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints
+from ahpkit.host.kept import KeptFile
+from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots, effective_roots
+from ahpkit.protocol.errors import InvalidParams
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ROOTS_FILE = "roots.json"
+
+
+# -- for the host that starts --------------------------------------------------------------------------------------
+
+
+def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None = None) -> Fence:
+    """The fence of a host that starts now; what it starts with is kept, so that `ahpkit roots list` can tell."""
+    own = [data_dir, endpoints_directory().parent, config_file, settings.tls_key]
+    cuts = host_cuts([path for path in own if path is not None])
+    try:
+        start = [check_root(root, cuts) for root in settings.roots] or _default(settings, cuts)
+    except InvalidParams as error:
+        raise SettingsError(f"--root: {error.message}") from error
+    kept = KeptFile(data_dir / ROOTS_FILE)
+    kept.change(lambda said: {**said, "start": [str(root) for root in start]})
+    return Fence(cuts, start, kept)
+
+
+def host_cuts(own: Sequence[Path]) -> Cuts:
+    """What is cut out of every root, for a host with these files and directories of its own."""
+    from ahpkit.customizations.places import USER
+
+    private = [Path(os.path.realpath(path)) for path in own]
+    folders = [place.folder for place in USER if place.writable and not place.files]
+    return Cuts(Path(os.path.realpath(Path.home())), private, folders)
+
+
+def _default(settings: Settings, cuts: Cuts) -> list[Path]:
+    named = [] if settings.default_directory is None else [check_root(settings.default_directory, cuts)]
+    return list(dict.fromkeys([*named, *default_roots(Path.cwd(), Path.home(), cuts)]))
+
+
+def start_directory(settings: Settings, fence: Fence) -> Path:
+    """The working directory of sessions that name none: as configured, else where the host was started, else a root."""
+    if settings.default_directory is not None:
+        if (reason := fence.refusal(Path(os.path.realpath(settings.default_directory)))) is not None:
+            raise SettingsError(f"host.default_directory: {reason}")
+        return settings.default_directory
+    here = Path.cwd()
+    if fence.refusal(Path(os.path.realpath(here))) is None:
+        return here
+    return next(iter(fence.roots()), Path.home())
+
+
+def programs(settings: Settings, fence: Fence) -> frozenset[str]:
+    """Files and directories of what the host itself runs, as far as they lie below a root: nobody is to write them."""
+    roots = fence.roots()
+    return frozenset(str(path) for path in _programs(settings) if any(root in path.parents for root in roots))
+
+
+def _programs(settings: Settings) -> Iterator[Path]:
+    yield from (Path(os.path.realpath(folder)) for folder in os.get_exec_path() if os.path.isabs(folder))
+    yield from (Path(os.path.realpath(plugin)) for plugin in settings.plugins)
+    for words in _commands(settings):
+        for word in words:
+            path = Path(os.path.realpath(word))
+            if path.is_file():
+                yield path
+
+
+def _commands(settings: Settings) -> Iterator[list[str]]:
+    for line in settings.extensions:
+        yield _words(line)
+    for table in settings.agents.values():
+        yield _words(str(table.get("option", "")).partition("=")[2])
+        yield [str(table.get("command", "")), *map(str, table.get("args", ())), str(table.get("python", ""))]
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return []
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def owner_options(function: F) -> F:
+    """The options that say which host is meant. Its data directory is what counts: there its owner's word is kept."""
+    for option in (
+        click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory."),
+        click.option("--url", envvar="AHPKIT_URL", help="The host's address; without it, the one that is running."),
+        click.option("--token", envvar="AHPKIT_TOKEN", help="Not needed: whoever owns the data directory may do this."),
+    ):
+        function = option(function)
+    return function
+
+
+def owned_directory(data_dir: Path | None, url: str | None) -> Path:
+    """The data directory of the host that is meant: as named, else of the host at that address, else of the newest."""
+    if data_dir is not None:
+        return data_dir
+    if url is not None:
+        found = next((one for one in find_endpoints() if one.url == url and one.data_dir), None)
+        if found is None or found.data_dir is None:
+            raise click.ClickException(f"the host at {url} is not one of yours on this machine; give its --data-dir")
+        return Path(found.data_dir)
+    running = find_endpoint()
+    return Path(running.data_dir) if running is not None and running.data_dir else default_data_dir()
+
+
+@click.group()
+def roots() -> None:
+    """Show or change the directories in which a host lets sessions work.
+
+    A running host notices the change at once; the next start remembers it.
+
+    \b
+    Example:
+      ahpkit roots list
+      ahpkit roots add ~/projects
+    """
+
+
+@roots.command("list")
+@owner_options
+def list_roots(data_dir: Path | None, url: str | None, token: str | None) -> None:
+    """Print the roots, one on each line.
+
+    \b
+    Example:
+      ahpkit roots list
+    """
+    said = KeptFile(owned_directory(data_dir, url) / ROOTS_FILE).read()
+    for root in effective_roots(map(Path, said.get("start", ())), said):
+        click.echo(str(root))
+
+
+@roots.command("add")
+@click.argument("directory", type=click.Path(path_type=Path))
+@owner_options
+def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
+    """Let sessions work below a directory.
+
+    \b
+    Example:
+      ahpkit roots add ~/projects
+    """
+    owned = owned_directory(data_dir, url)
+    try:
+        root = str(check_root(directory, host_cuts([owned, endpoints_directory().parent])))
+    except InvalidParams as error:
+        raise click.ClickException(error.message) from error
+
+    def work(said: dict[str, Any]) -> dict[str, Any]:
+        added, removed = said.get("added", []), said.get("removed", [])
+        return {
+            **said,
+            "added": [*(one for one in added if one != root), root],
+            "removed": [one for one in removed if one != root],
+        }
+
+    KeptFile(owned / ROOTS_FILE).change(work)
+    click.echo(f"sessions may work below {root}")
+
+
+@roots.command("remove")
+@click.argument("directory", type=click.Path(path_type=Path))
+@owner_options
+def remove_root(directory: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
+    """Let sessions work below a directory no more. Those that are there can still be read.
+
+    \b
+    Example:
+      ahpkit roots remove ~/projects
+    """
+    kept = KeptFile(owned_directory(data_dir, url) / ROOTS_FILE)
+    root = os.path.realpath(directory)
+    said = kept.read()
+    if Path(root) not in effective_roots(map(Path, said.get("start", ())), said):
+        raise click.ClickException(f"{root} is no root; see: ahpkit roots list")
+
+    def work(said: dict[str, Any]) -> dict[str, Any]:
+        removed = [*said.get("removed", []), *([root] if root in said.get("start", ()) else [])]
+        return {**said, "added": [one for one in said.get("added", []) if one != root], "removed": removed}
+
+    kept.change(work)
+    click.echo(f"{root} is no root any more; sessions there can be read, and no more")
+
+
+__all__ = ["ROOTS_FILE", "make_fence", "owned_directory", "owner_options", "programs", "roots", "start_directory"]

@@ -1,0 +1,226 @@
+"""Reaching a path in one step: what was checked is what is used. By directory descriptors that follow no link.
+
+A path is resolved, checked, and then walked from the top, name by name, each without following a link. If a link or
+another directory took the place of one meanwhile, the walk notices, and everything is done again: resolved, checked,
+walked. Blocks; runs in a worker.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied
+
+T = TypeVar("T")
+
+Check = Callable[[Path], None]
+"""Raises when a real path must not be used."""
+
+Identity = tuple[int, int]
+"""Device and number of a directory: the same one, whatever it is called and wherever it is mounted."""
+
+_ATTEMPTS = 16
+"""Times a path is looked at that changes under our hands."""
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PASSED = (os.O_PATH if hasattr(os, "O_PATH") else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""A directory on the way: need not be readable."""
+
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""A file to read: no link, and a pipe in its place does not block."""
+
+_NOT_REAL = frozenset(
+    {
+        *("proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "pstore"),
+        *("efivarfs", "bpf", "configfs", "fusectl", "mqueue", "binfmt_misc", "autofs", "rpc_pipefs", "nsfs"),
+        *("selinuxfs", "devfs"),
+    }
+)
+"""File systems whose files are not files: reading one may wait for ever, or tell what no file would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in an open directory. `path` is for words only: everything is done by `folder` and `name`."""
+
+    folder: int
+    name: str
+    path: Path
+
+    def stat(self) -> os.stat_result:
+        """Of the entry itself, link or not."""
+        return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.stat().st_mode)
+
+    def find(self) -> os.stat_result | None:
+        """The same, or None when there is nothing. A link that came into being since is no answer."""
+        try:
+            found = self.stat()
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(found.st_mode):
+            raise Moved
+        return found
+
+    def open(self, flags: int, mode: int = 0o666) -> int:
+        try:
+            return os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=self.folder)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK):
+                raise Moved from error
+            raise
+
+    @contextmanager
+    def listed(self) -> Generator[int]:
+        """The entry itself as an open directory."""
+        try:
+            descriptor = os.open(self.name, _DIRECTORY, dir_fd=self.folder)
+        except NotADirectoryError as error:
+            if stat.S_ISLNK(self.stat().st_mode):
+                raise Moved from error
+            raise
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+class Moved(Exception):
+    """The path is not what it was a moment ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What may be reached: real paths that pass the check, and never a way through one of the barred directories."""
+
+    check: Check
+    barred: frozenset[Identity] = frozenset()
+
+
+def reach(path: Path, passage: Passage, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
+    """Resolve, check and use a path in one step. `follow`: a link at the end is followed. `make`: parents are made."""
+    for _ in range(_ATTEMPTS):
+        real = real_path(path, follow=follow)
+        passage.check(real)
+        try:
+            with _entered(real, passage.barred, make=make) as entry:
+                return use(entry)
+        except Moved:
+            continue
+    raise Conflict(f"{path} changes while it is used; try again")
+
+
+def real_path(path: Path, *, follow: bool = True) -> Path:
+    """Where a path really is; for what does not exist yet, where its nearest existing parent really is."""
+    try:
+        if follow or path.name in ("", ".."):
+            return Path(os.path.realpath(path))
+        return Path(os.path.realpath(path.parent)) / path.name
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidParams(f"uri: {path} cannot be resolved: {error}") from error
+
+
+@contextmanager
+def _entered(real: Path, barred: frozenset[Identity], *, make: bool) -> Generator[Entry]:
+    """The entry at a real path, with its directory open."""
+    folder = os.open(real.anchor, _PASSED)
+    try:
+        for name in real.parts[1:-1]:
+            following = _step(folder, name, make)
+            os.close(folder)
+            folder = following
+            if barred and identity(os.fstat(folder)) in barred:
+                raise PermissionDenied(f"{real}: it belongs to the host itself, and no --root opens it")
+        yield Entry(folder, real.name or ".", real)
+    finally:
+        os.close(folder)
+
+
+def _step(folder: int, name: str, make: bool) -> int:
+    try:
+        return os.open(name, _PASSED, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+        try:
+            os.mkdir(name, dir_fd=folder)
+        except FileExistsError as error:
+            raise Moved from error
+        return os.open(name, _PASSED, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK) or (error.errno == errno.ENOTDIR and _is_link(folder, name)):
+            raise Moved from error
+        raise
+
+
+def _is_link(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def open_regular(entry: Entry) -> tuple[int, os.stat_result]:
+    """A regular file of a real file system, open for reading. The caller closes it."""
+    descriptor = entry.open(READ)
+    try:
+        found = os.fstat(descriptor)
+        check_regular(found, entry.path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, found
+
+
+def check_regular(found: os.stat_result, path: Path) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise InvalidParams(f"uri: {path} is a directory")
+    if not stat.S_ISREG(found.st_mode) or found.st_dev in _not_real_devices():
+        raise InvalidParams(f"uri: {path} is not a file")  # A pipe would be waited for, a device never ends.
+
+
+def _not_real_devices() -> frozenset[int]:
+    """The devices of file systems that are not real, as they are mounted now."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            lines = mounts.readlines()
+    except OSError:
+        return frozenset()  # Not Linux: there the cuts of the fence are enough.
+    return frozenset(device for line in lines for device in _device(line))
+
+
+def _device(line: str) -> Generator[int]:
+    """mountinfo: `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw`."""
+    before, _, after = line.partition(" - ")
+    fields, kind = before.split(), after.split(" ", 1)[0]
+    if kind in _NOT_REAL and len(fields) > 2:
+        major, _, minor = fields[2].partition(":")
+        yield os.makedev(int(major), int(minor))
+
+
+def identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
+
+
+__all__ = [
+    "READ",
+    "Check",
+    "Entry",
+    "Identity",
+    "Moved",
+    "Passage",
+    "check_regular",
+    "identity",
+    "open_regular",
+    "reach",
+    "real_path",
+]

@@ -1,0 +1,170 @@
+"""The fence: below which directories sessions live, and what is cut out of all of them. Knows no clients.
+
+Roots are named at the start, or by default are the directory the host was started in and the user's home. The owner
+changes them while the host runs (`ahpkit roots`): his word is kept in a private file and read again when it changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from ahpkit.host.kept import KeptFile
+from ahpkit.host.resources.beneath import Identity, identity
+from ahpkit.host.resources.sealed import plain
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, PermissionDenied
+
+_SYSTEM = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys"),
+    *("/usr", "/var", "/root", "/lost+found", "/snap", "/nix"),
+    *("/System", "/Library", "/Applications", "/Volumes/Recovery", "/private", "/cores"),
+)
+"""Directories of the operating system: no root opens them. A home that lies in one is an exception."""
+
+_NOT_SYSTEM = (
+    "/var/tmp",
+    "/var/www",
+    "/var/folders",
+    "/var/home",
+    "/run/media",
+    "/private/tmp",
+    "/private/var/folders",
+)
+"""Directories below these where people do keep projects."""
+
+_HOMES = ("/home", "/Users", "/var/home", "/export/home")
+"""Directories that hold one home directory for each user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """What is cut out of every root. Pure: takes real paths."""
+
+    home: Path
+    private: Sequence[Path] = ()
+    """The data and runtime directories, files with the host's own settings and keys."""
+    open_folders: Sequence[str] = ()
+    """Folders below hidden entries of a home that clients may use: customizations that we list as writable."""
+
+    def reason(self, path: PurePath) -> str | None:
+        """Why nothing reaches this path, whatever the roots are."""
+        if any(_inside(path, private) for private in self.private):
+            return "it belongs to the host itself"
+        home = self._home_of(path)
+        if home is None:
+            return "it is a system directory" if _is_system(path) else None
+        inner = path.relative_to(home)
+        if inner.parts and plain(inner.parts[0]).startswith(".") and not self._is_open(inner):
+            return f"{inner.parts[0]} is a hidden entry of a home directory"
+        return None
+
+    def _home_of(self, path: PurePath) -> PurePath | None:
+        if path.is_relative_to(self.home):
+            return self.home
+        for homes in map(PurePath, _HOMES):
+            if path.is_relative_to(homes) and path != homes:
+                return homes / path.relative_to(homes).parts[0]
+        return None
+
+    def _is_open(self, inner: PurePath) -> bool:
+        return any(inner.is_relative_to(folder) for folder in self.open_folders)
+
+
+@dataclass(slots=True)
+class Fence:
+    """Roots and cuts together. Without `start` everything is a root that is not cut out."""
+
+    cuts: Cuts
+    start: Sequence[Path] | None = None
+    """The roots as the host was started."""
+    kept: KeptFile | None = None
+    """What the owner added and removed since."""
+    _real: dict[str, Path] = field(default_factory=dict[str, Path])
+
+    def roots(self) -> list[Path]:
+        """The roots now, in the order they were named."""
+        if self.start is None:
+            return [Path("/")]
+        said = {} if self.kept is None else self.kept.read()
+        return list(dict.fromkeys(self._resolved(root) for root in effective_roots(self.start, said)))
+
+    def refusal(self, path: Path) -> str | None:
+        """Why no session may live at a real path, with the option that would allow it; None when it may."""
+        if (reason := self.cuts.reason(path)) is not None:
+            return f"{path}: {reason}, and no --root opens it"
+        roots = self.roots()
+        if any(path.is_relative_to(root) for root in roots):
+            return None
+        named = ", ".join(map(str, roots)) or "none"
+        return (
+            f"{path} is outside the directories this host works in ({named}). To allow it, start the host with "
+            f"--root {path}, or run on its machine: ahpkit roots add {path}"
+        )
+
+    def check(self, path: Path) -> None:
+        """Raise `PermissionDenied` for a real path that is outside."""
+        if (reason := self.refusal(path)) is not None:
+            raise PermissionDenied(reason)
+
+    def check_cuts(self, path: Path) -> None:
+        """The same for what may lie outside the roots: only the cuts count."""
+        if (reason := self.cuts.reason(path)) is not None:
+            raise PermissionDenied(f"{path}: {reason}, and no --root opens it")
+
+    def barred(self) -> frozenset[Identity]:
+        """The host's own directories, whatever name leads to them."""
+        found: set[Identity] = set()
+        for path in self.cuts.private:
+            with suppress(OSError):
+                found.add(identity(os.stat(path)))
+        return frozenset(found)
+
+    def _resolved(self, root: Path) -> Path:
+        if str(root) not in self._real:
+            self._real[str(root)] = Path(os.path.realpath(root))
+        return self._real[str(root)]
+
+
+def effective_roots(start: Iterable[Path], said: JsonObject) -> list[Path]:
+    """The roots of the start and those that were added, without those that were removed."""
+    removed = set(said.get("removed", ()))
+    named = [*map(str, start), *said.get("added", ())]
+    return [Path(root) for root in dict.fromkeys(named) if root not in removed]
+
+
+def default_roots(started_in: Path, home: Path, cuts: Cuts) -> list[Path]:
+    """Where sessions live when nobody says where: in the home, and where the host was started unless it is no place."""
+    here = Path(os.path.realpath(started_in))
+    usable = here != Path(here.anchor) and here not in map(Path, _HOMES) and cuts.reason(here) is None
+    return [*([here] if usable else []), Path(os.path.realpath(home))]
+
+
+def check_root(root: Path, cuts: Cuts) -> Path:
+    """A directory that somebody names as a root, as it really is; raises `InvalidParams` when it can be none."""
+    real = Path(os.path.realpath(root))
+    if not real.is_dir():
+        raise InvalidParams(f"{root} is not a directory, so it cannot be a root")
+    if real != Path(real.anchor) and (reason := cuts.reason(real)) is not None:
+        raise InvalidParams(f"{root} cannot be a root: {reason}")
+    return real
+
+
+def _is_system(path: PurePath) -> bool:
+    return any(_inside(path, PurePath(system)) for system in _SYSTEM) and not any(
+        _inside(path, PurePath(place)) for place in _NOT_SYSTEM
+    )
+
+
+def _inside(path: PurePath, folder: PurePath) -> bool:
+    """Also in another spelling: some file systems take `/ETC` for `/etc`."""
+    parts, wanted = path.parts, folder.parts
+    return len(parts) >= len(wanted) and all(
+        one == other or plain(one) == plain(other) for one, other in zip(parts, wanted, strict=False)
+    )
+
+
+__all__ = ["Cuts", "Fence", "check_root", "default_roots", "effective_roots"]

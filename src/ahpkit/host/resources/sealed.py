@@ -1,0 +1,102 @@
+"""What can cause execution by merely lying there: hook files, MCP declarations, plugin manifests, and the like. Pure.
+
+Such files are sealed: neither clients nor agents write them through the host without an approval that says what they
+are. Names count at any depth, in any spelling that some file system takes for the same name.
+
+Not sealed is the project's own code (sources, `Makefile`, scripts of `package.json`): it runs when somebody runs it.
+docs/security.md has the same table in words.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+_HOOKS = "a hook file: its commands run during turns"
+_SERVERS = "a declaration of MCP servers: their commands are started"
+_PLUGIN = "a plugin manifest: it can bring hooks and MCP servers"
+_AGENT = "settings of an agent: they can bring hooks and MCP servers"
+_GIT = "part of a Git repository's own data: its hooks and settings run commands"
+_EDITOR = "settings of an editor: they can run commands when the folder is opened"
+_SHELL = "run by a shell that enters the folder"
+_COMMIT = "run by Git when somebody commits"
+_LOGIN = "started when the user logs in"
+
+SEALED: tuple[tuple[str, str], ...] = (
+    (".github/hooks", _HOOKS),
+    (".copilot/hooks", _HOOKS),
+    (".claude/hooks", _HOOKS),
+    ("hooks.json", _HOOKS),
+    (".claude/settings*.json", _AGENT),
+    (".github/copilot/settings*.json", _AGENT),
+    (".copilot/settings*.json", _AGENT),
+    (".copilot/config*.json", _AGENT),
+    (".gemini/settings.json", _AGENT),
+    (".qwen/settings.json", _AGENT),
+    (".codex/config.toml", _AGENT),
+    (".cursor/cli.json", _AGENT),
+    ("opencode.json*", _AGENT),
+    (".opencode/plugin*", _AGENT),
+    ("gemini-extension.json", _PLUGIN),
+    (".mcp.json", _SERVERS),
+    ("mcp.json", _SERVERS),
+    ("mcp-config.json", _SERVERS),
+    ("plugin.json", _PLUGIN),
+    (".plugin", _PLUGIN),
+    (".*-plugin", _PLUGIN),
+    (".github/plugin", _PLUGIN),
+    (".git", _GIT),
+    (".gitmodules", _GIT),
+    (".husky", _COMMIT),
+    (".pre-commit-config.yaml", _COMMIT),
+    ("lefthook.y*ml", _COMMIT),
+    (".lefthook.y*ml", _COMMIT),
+    (".envrc", _SHELL),
+    (".vscode/settings.json", _EDITOR),
+    (".vscode/tasks.json", _EDITOR),
+    (".vscode/launch.json", _EDITOR),
+    (".vscode/extensions.json", _EDITOR),
+    ("*.code-workspace", _EDITOR),
+    (".devcontainer", _EDITOR),
+    (".devcontainer.json", _EDITOR),
+    (".idea", _EDITOR),
+    (".zed", _EDITOR),
+    ("library/launchagents", _LOGIN),
+)
+"""Patterns of names that follow one another in a path, lower case; a folder seals everything in it."""
+
+_PATTERNS = tuple((tuple(pattern.split("/")), what) for pattern, what in SEALED)
+
+_FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range(len(pattern) - 1))
+"""Names of folders in which something sealed may lie although they are not sealed themselves."""
+
+
+def why_sealed(path: PurePath) -> str | None:
+    """What a file is, when writing it could cause execution."""
+    names = [plain(name) for name in path.parts]
+    for pattern, what in _PATTERNS:
+        for start in range(len(names) - len(pattern) + 1):
+            if all(fnmatchcase(names[start + at], wanted) for at, wanted in enumerate(pattern)):
+                return what
+    return None
+
+
+def leads_to_sealed(path: PurePath) -> bool:
+    """Whether something sealed may lie in a folder of this name, so that no link may take its place."""
+    return plain(path.name) in _FIRST
+
+
+def plain(name: str) -> str:
+    """A name without the differences that some file systems ignore: case, forms of letters, marks, dots at the end."""
+    return unicodedata.normalize("NFKC", "".join(_visible(name))).casefold().rstrip(". ") or name
+
+
+def _visible(name: str) -> Iterator[str]:
+    for character in name:
+        if unicodedata.category(character) != "Cf":
+            yield character
+
+
+__all__ = ["SEALED", "leads_to_sealed", "plain", "why_sealed"]

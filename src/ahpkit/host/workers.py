@@ -1,0 +1,146 @@
+"""Threads for work that may block on a file system: several, each piece of work with a deadline. Knows no files.
+
+A thread that hangs in the system (a dead network disk, a device that never answers) cannot be ended. It is left behind
+after the deadline and another takes its place, up to a limit. None of them keeps the process from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ahpkit.protocol.errors import Conflict
+
+T = TypeVar("T")
+
+WORKERS = 4
+"""Files read or written at the same time."""
+
+DEADLINE = 10.0
+"""Seconds without progress after which work counts as stuck. A local disk answers in milliseconds."""
+
+MAX_STUCK = 32
+"""Threads left behind. Beyond it no more work is begun: the file system does not answer."""
+
+_running = threading.local()
+
+
+class Stopped(Exception):
+    """Nobody waits for this work any more."""
+
+
+class _Job:
+    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.work = work
+        self.loop = loop
+        self.done: asyncio.Future[Any] = loop.create_future()
+        self.began: float | None = None
+        self.given_up = False
+
+    def run(self) -> None:
+        _running.job = self
+        self.began = time.monotonic()
+        result: Any = None
+        failure: BaseException | None = None
+        try:
+            if not self.given_up:
+                result = self.work()
+        except BaseException as error:
+            failure = error
+        _running.job = None
+        if not self.given_up and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._settle, result, failure)
+
+    def _settle(self, result: Any, failure: BaseException | None) -> None:
+        if self.done.done():
+            return
+        if failure is not None:
+            self.done.set_exception(failure)
+        else:
+            self.done.set_result(result)
+
+
+def progress() -> None:
+    """Called by long work between two steps: it is not stuck. Raises `Stopped` when nobody waits for it any more."""
+    job: _Job | None = getattr(_running, "job", None)
+    if job is not None:
+        job.began = time.monotonic()
+        if job.given_up:
+            raise Stopped
+
+
+class Workers:
+    """`await workers.run(work)`. Threads start with the first work."""
+
+    def __init__(self, name: str, *, count: int = WORKERS, deadline: float = DEADLINE) -> None:
+        self._name = name
+        self._count = count
+        self._deadline = deadline
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._threads = 0
+        self._stuck = 0
+        self._open: set[_Job] = set()
+        self._closed = False
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of `work`, done by one of the threads; `Conflict` when the system does not answer in time."""
+        if self._closed:
+            raise Conflict("the host is stopping")
+        if self._stuck >= MAX_STUCK:
+            raise Conflict(f"the file system does not answer: {self._stuck} requests are stuck in it")
+        job = _Job(work, asyncio.get_running_loop())
+        self._open.add(job)
+        self._start()
+        self._jobs.put(job)
+        try:
+            return await self._finished(job)
+        finally:
+            job.given_up = True
+            self._open.discard(job)
+
+    async def _finished(self, job: _Job) -> Any:
+        while True:
+            began = job.began
+            left = self._deadline if began is None else began + self._deadline - time.monotonic()
+            if began is not None and left <= 0:
+                self._leave_behind(job)
+                raise Conflict(f"the file system did not answer within {self._deadline:g} s")
+            await asyncio.wait([job.done], timeout=max(left, 0.01))
+            if job.done.done():
+                return job.done.result()
+
+    def _start(self) -> None:
+        if self._threads < self._count:
+            self._threads += 1
+            threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+
+    def _leave_behind(self, job: _Job) -> None:
+        """The thread is lost until the system answers: another one takes its place."""
+        self._threads -= 1
+        self._stuck += 1
+        job.done.cancel()
+        self._start()
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job.run()
+            if job.done.cancelled():  # It was left behind, and somebody else has its place.
+                self._stuck -= 1
+                return
+
+    def close(self) -> None:
+        """End the threads that have nothing to do, and let those that work stop at their next step. Waits for none."""
+        self._closed = True
+        for job in self._open:
+            job.given_up = True
+            if not job.done.done():
+                job.done.set_exception(Conflict("the host is stopping"))
+        for _ in range(self._threads):
+            self._jobs.put(None)
+
+
+__all__ = ["DEADLINE", "MAX_STUCK", "WORKERS", "Stopped", "Workers", "progress"]
