@@ -72,4 +72,11 @@ def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(offering: O
 def test_the_list_has_an_end(tmp_path: Path) -> None:
     discovery = read_workspace(write(tmp_path, {f".claude/commands/c{number}.md": "x" for number in range(80)}))
     offering = Offering(discovery.containers, discovery.details, discovery.roots)
-    assert len(offered(offering, "/")) == 50
+    assert len(offered(offering, "/")) == 80
+
+
+def test_what_contains_the_typed_part_is_offered_behind_what_begins_with_it(tmp_path: Path) -> None:
+    files = {f".claude/commands/{name}.md": "x" for name in ("library", "brainstorm", "code-branch", "other")}
+    discovery = read_workspace(write(tmp_path, files))
+    offering = Offering(discovery.containers, discovery.details, discovery.roots)
+    assert offered(offering, "/bra") == ["/brainstorm ", "/code-branch ", "/library "]

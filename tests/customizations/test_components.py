@@ -110,7 +110,7 @@ def test_a_command_is_a_skill_named_by_its_file(tmp_path: Path) -> None:
 def test_a_command_needs_no_header(tmp_path: Path) -> None:
     parsed = read(tmp_path, {"commands/ship.md": "Ship it.\n\nNow."})
     [entry] = children(parsed)
-    assert "description" not in entry
+    assert entry["description"] == "Ship it."
     detail = parsed.details[entry["id"]]
     assert isinstance(detail, TextDetail)
     assert (detail.body, detail.description) == ("Ship it.\n\nNow.", "Ship it.")
@@ -123,7 +123,7 @@ def test_an_argument_hint_in_brackets_is_no_list(tmp_path: Path) -> None:
     )
     assert child(parsed, "p:a")["_meta"] == {META_KEY: {"argument-hint": "[file]"}}
     assert child(parsed, "p:b")["_meta"] == {META_KEY: {"argument-hint": "[file] [mode]"}}
-    assert codes(parsed, "warning") == ["front-matter-rescued"]
+    assert codes(parsed, "warning") == []
 
 
 @requirement("customizations:children:rule-fields")
@@ -154,9 +154,15 @@ def test_a_rule_of_a_plugin_is_named_by_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("description", ["", "~", "null"])
-def test_a_description_that_says_nothing_is_left_out(tmp_path: Path, description: str) -> None:
-    parsed = read(tmp_path, {"skills/x/SKILL.md": text(description=description)})
-    assert "description" not in child(parsed, "p:x")
+def test_without_a_description_the_first_paragraph_is_one(tmp_path: Path, description: str) -> None:
+    header = f"---\ndescription: {description}\n---\n"
+    files: dict[str, str | bytes] = {
+        "skills/x/SKILL.md": f"{header}# Title\n\nDoes a\nthing.\n\nMore.",
+        "skills/y/SKILL.md": header,
+    }
+    parsed = read(tmp_path, files)
+    assert child(parsed, "p:x")["description"] == "Does a thing."
+    assert "description" not in child(parsed, "p:y")
 
 
 def test_descriptions_of_other_shapes_are_read_and_said(tmp_path: Path) -> None:
@@ -208,4 +214,4 @@ def test_keys_nobody_knows_are_said_and_kept_with_the_details(tmp_path: Path) ->
 def test_an_empty_file_is_listed_and_said(tmp_path: Path) -> None:
     parsed = read(tmp_path, {"skills/a/SKILL.md": ""})
     assert names(parsed) == ["p:a"]
-    assert "empty" in codes(parsed, "note")
+    assert "empty" in codes(parsed, "warning")

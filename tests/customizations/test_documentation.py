@@ -49,6 +49,7 @@ def test_every_header_key_that_does_something_is_listed() -> None:
         "memory",
         "isolation",
         "initialPrompt",
+        "keywords",
     }
     keys = (FIELD_KEYS | PRIVILEGED_KEYS | SHOWN_KEYS) - kept
     assert sorted(key for key in keys if f"`{key}`" not in PAGE) == []

@@ -8,6 +8,7 @@ from ahpkit.host.agent import Turn
 from customizations.builders import skill, text, write
 from customizations.desk import Desk, seen, updates
 from support import requirement
+from support.bench import say
 from support.raw_client import Json
 from support.waiting import until
 
@@ -45,7 +46,7 @@ async def test_a_new_session_shows_its_containers_loading_and_then_with_children
 
 async def test_a_broken_container_says_so_and_the_session_starts(desk: Desk, tmp_path: Path) -> None:
     broken = write(tmp_path / "broken", {".plugin/plugin.json": "{"})
-    desk.files({".cursor/rules/a.mdc": "---\nglobs: **/*.ts\n---\n"})
+    desk.files({".cursor/rules/a.mdc": "---\nname: a\nx: *\n---\n"})
     client = await desk.start(plugins=[broken, tmp_path / "missing"])
     session, _ = await desk.session(client)
     containers = await desk.containers(client, session)
@@ -341,7 +342,9 @@ async def test_a_command_the_user_may_not_use_is_just_text(desk: Desk) -> None:
     assert "inner" in [offer.name for offer in turn.context.skills]  # The model may.
     directory = (await desk.containers(client, session))[".github/prompts"]
     await client.accepted(session, toggle(directory["id"], False))
-    assert (await desk.turn(client, chat, "/plan")).prompt == "/plan"
+    await client.accepted(chat, say("/plan", "t-off"))
+    error = await client.action("chat/error")
+    assert "`plan` is switched off in this session" in error["action"]["error"]["message"]
 
 
 @requirement("customizations:identity:persistent-reference-is-uri")

@@ -16,7 +16,7 @@ from customizations.builders import (
 OPEN = {".plugin/plugin.json": {"name": "p"}}
 
 
-def test_a_skill_is_exactly_one_folder_deep(tmp_path: Path) -> None:
+def test_skills_are_read_in_category_folders_and_not_inside_other_skills(tmp_path: Path) -> None:
     files = {
         **OPEN,
         "skills/a/SKILL.md": skill("a"),
@@ -26,11 +26,9 @@ def test_a_skill_is_exactly_one_folder_deep(tmp_path: Path) -> None:
         "skills/a/references/more.md": "text",
     }
     parsed = read_plugin(write(tmp_path / "p", files))
-    assert names(parsed) == ["p:a"]
-    assert load(parsed)["kind"] == "degraded"
-    assert codes(parsed, "warning") == ["too-deep", "too-deep"]
-    assert "skills/group/b/SKILL.md" in messages(parsed)
-    assert "skills/a/inner/SKILL.md" in messages(parsed)
+    assert names(parsed) == ["p:a", "p:b"]
+    assert load(parsed)["kind"] == "loaded"
+    assert "skills/a" not in messages(parsed)
     assert "skills/loose.md" in messages(parsed)
     assert "references" not in messages(parsed)
 

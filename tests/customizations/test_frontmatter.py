@@ -70,11 +70,21 @@ def test_a_header_that_does_not_begin_on_line_1_is_read_and_said(data: bytes) ->
 
 
 def test_a_rescue_is_said_with_its_line_in_the_file() -> None:
-    document = read_document(b"---\nname: x\nglobs: **/*.ts\n---\nB")
-    assert document.meta == {"name": "x", "globs": "**/*.ts"}
+    document = read_document(b"---\nname: x\ntools: *\n---\nB")
+    assert document.meta == {"name": "x", "tools": "*"}
     [problem] = document.problems
     assert (problem.code, problem.line) == ("front-matter-rescued", 3)
-    assert "`globs`" in problem.message
+    assert "`tools`" in problem.message
+
+
+@pytest.mark.parametrize(
+    "line", ["globs: **/*.ts", "applyTo: **", "description: Use when: it rains", "argument-hint: [a] [b]"]
+)
+def test_values_that_people_write_without_quotes_are_read_without_a_word(line: str) -> None:
+    document = read_document(f"---\nname: x\n{line}\n---\nB".encode())
+    key, _, value = line.partition(": ")
+    assert document.raw(key) == value
+    assert document.problems == ()
 
 
 def test_duplicate_keys_are_said_once() -> None:

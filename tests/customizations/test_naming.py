@@ -21,7 +21,7 @@ def test_endings_that_say_the_kind_are_no_part_of_the_name(file: str, name: str)
     [
         ("other", "p:other", "name-differs"),
         ("Two Words", "p:Two Words", "name-form"),
-        ("a/b:c", "p:a-b-c", "name-cleaned"),
+        ("a/b:c", "p:a/b:c", "name-form"),
         ("a\u00a0b", "p:a b", "name-cleaned"),
         ("p:skill", "p:skill", ""),
         ("[x]", "p:[x]", "name-shape"),
@@ -59,3 +59,24 @@ def test_directories_have_no_namespace(tmp_path: Path) -> None:
     discovery = read_workspace(tmp_path)
     assert [entry["name"] for entry in children(find(discovery, ".github/skills"))] == ["a"]
     assert [entry["name"] for entry in children(find(discovery, ".claude/commands"))] == ["x:b"]
+
+
+@pytest.mark.parametrize("name", ["SE: Tech Writer", "C# Expert", "C++ Expert", "CI/CD"])
+def test_an_agents_name_is_its_identity_and_stays_what_it_is(tmp_path: Path, name: str) -> None:
+    files = {".claude-plugin/plugin.json": {"name": "p"}, "agents/deep/folder/x.md": text(name=name)}
+    assert names(read_plugin(write(tmp_path / "p", files))) == [f"p:{name}"]
+
+
+def test_names_that_differ_in_punctuation_alone_are_typed_differently(tmp_path: Path) -> None:
+    given = ["C# Expert", "C++ Expert", "C Expert", "SE: Tech Writer"]
+    files = {f"agents/{number}.md": text(name=name) for number, name in enumerate(given)}
+    parsed = read_plugin(write(tmp_path / "p", {".plugin/plugin.json": {"name": "p"}, **files}))
+    typed = [detail.tokens[1] for detail in parsed.details.values() if isinstance(detail, TextDetail)]
+    assert typed == ["C#-Expert", "C++-Expert", "C-Expert", "SE-Tech-Writer"]
+
+
+def test_a_name_that_is_a_list_is_said_and_the_folder_is_used(tmp_path: Path) -> None:
+    files = {".plugin/plugin.json": {"name": "p"}, "skills/folder/SKILL.md": text(name="[]")}
+    parsed = read_plugin(write(tmp_path / "p", files))
+    assert names(parsed) == ["p:folder"]
+    assert "name-shape" in codes(parsed, "warning")

@@ -137,8 +137,66 @@ def test_a_plugin_with_nothing_in_it_has_an_empty_list(tmp_path: Path) -> None:
 
 def test_a_marketplace_is_not_a_plugin_and_says_so(tmp_path: Path) -> None:
     parsed = read(tmp_path, {".claude-plugin/marketplace.json": {"plugins": []}, "plugins/x/skills/y/SKILL.md": "y"})
-    assert codes(parsed, "warning") == ["marketplace"]
+    assert "marketplace" in codes(parsed, "note")
     assert "plugins/x/skills/y/SKILL.md" in messages(parsed)
+
+
+def test_a_component_that_several_names_lead_to_is_listed_once(tmp_path: Path) -> None:
+    manifest = {"name": "p", "skills": ["./skills/", "./skills/a"], "agents": "./agents", "hooks": "./hooks/hooks.json"}
+    files = {
+        ".plugin/plugin.json": manifest,
+        "skills/a/SKILL.md": skill("a"),
+        "agents/b.md": text(),
+        "hooks/hooks.json": {"hooks": {"Stop": [{"command": "true"}]}},
+    }
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["p:b", "p:a", "Stop"]
+    ids = [entry["id"] for entry in parsed.container.get("children", [])]
+    assert len(ids) == len(set(ids))
+
+
+def test_prompts_of_a_plugin_are_read(tmp_path: Path) -> None:
+    files = {".plugin/plugin.json": {"name": "p"}, "prompts/a.prompt.md": text(), "prompts/b.md": text()}
+    assert names(read(tmp_path, files)) == ["p:a", "p:b"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"one/SKILL.md": skill("one"), "two/SKILL.md": skill("two")},
+        {"one.mdc": text(alwaysApply="true"), "two.mdc": text()},
+        {".cursor/rules/one.mdc": text(), ".cursor/rules/two.mdc": text()},
+    ],
+)
+def test_a_folder_without_manifest_that_holds_skills_or_rules_is_read(tmp_path: Path, files: dict[str, str]) -> None:
+    parsed = read(tmp_path, files)
+    assert [name.removeprefix("folder:") for name in names(parsed)] == ["one", "two"]
+    assert load(parsed) == {"kind": "loaded"}
+
+
+def test_a_kiro_power_is_a_skill_with_steering_and_servers(tmp_path: Path) -> None:
+    files = {
+        "POWER.md": text("Use it.", name="supa", description="A power.", keywords='["db"]'),
+        "mcp.json": {"mcpServers": {"db": {"command": "db"}}},
+        "steering/always.md": text(),
+        "steering/ts.md": text(inclusion="fileMatch", fileMatchPattern='"**/*.ts"'),
+    }
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["folder:supa", "always", "ts", "db"]
+    assert child(parsed, "always")["alwaysApply"] is True
+    assert child(parsed, "ts")["globs"] == ["**/*.ts"]
+
+
+@pytest.mark.parametrize("name", [".lsp.json", "monitors/m.json", "workflows/w.yml"])
+def test_default_files_that_have_no_meaning_here_are_named(tmp_path: Path, name: str) -> None:
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": {"name": "p"}, name: "{}"})
+    assert f"`{name.split('/')[0]}`: AHP has no such customization" in messages(parsed)
+
+
+def test_a_plugin_that_holds_only_strange_files_says_so(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": {"name": "p"}, "src/main.rs": "fn main() {}"})
+    assert load(parsed)["kind"] == "degraded"
+    assert "nothing in this folder is a component" in load(parsed)["message"]
 
 
 # --- manifest paths -------------------------------------------------------------------------------------------
@@ -229,13 +287,19 @@ def test_a_manifest_that_is_no_object_is_an_error_of_the_plugin(tmp_path: Path, 
         {"author": "Someone"},
         {"author": {"name": "x", "extra": 1}},
         {"repository": {"type": "git"}},
-        {"keywords": "a, b"},
-        {"version": 3},
     ],
 )
-def test_fields_that_clients_never_see_may_have_any_shape(tmp_path: Path, fields: dict[str, Any]) -> None:
+def test_fields_that_clients_never_see_may_have_any_usual_shape(tmp_path: Path, fields: dict[str, Any]) -> None:
     parsed = read(tmp_path, {".plugin/plugin.json": {"name": "p", **fields}})
     assert load(parsed) == {"kind": "loaded"}
+
+
+@pytest.mark.parametrize("fields", [{"keywords": "a, b"}, {"version": 3}, {"author": []}, {"description": {}}])
+def test_a_manifest_that_breaks_its_schema_is_read_and_said(tmp_path: Path, fields: dict[str, Any]) -> None:
+    parsed = read(tmp_path, {".plugin/plugin.json": {"name": "p", **fields}, "skills/a/SKILL.md": skill("a")})
+    assert names(parsed) == ["p:a"]
+    assert load(parsed)["kind"] == "degraded"
+    assert f"`{next(iter(fields))}` should be" in load(parsed)["message"]
 
 
 @pytest.mark.parametrize("name", [None, 7, "", [], "///"])
@@ -262,7 +326,7 @@ def test_component_fields_of_the_wrong_shape_are_said(tmp_path: Path) -> None:
 def test_unknown_keys_and_components_without_a_type_are_noted(tmp_path: Path) -> None:
     manifest: dict[str, Any] = {"name": "p", "colour": "red", "lspServers": {"x": {}}, "outputStyles": "./o"}
     parsed = read(tmp_path, {".plugin/plugin.json": manifest, "output-styles/x.md": "x"})
-    assert codes(parsed, "note") == ["unknown-keys", "no-type", "no-type", "not-listed"]
+    assert codes(parsed, "note") == ["unknown-keys", "no-type", "no-type", "no-type", "nothing-found"]
 
 
 def test_a_manifest_may_have_comments(tmp_path: Path) -> None:
@@ -274,13 +338,13 @@ def test_a_plugin_that_is_off_by_default_is_listed_disabled(tmp_path: Path) -> N
     assert read(tmp_path, {".plugin/plugin.json": {"name": "p", "defaultEnabled": False}}).container["enabled"] is False
 
 
-def test_files_of_a_plugin_inside_the_plugin_are_noted_as_its(tmp_path: Path) -> None:
+def test_plugins_inside_a_plugin_are_named_in_one_line(tmp_path: Path) -> None:
     files = {
         ".claude-plugin/plugin.json": {"name": "p"},
         "plugins/x/.claude-plugin/plugin.json": {"name": "x"},
         "plugins/x/skills/y/SKILL.md": skill("y"),
     }
-    assert "plugins/x/skills/y/SKILL.md: belongs to the plugin in plugins/x" in messages(read(tmp_path, files))
+    assert "name their folders to load them: plugins/x" in messages(read(tmp_path, files))
 
 
 @requirement("customizations:load:degraded-when-partial")
@@ -288,10 +352,10 @@ def test_files_of_a_plugin_inside_the_plugin_are_noted_as_its(tmp_path: Path) ->
 def test_one_bad_file_degrades_its_plugin_and_costs_nothing_else(tmp_path: Path) -> None:
     clean = read(tmp_path, {".plugin/plugin.json": {"name": "p"}, "skills/a/SKILL.md": skill("a")})
     assert load(clean) == {"kind": "loaded"}
-    parsed = read(tmp_path, {"rules/b.mdc": "---\nglobs: **/*.ts\n---\n"})
+    parsed = read(tmp_path, {"rules/b.mdc": "---\nname: b\nx: *\n---\n"})
     assert names(parsed) == ["p:a", "b"]
     assert load(parsed)["kind"] == "degraded"
-    assert "rules/b.mdc:2: the front matter is not valid YAML" in load(parsed)["message"]
+    assert "rules/b.mdc:3: the front matter is not valid YAML" in load(parsed)["message"]
 
 
 def test_ids_survive_edits_of_name_text_and_siblings(tmp_path: Path) -> None:

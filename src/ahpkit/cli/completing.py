@@ -27,7 +27,8 @@ def complete(editor: LineEditor, items: Sequence[CompletionItem]) -> Sequence[st
     start, end = _range(editor, items[0])
     common = _common_beginning([item["insertText"] for item in items])
     typed = editor.text[start : len(editor.before)]
-    if len(items) > 1 and len(common) <= len(typed):
+    certain = typed.lstrip("/@#").lower() in common.lower() and len(common) > len(typed)
+    if len(items) > 1 and not certain:
         return [_describe(item) for item in items]
     editor.before, editor.after = editor.text[:start] + common, editor.text[end:]
     return ()

@@ -45,10 +45,12 @@ class Builder:
         """Take a file for a child; no when it was taken before, also by another path to the same file."""
         self.claimed.add(path)
         real = self.tree.files[path].real
-        other = self._reals.setdefault(real, path)
-        if other == path:
+        other = self._reals.get(real)
+        if other is None:
+            self._reals[real] = path
             return True
-        self.report.note("same-file", f"the same file as {other}; listed once", path)
+        if other != path:
+            self.report.note("same-file", f"the same file as {other}; listed once", path)
         return False
 
     def document(self, path: str) -> Document | None:
@@ -101,8 +103,16 @@ class Builder:
         if not key:
             self.real_paths[child_id] = self.tree.files[path].real
 
+    def _nothing_found(self) -> None:
+        """A plugin without children says so. One that holds more than its papers holds something we do not know."""
+        message = "nothing in this folder is a component that can be listed"
+        more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)
+        (self.report.warn if more and not self.report.items else self.report.note)("nothing-found", message)
+
     def finish(self, base: Mapping[str, Any], *, root: str | None, manifest: Mapping[str, Any] | None = None) -> Parsed:
         """The container with its load state. One that failed as a whole was not parsed: it has no children."""
+        if not self.children and base["type"] == "plugin" and not self.report.failed and not self.tree.missing:
+            self._nothing_found()
         diagnostics = (*self.tree.findings, *self.report.items)
         container: JsonObject = {"id": self.id, "uri": self.tree.uri, **base, "load": load_state(diagnostics)}
         if container["load"]["kind"] == "error":
@@ -112,5 +122,8 @@ class Builder:
         )
         return Parsed(cast("Container", container), self.details, diagnostics, self.real_paths, root, manifest or {})
 
+
+_PAPERS = ("plugin.json", "marketplace.json", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore")
+"""Files that no plugin is made for."""
 
 __all__ = ["JSON_LIMIT", "Builder"]

@@ -11,8 +11,8 @@ from ahpkit.protocol.chat.commands import CompletionItem
 TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
 """Which types each character stands for."""
 
-_LIMIT = 50
-"""Items of one answer; a longer list is narrowed by typing on."""
+_LIMIT = 1_000
+"""Items of one answer. No real session has as many; the best fits come first, so that typing on narrows the rest."""
 
 
 def complete(offering: Offering, text: str, offset: int) -> list[CompletionItem]:
@@ -21,14 +21,13 @@ def complete(offering: Offering, text: str, offset: int) -> list[CompletionItem]
     mark, typed = word.typed[:1], word.typed[1:]
     if mark not in TRIGGERS or (mark == "/" and word.before.strip()):
         return []
+    usable = [text for text in offering.texts(*TRIGGERS[mark]) if text.placed.effective.user_invocable]
+    fits = [(fit, text) for text in usable if (fit := _fit(text.detail.tokens, typed.lower())) is not None]
     items: dict[str, CompletionItem] = {}
-    for found in offering.texts(*TRIGGERS[mark]):
-        if found.placed.effective.user_invocable and _fits(found.detail.tokens, typed):
-            item = _item(found, mark, word)
-            items.setdefault(item["insertText"], item)
-        if len(items) >= _LIMIT:
-            break
-    return list(items.values())
+    for _, found in sorted(fits, key=lambda pair: pair[0]):
+        item = _item(found, mark, word)
+        items.setdefault(item["insertText"], item)
+    return list(items.values())[:_LIMIT]
 
 
 def _item(text: Text, mark: str, word: Word) -> CompletionItem:
@@ -47,13 +46,12 @@ def _item(text: Text, mark: str, word: Word) -> CompletionItem:
     }
 
 
-def _fits(tokens: tuple[str, ...], typed: str) -> bool:
-    """The typed part begins one of its names, or a word in one."""
-    typed = typed.lower()
-    return any(
-        token.lower().startswith(typed) or any(part.startswith(typed) for part in re.split(r"[:._-]", token.lower()))
-        for token in tokens
-    )
+def _fit(tokens: tuple[str, ...], typed: str) -> int | None:
+    """How well the typed part fits: 0 it begins a name, 1 a word in one, 2 it stands somewhere in one; None: not."""
+    fits = [2 for token in tokens if typed in token.lower()]
+    fits += [1 for token in tokens for part in re.split(r"[:._-]", token.lower()) if part.startswith(typed)]
+    fits += [0 for token in tokens if token.lower().startswith(typed)]
+    return min(fits, default=None)
 
 
 __all__ = ["TRIGGERS", "complete"]

@@ -9,7 +9,7 @@ from ahpkit.customizations.coerce import flag, globs, text, words
 from ahpkit.customizations.details import TextDetail, TextType
 from ahpkit.customizations.frontmatter import Document
 from ahpkit.customizations.naming import Named, name_component, stem
-from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_text, first_paragraph
+from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_label, clean_text, first_paragraph, slug
 from ahpkit.customizations.tree import base, parent
 from ahpkit.protocol.common.state import JsonObject
 
@@ -51,13 +51,16 @@ FIELD_KEYS = frozenset(
             "agents",
             "skills",
         ),
-        *("maxTurns", "memory", "isolation", "initialPrompt"),
+        *("maxTurns", "memory", "isolation", "initialPrompt", "inclusion", "fileMatchPattern", "keywords"),
     }
 )
 """Header keys that become fields, and those that some product knows and we only keep."""
 
 _META_LIMIT = 1_000
 """Characters of one value shown in `_meta`."""
+
+_SCOPE_KEYS = ("globs", "applyTo", "paths", "fileMatchPattern")
+"""What different products call the files a rule is for."""
 
 _ARGUMENT_KEYS = ("argument-hint", "arguments")
 
@@ -83,7 +86,8 @@ def agent(builder: Builder, path: str, *, folders: tuple[str, ...] = ()) -> None
     """`agents/**/<name>.md` and its relatives; the body is a system prompt."""
     document = _open(builder, path)
     if document is not None:
-        named = name_component(builder, path, document, fallback=stem(base(path)), folders=folders)
+        fallback = stem(base(path))
+        named = name_component(builder, path, document, fallback=fallback, folders=folders, identity=True)
         _add(builder, path, document, named, "agent", _invocation(builder, path, document, infer=True))
 
 
@@ -94,22 +98,36 @@ def prompt(builder: Builder, path: str) -> None:
         _add(builder, path, document, name_component(builder, path, document, fallback=stem(base(path))), "prompt", {})
 
 
-def rule(builder: Builder, path: str, *, always: bool = False, own_name: bool = True) -> None:
-    """A rule or instruction file. `always`: in this format a rule without scope applies everywhere."""
+def rule(
+    builder: Builder, path: str, *, always: bool = False, own_name: bool = True, only_for: str | None = None
+) -> None:
+    """A rule or instruction file. `always`: in this format a rule without scope applies everywhere.
+
+    `only_for`: the files it is for, where its place says so.
+    """
     document = _open(builder, path)
     if document is not None:
         fallback = stem(base(path))
         if fallback == "RULE":  # Cursor's newer layout: a folder for each rule.
             fallback = base(parent(path)) or fallback
-        named = name_component(builder, path, document, fallback=fallback, own_name=own_name, namespaced=False)
-        _add(builder, path, document, named, "rule", _scope(builder, path, document, always))
+        named = name_component(
+            builder, path, document, fallback=fallback, own_name=own_name, namespaced=False, form=False
+        )
+        if only_for is None:
+            scope = _scope(builder, path, document, always)
+        else:
+            named = Named(clean_label(path), (slug(path),))
+            scope = {"globs": [only_for]}
+        _add(builder, path, document, named, "rule", scope)
 
 
 def _scope(builder: Builder, path: str, document: Document, unscoped_always: bool) -> JsonObject:
     fields: JsonObject = {}
-    scope = next((key for key in ("globs", "applyTo", "paths") if document.meta.get(key) is not None), None)
+    scope = next((key for key in _SCOPE_KEYS if document.meta.get(key) is not None), None)
     patterns = [] if scope is None else [clean_text(item, limit=_META_LIMIT) for item in globs(document.meta[scope])]
     always = _flag(builder, path, document, "alwaysApply")
+    if always is None and "inclusion" in document.meta:  # Kiro's steering files.
+        always = document.meta["inclusion"] == "always"
     if always is None and not patterns and unscoped_always:
         always = True
     if always is not None:
@@ -126,13 +144,13 @@ def _open(builder: Builder, path: str) -> Document | None:
         return None
     document = builder.document(path)
     if document is not None and not document.meta and not document.body.strip():
-        builder.report.note("empty", "the file is empty", path)
+        builder.report.warn("empty", "the file is empty", path)
     return document
 
 
 def _add(builder: Builder, path: str, document: Document, named: Named, type: TextType, fields: JsonObject) -> None:
     child: JsonObject = {"type": type, "name": named.name}
-    description = _description(builder, path, document)
+    description = _description(builder, path, document) or first_paragraph(document.body)
     if description:
         child["description"] = description
     child.update(fields)
@@ -145,7 +163,7 @@ def _add(builder: Builder, path: str, document: Document, named: Named, type: Te
         type=type,
         name=named.name,
         tokens=named.tokens,
-        description=description or first_paragraph(document.body),
+        description=description,
         meta=document.meta,
         body=document.body,
         folder=builder.tree.uri_of(parent(path)),

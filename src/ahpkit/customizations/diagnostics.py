@@ -35,6 +35,29 @@ class Diagnostic:
         return clean_text(f"{where}: {self.message}" if where else self.message)
 
 
+_OF_A_KIND = 3
+"""Findings of one code that are listed one by one; more become one line that counts them."""
+
+
+def grouped(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The same findings, with one line in place of many notes or warnings of a kind."""
+    kinds: dict[tuple[Level, str], list[Diagnostic]] = {}
+    for item in diagnostics:
+        kinds.setdefault((item.level, item.code), []).append(item)
+    return [line for items in kinds.values() for line in _as_lines(items)]
+
+
+def _as_lines(items: list[Diagnostic]) -> list[Diagnostic]:
+    if len(items) <= _OF_A_KIND or items[0].level == "error":
+        return items
+    first = items[0]
+    paths = list(dict.fromkeys(item.path for item in items if item.path))
+    shown = ", ".join(paths[:_OF_A_KIND])
+    more = f" and {len(paths) - _OF_A_KIND} more" if len(paths) > _OF_A_KIND else ""
+    where = f": {shown}{more}" if shown else ""
+    return [Diagnostic(first.level, first.code, f"{len(items)} times: {first.message}{where}")]
+
+
 @dataclass(slots=True)
 class Report:
     """Collects diagnostics while something is read."""
@@ -68,7 +91,7 @@ def load_state(diagnostics: Sequence[Diagnostic]) -> CustomizationLoadState:
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
     """The first few findings and how many more there are."""
-    items = list(diagnostics)
+    items = grouped(diagnostics)
     text = "; ".join(str(item) for item in items[:_SHOWN])
     if len(text) > _MESSAGE_LIMIT:
         text = text[: _MESSAGE_LIMIT - 1] + "…"
@@ -76,4 +99,4 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
     return f"{text}; and {rest} more" if rest > 0 else text
 
 
-__all__ = ["Diagnostic", "Level", "Report", "load_state", "summary"]
+__all__ = ["Diagnostic", "Level", "Report", "grouped", "load_state", "summary"]

@@ -12,7 +12,7 @@ from ahpkit.customizations.folders import agents_in, commands_in, hooks_in, prom
 from ahpkit.customizations.hook_files import hook_file
 from ahpkit.customizations.mcp_files import mcp_file
 from ahpkit.customizations.places import Layout, Place
-from ahpkit.customizations.tree import FileTree
+from ahpkit.customizations.tree import FileTree, parent
 from ahpkit.protocol.common.state import JsonObject
 
 _FOLDERS: Mapping[Layout, Callable[[Builder], None]] = {
@@ -32,8 +32,13 @@ def _always_rule(builder: Builder, path: str) -> None:
     rule(builder, path, always=True)
 
 
+def _nested_rule(builder: Builder, path: str) -> None:
+    rule(builder, path, only_for=f"{parent(path)}/**")
+
+
 _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
     "always-rules": _always_rule,
+    "nested-rules": _nested_rule,
     "settings": lambda builder, path: hook_file(builder, path, only_wrapped=True),
     "servers": mcp_file,
 }
@@ -43,7 +48,7 @@ _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
 def parse_directory(tree: FileTree, place: Place, shown: Container, *, root: str) -> Parsed:
     """The children of a place, in the container that was shown while it loaded. One that is not there has none."""
     builder = Builder(tree, shown["id"], "workspace")
-    if place.files:
+    if place.files or place.layout == "nested-rules":
         for file in sorted(tree.files.values(), key=lambda file: file.linked):
             _FILES[place.layout](builder, file.path)
     elif "" in tree.folders:

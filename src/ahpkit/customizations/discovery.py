@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,13 +19,18 @@ from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.directory import parse_directory
 from ahpkit.customizations.disk import DiskSource
 from ahpkit.customizations.ids import stable_id
-from ahpkit.customizations.places import USER, WORKSPACE, Place
+from ahpkit.customizations.marketplace import Entry, Market, inner_plugins, is_plugin, read_market
+from ahpkit.customizations.places import NESTED, NESTED_NAMES, USER, WORKSPACE, Place
 from ahpkit.customizations.plugin import parse_plugin
-from ahpkit.customizations.source import load, run_now
+from ahpkit.customizations.source import IGNORED_FOLDERS, load, run_now
 from ahpkit.customizations.text import clean_name
-from ahpkit.customizations.tree import Documents, FileTree, Limits
+from ahpkit.customizations.tree import Documents, FileTree, Limits, join
 
 _log = logging.getLogger(__name__)
+
+_NESTED_DEPTH = 5
+_NESTED_FOLDERS = 2_000
+"""How far below the working directory instructions are looked for."""
 
 _ANCESTORS = 20
 """Parents looked at on the way to the repository's root."""
@@ -44,6 +50,10 @@ class Location:
     """Listed while it is missing, if its place is offered; parents of the working directory are not."""
     trusted: bool = False
     """The user put it there or named it: its servers need no further trust. What a workspace brings does."""
+    entry: Mapping[str, Any] | None = field(default=None, hash=False)
+    """What a marketplace says of a plugin."""
+    findings: tuple[Diagnostic, ...] = ()
+    """What was noticed while it was looked for."""
 
     @property
     def uri(self) -> str:
@@ -56,6 +66,8 @@ class Location:
         """There is something, or clients can save into it: shown before it is read. Touches the disk."""
         if self.place is not None and self.place.files:
             return any(os.path.lexists(self.root / name) for name in self.place.files)
+        if self.place is not None and self.place.quiet:
+            return False
         offered = self.place is not None and self.place.offered and self.here
         return self.place is None or offered or os.path.lexists(self.root)
 
@@ -83,9 +95,11 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
         for folder in folders:
             here = folder == folders[0]
             found += (_located(folder, place, folders[-1], here=here) for place in WORKSPACE)
+        found.append(_located(folders[0], NESTED, folders[-1]))
     if home is not None:
         found += (replace(_located(home, place, home, prefix="~/"), trusted=True) for place in USER)
-    found += (_plugin(folder) for folder in plugins)
+    for folder in plugins:
+        found += _plugins(folder)
     return list({location.id: location for location in reversed(found)}.values())[::-1]
 
 
@@ -103,10 +117,67 @@ def _located(base: Path, place: Place, boundary: Path, *, here: bool = True, pre
     )
 
 
-def _plugin(folder: Path) -> Location:
+def _plugins(folder: Path) -> list[Location]:
+    """A plugin; or the plugins that a marketplace or a folder of plugins holds. Touches the disk."""
+    market = read_market(folder)
+    if market is None:
+        inner = [] if is_plugin(folder) else inner_plugins(folder)
+        return [_plugin(folder), *map(_plugin, inner)] if inner else [_plugin(folder)]
+    listed = [_plugin(entry.folder, entry) for entry in market.local]
+    own = is_plugin(folder) or not listed
+    said = tuple(_market_findings(market))
+    return [*([_plugin(folder, findings=said)] if own or said else []), *listed]
+
+
+def _market_findings(market: Market) -> Iterator[Diagnostic]:
+    if market.problem:
+        yield Diagnostic("error", "marketplace", market.problem, market.path)
+    if market.elsewhere:
+        names = ", ".join(map(clean_name, market.elsewhere[:5]))
+        more = f" and {len(market.elsewhere) - 5} more" if len(market.elsewhere) > 5 else ""
+        message = f"not on this machine, and nothing is fetched: {names}{more}; install them, then name their folders"
+        yield Diagnostic("warning", "marketplace", message, market.path)
+    for source in market.missing[:5]:
+        yield Diagnostic("warning", "marketplace", f"names the folder {source!r}, which is not there", market.path)
+
+
+def _plugin(folder: Path, entry: Entry | None = None, findings: tuple[Diagnostic, ...] = ()) -> Location:
     folder = folder.absolute()
-    name = clean_name(folder.name) or "plugin"
-    return Location(id=stable_id("plugin", folder.as_uri()), root=folder, name=name, trusted=True)
+    given = "" if entry is None else clean_name(entry.name)
+    declared = None if entry is None else entry.declared
+    key = (folder.as_uri(), given) if declared is not None else (folder.as_uri(),)
+    return Location(
+        id=stable_id("plugin", *key),
+        root=folder,
+        name=given or clean_name(folder.name) or "plugin",
+        trusted=True,
+        entry=declared,
+        findings=findings,
+    )
+
+
+def _nested_instructions(root: Path) -> list[str]:
+    """`AGENTS.md` and `CLAUDE.md` below a folder, within bounds: a workspace can be very large."""
+    found: list[str] = []
+    seen = 0
+    level = [""]
+    for _ in range(_NESTED_DEPTH):
+        below: list[str] = []
+        for folder in level:
+            try:
+                with os.scandir(root / folder) as entries:
+                    names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, 10_000)]
+            except OSError:
+                continue
+            inner = sorted(name for name, is_folder in names if is_folder)
+            below += [join(folder, name) for name in inner if name not in IGNORED_FOLDERS and name[0] != "."]
+            if folder:
+                found += [join(folder, name) for name in NESTED_NAMES if (name, False) in names]
+            seen += 1
+            if seen >= _NESTED_FOLDERS:
+                return found
+        level = below
+    return found
 
 
 def _up_to_repository(folder: Path) -> list[Path]:
@@ -139,14 +210,15 @@ class Library:
 
     def _parsed(self, location: Location) -> Parsed:
         place = location.place
-        source = DiskSource(
-            location.root, boundary=location.boundary, only=place.files if place and place.files else None
-        )
+        only = place.files if place and place.files else None
+        if place is NESTED:
+            only = _nested_instructions(location.root)
+        source = DiskSource(location.root, boundary=location.boundary, only=only)
 
         def parse(tree: FileTree) -> Parsed:
             root = str(location.root.absolute())
             if place is None:
-                return parse_plugin(tree, id=location.id, root=root)
+                return parse_plugin(tree, id=location.id, root=root, entry=location.entry, findings=location.findings)
             return parse_directory(tree, place, location.loading, root=root)
 
         known = self._documents.get(location.id)
@@ -165,7 +237,7 @@ def _failed(location: Location, message: str) -> Parsed:
 def _listed(location: Location, parsed: Parsed) -> bool:
     """Single files are no container unless they hold something, or something is wrong with them."""
     found = bool(parsed.container.get("children") or parsed.diagnostics)
-    only_files = location.place is not None and bool(location.place.files)
+    only_files = location.place is not None and bool(location.place.files or location.place.quiet)
     return found or (location.expected and not only_files)
 
 

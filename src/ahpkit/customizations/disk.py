@@ -53,7 +53,7 @@ class DiskSource:
         listing = Listing(missing=not os.path.isdir(self._real_root))
         for path in paths:
             full = os.path.join(self._real_root, path)
-            if os.path.lexists(full):
+            if os.path.lexists(full) and not os.path.isdir(full):
                 self._link(listing, path, full)
         return listing
 

@@ -24,7 +24,7 @@ from ahpkit.customizations.session_tree import SessionTree
 from ahpkit.customizations.shown import is_ours
 from ahpkit.customizations.toggles import ToggleMemory
 from ahpkit.customizations.watch import Watched, Watcher
-from ahpkit.host.agent import Chat, TurnContext
+from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import Applied, Feature
 from ahpkit.host.live_chat import path_of
 from ahpkit.protocol.channels import ROOT_URI
@@ -231,6 +231,8 @@ class Customizations(Feature):
         called = None if invocation is None else offering.called(invocation.token, "skill", "prompt")
         if invocation is not None and called is not None:
             prompt = invoked(called.detail, invocation, offering.variables(called))
+        elif invocation is not None and (off := offering.switched_off(invocation.token, "skill", "prompt")):
+            raise AgentError(f"`{off}` is switched off in this session; switch it on to use it", error_type="host/off")
         trusted = self._settings.trusts(chat.working_directory)
         return await self._hooks.before_prompt(offering, chat.session_uri, prompt, trusted=trusted)
 

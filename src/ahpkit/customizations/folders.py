@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.components import agent, command, prompt, rule, skill
@@ -11,26 +11,35 @@ from ahpkit.customizations.tree import base, join, parent
 
 _SKILL_FILE = "SKILL.md"
 
+_CATEGORIES = 3
+"""Folders between a `skills` folder and a skill: real repositories sort skills by topic, at most three deep."""
+
 
 def skills_in(builder: Builder, folder: str) -> None:
-    """`<folder>/<skill>/SKILL.md`, exactly that deep. A folder that holds a SKILL.md is itself a skill."""
+    """`<folder>/<skill>/SKILL.md`, also in category folders. A folder that holds a SKILL.md is itself a skill."""
     own = skill_file(builder, folder)
     if own is not None:
         skill(builder, own, folder_name=base(folder) or builder.tree.name)
         return
-    found = [
-        (file, name)
-        for name in builder.tree.folders[folder].folders
-        if (file := skill_file(builder, join(folder, name))) is not None
-    ]
-    for file, name in _real_first(builder, found):
+    for file, name in _real_first(builder, _skill_folders(builder, folder, _CATEGORIES + 1)):
         skill(builder, file, folder_name=name)
-        builder.claimed.update(path for path in builder.tree.walk(parent(file)) if not is_skill_file(path))
+        builder.claimed.update(builder.tree.walk(parent(file)))
     for path in _unclaimed(builder, folder):
         if is_skill_file(path):
-            builder.report.warn("too-deep", "a SKILL.md belongs directly into a folder of `skills`; not listed", path)
+            builder.report.warn("too-deep", f"a SKILL.md below more than {_CATEGORIES} folders; not listed", path)
         elif parent(path) == folder and path.endswith(".md"):
             builder.report.note("not-a-skill", "a skill is a folder with a SKILL.md; not listed", path)
+
+
+def _skill_folders(builder: Builder, folder: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Skills below a folder. What lies inside a skill belongs to it."""
+    entry = builder.tree.folders.get(folder)
+    for name in () if entry is None else entry.folders:
+        inner = join(folder, name)
+        if (file := skill_file(builder, inner)) is not None:
+            yield file, name
+        elif depth > 1:
+            yield from _skill_folders(builder, inner, depth - 1)
 
 
 def skill_file(builder: Builder, folder: str) -> str | None:
@@ -67,9 +76,16 @@ def agents_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> N
     _texts(builder, folder, (".md",), add, nested=nested, readme=readme)
 
 
-def prompts_in(builder: Builder, folder: str) -> None:
-    """`<folder>/*.prompt.md`."""
-    _texts(builder, folder, (".prompt.md",), lambda path: prompt(builder, path), nested=False, readme=False)
+def prompts_in(builder: Builder, folder: str, *, any_text: bool = False) -> None:
+    """`<folder>/*.prompt.md`; with `any_text` every `.md`, as in a plugin."""
+    _texts(
+        builder,
+        folder,
+        (".md",) if any_text else (".prompt.md",),
+        lambda path: prompt(builder, path),
+        nested=False,
+        readme=False,
+    )
 
 
 def rules_in(builder: Builder, folder: str, *, always: bool = False, own_name: bool = True) -> None:

@@ -26,6 +26,7 @@ class Format:
     commands: tuple[str, ...] = ("commands",)
     agents: tuple[str, ...] = ("agents",)
     rules: tuple[str, ...] = ("rules",)
+    prompts: tuple[str, ...] = ("prompts",)
     hooks: tuple[str, ...] = ("hooks/hooks.json",)
     servers: tuple[str, ...] = (".mcp.json",)
     replaces: frozenset[str] = frozenset()
@@ -61,6 +62,16 @@ COPILOT = Format(
     servers=(".mcp.json", ".github/mcp.json", "mcp.json"),
 )
 
+KIRO = Format("open-plugin", "Kiro power", rules=("steering",), servers=("mcp.json", ".mcp.json"))
+"""A `POWER.md` with what belongs to it. The file itself is a skill: instructions that are read when they are needed."""
+
+POWER_FILE = "POWER.md"
+
+MARKET_ENTRY = Format(
+    "claude", "entry of a marketplace", skills=(), commands=(), agents=(), rules=(), prompts=(), hooks=(), servers=()
+)
+"""A plugin that its marketplace describes: what the entry names, and nothing else of the folder."""
+
 MANIFESTS: tuple[tuple[str, Format], ...] = (
     (".plugin/plugin.json", OPEN_PLUGIN),
     (".claude-plugin/plugin.json", CLAUDE),
@@ -76,25 +87,42 @@ MANIFEST_KEYS = frozenset(
         *("$schema", "name", "displayName", "version", "description", "author", "homepage", "repository", "license"),
         *("keywords", "category", "tags", "logo", "icon", "interface", "metadata", "experimental", "extensions"),
         *("skills", "commands", "agents", "rules", "hooks", "mcpServers", "lspServers", "outputStyles", "workflows"),
-        *("apps", "userConfig", "channels", "dependencies", "defaultEnabled", "strict", "source"),
+        *(
+            "apps",
+            "userConfig",
+            "channels",
+            "dependencies",
+            "defaultEnabled",
+            "strict",
+            "source",
+            "prompts",
+            "monitors",
+        ),
     }
 )
 """Keys some family defines."""
 
-WITHOUT_TYPE = ("lspServers", "outputStyles", "workflows", "apps", "channels")
+WITHOUT_TYPE = ("lspServers", "outputStyles", "workflows", "apps", "channels", "monitors")
 """Components of plugins that AHP has no customization type for: reported, not listed."""
 
-FOLDERS_WITHOUT_TYPE = ("output-styles", "workflows")
+FOLDERS_WITHOUT_TYPE = ("output-styles", "workflows", "monitors", "themes")
+
+FILES_WITHOUT_TYPE = (".lsp.json", "lsp.json", "settings.json")
+"""Default files of other products' plugins that have no meaning here: named once each."""
 
 __all__ = [
     "AGENT_PLUGIN",
     "AGENT_PLUGIN_SCHEMA",
     "CLAUDE",
     "COPILOT",
+    "FILES_WITHOUT_TYPE",
     "FOLDERS_WITHOUT_TYPE",
+    "KIRO",
     "MANIFESTS",
     "MANIFEST_KEYS",
+    "MARKET_ENTRY",
     "OPEN_PLUGIN",
+    "POWER_FILE",
     "VENDOR_FOLDER",
     "WITHOUT_TYPE",
     "Format",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ahpkit.customizations.diagnostics import Diagnostic, Report
-from ahpkit.customizations.rescue import raw_value, rescue
+from ahpkit.customizations.rescue import Chunk, raw_value, rescue
 from ahpkit.customizations.text import decode
 from ahpkit.customizations.yaml_values import Parsed, YamlError, parse
 
@@ -27,6 +27,10 @@ _USUAL_KEYS = frozenset(
     }
 )
 """One of these is in every header; broken text between two rules that has none is prose."""
+
+_HARMLESS = frozenset({"globs", "applyTo", "paths", "argument-hint", "description"})
+"""Keys whose values people write without quotes (`**/*.ts`, `[file] [line]`, `Use when: …`). On one line what they mean
+is certain, so nothing is said."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
 
@@ -145,9 +149,16 @@ def _rescued(header: str, offset: int, error: YamlError, report: Report) -> dict
     line = None if error.line is None else offset + error.line + 1
     keys = ", ".join(f"`{chunk.key}`" for chunk in rescued.helped)
     read = f"; {keys} read as written" if keys else ""
-    report.warn("front-matter-rescued", f"the front matter is not valid YAML ({error}){read}", line=line)
+    if not (rescued.helped and all(map(_harmless, rescued.helped))):
+        report.warn("front-matter-rescued", f"the front matter is not valid YAML ({error}){read}", line=line)
     _duplicates(rescued.duplicates, "first", report)
     return rescued.meta
+
+
+def _harmless(chunk: Chunk) -> bool:
+    """One line whose meaning is certain without quotes; a bracket that opens and does not close is not."""
+    opened = chunk.first[:1] in "[{" and not chunk.first.endswith(("]", "}"))
+    return chunk.key in _HARMLESS and not any(line.strip() for line in chunk.rest) and not opened
 
 
 def _no_header(report: Report) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,18 @@ from ahpkit.customizations.formats import (
     AGENT_PLUGIN_SCHEMA,
     CLAUDE,
     COPILOT,
+    KIRO,
     MANIFEST_KEYS,
     MANIFESTS,
+    MARKET_ENTRY,
     OPEN_PLUGIN,
+    POWER_FILE,
     WITHOUT_TYPE,
     Format,
 )
 from ahpkit.customizations.jsonc import Json, Node
+from ahpkit.customizations.jsonc import parse as parse_json
+from ahpkit.customizations.marketplace import MARKETPLACES, as_manifest
 from ahpkit.customizations.text import clean_name
 
 
@@ -63,6 +68,37 @@ def find_manifest(builder: Builder) -> Manifest | None:
     return None if parsed is None else _chosen(builder, Manifest(form, path, parsed), candidates)
 
 
+def listed_manifest(entry: Mapping[str, Any], path: str) -> Manifest:
+    """What a marketplace's entry says, in place of a manifest."""
+    return Manifest(MARKET_ENTRY, path, parse_json(as_manifest(entry)))
+
+
+_SHAPES: Mapping[str, tuple[str, ...]] = {
+    "version": ("a text",),
+    "description": ("a text",),
+    "author": ("an object", "a text"),
+    "homepage": ("a text",),
+    "repository": ("a text", "an object"),
+    "license": ("a text", "an object"),
+    "keywords": ("a list",),
+    "displayName": ("a text",),
+}
+"""What the formats allow in fields that only describe a plugin."""
+
+
+def report_shapes(builder: Builder, manifest: Manifest) -> None:
+    """Fields of a kind that no format allows. The plugin is read all the same, and is not shown as sound."""
+    members = {} if manifest.json is None else manifest.json.root.members
+    for key, kinds in _SHAPES.items():
+        node = members.get(key)
+        if node is None or (node.value is None and node.object is None and not node.is_list):
+            continue
+        kind = "an object" if node.object is not None else "a list" if node.is_list else "a text"
+        if kind not in kinds or (kind == "a text" and not isinstance(node.value, str)):
+            wanted = " or ".join(kinds)
+            builder.report.warn("manifest-shape", f"`{key}` should be {wanted}", manifest.path or "")
+
+
 def _is_agent_plugin(parsed: Json) -> bool:
     schema = parsed.root.get("$schema")
     begin, end = AGENT_PLUGIN_SCHEMA
@@ -76,9 +112,12 @@ def _other(builder: Builder) -> Manifest | None:
         if folder.startswith(".") and path in builder.tree.files:
             parsed = _read(builder, path, fatal=True)
             return None if parsed is None else Manifest(OPEN_PLUGIN, path, parsed)
-    markets = [path for path in builder.tree.files if path.endswith("marketplace.json") and path.count("/") <= 2]
+    if POWER_FILE in builder.tree.files:
+        return Manifest(KIRO)
+    markets = [path for path in MARKETPLACES if path in builder.tree.files]
     if markets:
-        builder.report.warn("marketplace", "a list of plugins, not a plugin; name its plugins' folders", markets[0])
+        builder.claimed.add(markets[0])
+        builder.report.note("marketplace", "a list of plugins; the folders it names are read as plugins", markets[0])
     builder.report.note("no-manifest", "there is no manifest; the folder's name is the plugin's")
     return Manifest(CLAUDE if "/.claude/" in builder.tree.uri else COPILOT)
 
@@ -194,4 +233,13 @@ def _warn(builder: Builder, manifest: Manifest, node: Node, message: str) -> Non
     builder.report.warn("manifest-path", message, manifest.path or "", line)
 
 
-__all__ = ["Declared", "Manifest", "declared", "find_manifest", "plugin_name", "report_keys"]
+__all__ = [
+    "Declared",
+    "Manifest",
+    "declared",
+    "find_manifest",
+    "listed_manifest",
+    "plugin_name",
+    "report_keys",
+    "report_shapes",
+]

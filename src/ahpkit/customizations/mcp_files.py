@@ -86,7 +86,8 @@ def _state(problem: str | None) -> JsonObject:
 
 def _problem(config: JsonObject) -> str | None:
     """Why a declaration cannot be started, whoever starts it."""
-    command, url = config.get("command"), config.get("url") or config.get("serverUrl") or config.get("httpUrl")
+    urls = [config[key] for key in ("url", "serverUrl", "httpUrl") if config.get(key) is not None]
+    command, url = config.get("command"), next(iter(urls), None)
     if command is None and url is None:
         return "neither `command` nor `url`"
     if command is not None and not _is_command(command):

@@ -74,6 +74,16 @@ class Offering:
         short = (text for text in texts if token in text.detail.tokens)
         return next(full, None) or next(short, None)
 
+    def switched_off(self, token: str, *types: str) -> str | None:
+        """The name of what is called so and is disabled, where nothing else is meant by it."""
+        for placed in walk(self.customizations):
+            detail = self.details.get(placed.entry["id"])
+            if not isinstance(detail, TextDetail) or placed.effective.enabled:
+                continue
+            if detail.type in types and token in detail.tokens:
+                return detail.name
+        return None
+
     def root_of(self, placed: Placed) -> str | None:
         """Where the container of a customization is on this machine."""
         return None if placed.container is None else self.roots.get(placed.container["id"])

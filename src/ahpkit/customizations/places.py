@@ -12,7 +12,17 @@ from typing import Literal
 from ahpkit.protocol.session.customizations import ChildCustomizationType
 
 Layout = Literal[
-    "agents", "nested-agents", "skills", "commands", "prompts", "rules", "always-rules", "hooks", "settings", "servers"
+    "agents",
+    "nested-agents",
+    "skills",
+    "commands",
+    "prompts",
+    "rules",
+    "always-rules",
+    "nested-rules",
+    "hooks",
+    "settings",
+    "servers",
 ]
 """How a place is read; see `directory.py`."""
 
@@ -31,6 +41,8 @@ class Place:
     offered: bool = False
     """Listed while it does not exist yet: clients save this kind of thing there, or must not."""
     title: str = ""
+    quiet: bool = False
+    """Listed only when it holds something."""
 
     @property
     def path(self) -> str:
@@ -49,6 +61,7 @@ INSTRUCTIONS = (
     ".github/copilot-instructions.md",
     "GEMINI.md",
     ".cursorrules",
+    ".clinerules",
 )
 
 WORKSPACE: tuple[Place, ...] = (
@@ -60,19 +73,32 @@ WORKSPACE: tuple[Place, ...] = (
     Place(".agents/skills", "skill", "skills"),
     Place(".claude/skills", "skill", "skills"),
     Place(".claude/commands", "skill", "commands"),
+    Place(".cursor/agents", "agent", "agents"),
+    Place(".cursor/skills", "skill", "skills"),
+    Place(".cursor/commands", "skill", "commands"),
     Place(".github/prompts", "prompt", "prompts", offered=True),
     Place(".github/instructions", "rule", "rules", offered=True),
     Place(".claude/rules", "rule", "always-rules"),
     Place(".cursor/rules", "rule", "rules"),
+    Place(".clinerules", "rule", "always-rules"),
+    Place(".kiro/steering", "rule", "always-rules"),
     Place("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
     Place(".github/hooks", "hook", "hooks", offered=True, writable=False),
     _file(".github/copilot", "settings.json", "hook", "settings", writable=False),
     _file(".github/copilot", "settings.local.json", "hook", "settings", writable=False),
     _file(".claude", "settings.json", "hook", "settings", writable=False),
     _file(".claude", "settings.local.json", "hook", "settings", writable=False),
+    _file(".cursor", "hooks.json", "hook", "settings", writable=False),
     _file("", ".mcp.json", "mcpServer", "servers"),
     _file(".vscode", "mcp.json", "mcpServer", "servers"),
+    _file(".cursor", "mcp.json", "mcpServer", "servers"),
+    _file(".kiro/settings", "mcp.json", "mcpServer", "servers"),
 )
+
+NESTED = Place("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")
+"""`AGENTS.md` and `CLAUDE.md` in folders below the working directory: each is for the files of its folder."""
+
+NESTED_NAMES = ("AGENTS.md", "CLAUDE.md")
 
 USER: tuple[Place, ...] = (
     Place(".copilot/agents", "agent", "agents", offered=True),
@@ -91,4 +117,4 @@ USER: tuple[Place, ...] = (
     _file(".copilot", "mcp-config.json", "mcpServer", "servers", writable=False),
 )
 
-__all__ = ["INSTRUCTIONS", "USER", "WORKSPACE", "Layout", "Place"]
+__all__ = ["INSTRUCTIONS", "NESTED", "NESTED_NAMES", "USER", "WORKSPACE", "Layout", "Place"]

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ahpkit.customizations.build import Builder
-from ahpkit.customizations.components import agent, command, rule, skill
+from ahpkit.customizations.components import agent, command, prompt, rule, skill
 from ahpkit.customizations.details import Parsed
-from ahpkit.customizations.folders import agents_in, commands_in, is_skill_file, rules_in, skill_file, skills_in
-from ahpkit.customizations.formats import COPILOT, FOLDERS_WITHOUT_TYPE, Format
+from ahpkit.customizations.diagnostics import Diagnostic
+from ahpkit.customizations.folders import (
+    agents_in,
+    commands_in,
+    is_skill_file,
+    prompts_in,
+    rules_in,
+    skill_file,
+    skills_in,
+)
+from ahpkit.customizations.formats import COPILOT, FILES_WITHOUT_TYPE, FOLDERS_WITHOUT_TYPE, KIRO, POWER_FILE
 from ahpkit.customizations.hook_files import hook_file, hooks
-from ahpkit.customizations.manifest import Declared, Manifest, declared, find_manifest, plugin_name, report_keys
+from ahpkit.customizations.manifest import (
+    Declared,
+    Manifest,
+    declared,
+    find_manifest,
+    listed_manifest,
+    plugin_name,
+    report_keys,
+    report_shapes,
+)
 from ahpkit.customizations.mcp_files import mcp_file, servers
 from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.tree import FileTree, base, parent
@@ -25,19 +44,34 @@ _COMPONENT_NAMES = frozenset(
 _Take = Callable[[str], None]
 
 
-def parse_plugin(tree: FileTree, *, id: str, root: str | None = None) -> Parsed:
-    """Everything in a plugin folder. `root`: where it is on this machine, if it is."""
+def parse_plugin(
+    tree: FileTree,
+    *,
+    id: str,
+    root: str | None = None,
+    entry: Mapping[str, Any] | None = None,
+    findings: Sequence[Diagnostic] = (),
+) -> Parsed:
+    """Everything in a plugin folder. `root`: where it is on this machine, if it is.
+
+    `entry`: what a marketplace says of it, which counts where the folder has no manifest of its own.
+    `findings`: what was noticed before it was read.
+    """
     builder = Builder(tree, id, COPILOT.dialect)
     if not tree.exists:
         builder.report.error("missing", "there is no such folder")
     if "" not in tree.folders:
         return builder.finish(_base(clean_name(tree.name)), root=root)
+    builder.report.items += findings
     manifest = find_manifest(builder)
     if manifest is None:
         return builder.finish(_base(clean_name(tree.name)), root=root)
+    if entry is not None and manifest.path is None:
+        manifest = listed_manifest(entry, "marketplace.json")
     builder.dialect = manifest.format.dialect
     builder.namespace = plugin_name(builder, manifest)
     report_keys(builder, manifest)
+    report_shapes(builder, manifest)
     _components(builder, manifest)
     _strays(builder, manifest)
     fields = _base(builder.namespace, enabled=manifest.get("defaultEnabled") is not False)
@@ -57,15 +91,24 @@ def _components(builder: Builder, manifest: Manifest) -> None:
     def agents(folder: str) -> None:
         agents_in(builder, folder, nested=nested, readme=True)
 
-    def rules(folder: str) -> None:
-        rules_in(builder, folder, own_name=False)
+    def prompts(folder: str) -> None:
+        prompts_in(builder, folder, any_text=True)
 
     form = manifest.format
     _skills(builder, manifest)
     _folders(builder, manifest, "commands", form.commands, commands, lambda path: command(builder, path))
     _folders(builder, manifest, "agents", form.agents, agents, lambda path: agent(builder, path))
-    if form.rules:
-        _folders(builder, manifest, "rules", form.rules, rules, lambda path: rule(builder, path, own_name=False))
+    if form.rules or manifest.node("rules") is not None:
+        always = form is KIRO
+        _folders(
+            builder,
+            manifest,
+            "rules",
+            form.rules,
+            lambda folder: rules_in(builder, folder, own_name=False, always=always),
+            lambda path: rule(builder, path, own_name=False, always=always),
+        )
+    _folders(builder, manifest, "prompts", form.prompts, prompts, lambda path: prompt(builder, path))
     _files(builder, manifest, "hooks", form.hooks, lambda path: hook_file(builder, path))
     _files(builder, manifest, "mcpServers", form.servers, lambda path: mcp_file(builder, path))
 
@@ -77,10 +120,29 @@ def _skills(builder: Builder, manifest: Manifest) -> None:
         skill(builder, path, folder_name=base(parent(path)) or builder.tree.name)
 
     _folders(builder, manifest, "skills", form.skills, lambda folder: skills_in(builder, folder), one)
+    if form is KIRO:
+        skill(builder, POWER_FILE, folder_name=builder.tree.name)
     found = any(is_skill_file(path) for path in builder.claimed)
     own = skill_file(builder, "") if form.root_skill and not found else None
     if own is not None:
         skill(builder, own, folder_name=builder.tree.name)
+    elif not found and manifest.path is None and form is not KIRO:
+        _loose(builder)
+
+
+def _loose(builder: Builder) -> None:
+    """A folder without manifest that holds skill folders, or rules in Cursor's form."""
+    for name in builder.tree.folders[""].folders:
+        file = skill_file(builder, name)
+        if file is not None:
+            skill(builder, file, folder_name=name)
+            builder.claimed.update(builder.tree.walk(name))
+    for path in builder.tree.walk("", depth=1):
+        if path.endswith(".mdc"):
+            rule(builder, path)
+    for folder in (".cursor/rules", ".clinerules", ".kiro/steering"):
+        if builder.tree.is_folder(folder):
+            rules_in(builder, folder, always=folder != ".cursor/rules")
 
 
 def _folders(
@@ -130,11 +192,20 @@ def _files(builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, 
 
 def _strays(builder: Builder, manifest: Manifest) -> None:
     """Whatever looks like a component and was not listed is at least mentioned."""
-    inner = {parent(parent(path)) for path in builder.tree.files if path.endswith("-plugin/plugin.json")} - {""}
+    inner = {parent(parent(path)) for path in builder.tree.files if path.endswith("plugin/plugin.json")} - {""}
+    if inner:
+        listed = ", ".join(sorted(inner)[:5]) + (f" and {len(inner) - 5} more" if len(inner) > 5 else "")
+        builder.report.note("inner-plugins", f"holds other plugins; name their folders to load them: {listed}")
+    for name in (*FOLDERS_WITHOUT_TYPE, *FILES_WITHOUT_TYPE):
+        if name in builder.tree.files or (name in builder.tree.folders and any(builder.tree.walk(name))):
+            builder.report.note("no-type", f"`{name}`: AHP has no such customization; not listed", name)
+            builder.claimed.update({name, *builder.tree.walk(name)})
     for path in builder.tree.files:
         if path in builder.claimed or not _looks_like_component(path):
             continue
-        builder.report.note("not-listed", _why_stray(path, manifest.format, inner), path)
+        if not any(path.startswith(f"{folder}/") for folder in inner):
+            message = f"not where this family ({manifest.format.title}) keeps components; not listed"
+            builder.report.note("not-listed", message, path)
 
 
 def _looks_like_component(path: str) -> bool:
@@ -142,13 +213,6 @@ def _looks_like_component(path: str) -> bool:
         return True
     first = path.split("/", 1)[0]
     return first in _COMPONENT_FOLDERS and path.endswith((".md", ".json", ".toml")) and first != "skills"
-
-
-def _why_stray(path: str, form: Format, inner: set[str]) -> str:
-    nested = next((folder for folder in inner if path.startswith(f"{folder}/")), None)
-    if nested is not None:
-        return f"belongs to the plugin in {nested}"
-    return f"not where this family ({form.title}) keeps components; not listed"
 
 
 __all__ = ["parse_plugin"]

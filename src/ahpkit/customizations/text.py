@@ -67,15 +67,24 @@ def _visible(character: str) -> str:
     return " " if category == "Zs" else "\n" if category in ("Zl", "Zp") else character
 
 
+def clean_label(text: str) -> str:
+    """A name as its author wrote it: one line, single spaces, nothing invisible."""
+    return " ".join(clean_text(text, limit=NAME_LIMIT).split())
+
+
 def clean_name(text: str) -> str:
-    """A name for people: one line, single spaces, nothing invisible, and neither `/` nor `:`, which mean structure."""
-    words = clean_text(text, limit=NAME_LIMIT).split()
-    return re.sub(r"[/\\:]+", "-", " ".join(words)).strip("- ")
+    """A name that can be part of a longer one: neither `/` nor `:`, which mean structure."""
+    return re.sub(r"[/\\:]+", "-", clean_label(text)).strip("- ")
 
 
 def slug(name: str) -> str:
-    """What is typed after `/` or `@` for `name`: no spaces, no punctuation that could end the word."""
-    return re.sub(r"[^\w.:-]+", "-", name).strip("-.:")
+    """What is typed after `/` or `@` for `name`: no spaces, and only the punctuation that tells names apart."""
+    words = re.sub(r"[^\w.:+#-]+", "-", name)
+    return re.sub(r":?-+:?|:{2,}", _joint, words).strip("-.:")
+
+
+def _joint(match: re.Match[str]) -> str:
+    return "-" if "-" in match[0] else ":"
 
 
 def first_paragraph(body: str, *, limit: int = 240) -> str:
@@ -88,4 +97,13 @@ def first_paragraph(body: str, *, limit: int = 240) -> str:
     return ""
 
 
-__all__ = ["DESCRIPTION_LIMIT", "NAME_LIMIT", "clean_name", "clean_text", "decode", "first_paragraph", "slug"]
+__all__ = [
+    "DESCRIPTION_LIMIT",
+    "NAME_LIMIT",
+    "clean_label",
+    "clean_name",
+    "clean_text",
+    "decode",
+    "first_paragraph",
+    "slug",
+]

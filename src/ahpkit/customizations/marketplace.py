@@ -1,0 +1,159 @@
+"""Lists of plugins: which folders a marketplace or a pack names, so that each is read as a plugin of its own.
+
+Reads small JSON files and folder names; fetches nothing. An entry that is not on this disk is only named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from ahpkit.customizations.jsonc import JsonError
+from ahpkit.customizations.jsonc import parse as parse_json
+
+MARKETPLACES = (
+    ".claude-plugin/marketplace.json",
+    ".github/plugin/marketplace.json",
+    ".cursor-plugin/marketplace.json",
+    ".plugin/marketplace.json",
+    ".agents/plugins/marketplace.json",
+    "marketplace.json",
+)
+"""Where products keep the list, by precedence."""
+
+_MANIFESTS = (
+    ".plugin/plugin.json",
+    ".claude-plugin/plugin.json",
+    "plugin.json",
+    ".github/plugin/plugin.json",
+    ".cursor-plugin/plugin.json",
+    ".codex-plugin/plugin.json",
+    "POWER.md",
+)
+
+_COMPONENTS = ("skills", "commands", "agents", "rules", "hooks", "mcpServers", "prompts")
+
+_LIMIT = 1024 * 1024
+"""Bytes of a list; the largest public one has 300 kB."""
+
+_MOST = 2_000
+"""Entries that are loaded."""
+
+_PACK_FOLDERS = 2_000
+"""Folders looked at for plugins inside a folder that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A plugin in a list: its folder, and what the list itself says about it."""
+
+    folder: Path
+    name: str
+    declared: Mapping[str, Any] | None = None
+    """The entry, where it names components and so stands in for a manifest."""
+
+
+@dataclass(slots=True)
+class Market:
+    """What a list holds."""
+
+    path: str
+    local: list[Entry] = field(default_factory=list[Entry])
+    elsewhere: list[str] = field(default_factory=list[str])
+    """Names of plugins that would have to be fetched."""
+    missing: list[str] = field(default_factory=list[str])
+    """Folders that are named and not there."""
+    problem: str = ""
+
+
+def is_plugin(folder: Path) -> bool:
+    """Whether a folder has a manifest of its own."""
+    return any((folder / name).is_file() for name in _MANIFESTS)
+
+
+def read_market(root: Path) -> Market | None:
+    """The list of plugins in a folder; None: there is none. Touches the disk."""
+    path = next((name for name in MARKETPLACES if (root / name).is_file()), None)
+    if path is None:
+        return None
+    market = Market(path)
+    try:
+        with (root / path).open("rb") as file:
+            data = file.read(_LIMIT + 1)
+        parsed = parse_json(data[:_LIMIT].decode("utf-8-sig", "replace")).root.object or {}
+    except (OSError, JsonError) as error:
+        market.problem = f"the list of plugins cannot be read ({error})"
+        return market
+    metadata = parsed.get("metadata")
+    base = cast("dict[str, Any]", metadata).get("pluginRoot", "") if isinstance(metadata, dict) else ""
+    listed = parsed.get("plugins")
+    entries = cast("list[Any]", listed)[:_MOST] if isinstance(listed, list) else []
+    for entry in entries:
+        if isinstance(entry, dict):
+            _sort(market, root, base if isinstance(base, str) else "", cast("dict[str, Any]", entry))
+    return market
+
+
+def _sort(market: Market, root: Path, base: str, entry: Mapping[str, Any]) -> None:
+    name = entry.get("name") if isinstance(entry.get("name"), str) else ""
+    source = _local_source(entry.get("source"))
+    if source is None:
+        market.elsewhere.append(str(name or "unnamed"))
+        return
+    real_root = os.path.realpath(root)
+    tried = [os.path.normpath(os.path.join(real_root, base, source)), os.path.normpath(os.path.join(real_root, source))]
+    for folder in tried:
+        real = os.path.realpath(folder)
+        if (real == real_root or real.startswith(real_root + os.sep)) and os.path.isdir(real):
+            declared = entry if any(key in entry for key in _COMPONENTS) else None
+            market.local.append(Entry(Path(real), str(name or ""), declared))
+            return
+    market.missing.append(source)
+
+
+def _local_source(source: Any) -> str | None:
+    """A path inside the list's folder; None for git, npm, archives and other hosts."""
+    if isinstance(source, Mapping):
+        about = cast("Mapping[str, Any]", source)
+        kind, path = about.get("source"), about.get("path")
+        return path if kind in ("local", "directory", "path", None) and isinstance(path, str) else None
+    if not isinstance(source, str) or "://" in source or source.startswith(("git@", "/", "~")):
+        return None
+    return source if source.startswith(".") or ":" not in source else None
+
+
+def inner_plugins(root: Path) -> list[Path]:
+    """Plugins in the folders below one that is no plugin itself."""
+    return [folder for folder in _folders(root) if is_plugin(folder)]
+
+
+def _folders(root: Path) -> Iterator[Path]:
+    seen = 0
+    level = [root]
+    for _ in range(3):
+        below: list[Path] = []
+        for folder in level:
+            try:
+                with os.scandir(folder) as entries:
+                    names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+            except OSError:
+                continue
+            below += [folder / name for name in names if not name.startswith(".") and name != "node_modules"]
+        for folder in below:
+            seen += 1
+            if seen > _PACK_FOLDERS:
+                return
+            yield folder
+        level = [folder for folder in below if not is_plugin(folder)]
+
+
+def as_manifest(entry: Mapping[str, Any]) -> str:
+    """An entry as the text of a manifest."""
+    return json.dumps({key: value for key, value in entry.items() if key not in ("source", "strict")})
+
+
+__all__ = ["MARKETPLACES", "Entry", "Market", "as_manifest", "inner_plugins", "is_plugin", "read_market"]

@@ -1,0 +1,103 @@
+"""Marketplaces and packs given as a plugin, and instructions of subfolders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ahpkit.customizations.discovery import discover
+from customizations.builders import children, container, read_workspace, skill, text, write
+
+
+def names_of(discovery: Any) -> dict[str, list[str]]:
+    return {entry["name"]: [child["name"] for child in entry.get("children", [])] for entry in discovery.containers}
+
+
+def market(root: Path, *entries: dict[str, Any], **more: Any) -> Path:
+    return write(root, {".claude-plugin/marketplace.json": {"name": "m", "plugins": list(entries), **more}})
+
+
+def test_the_local_entries_of_a_marketplace_are_plugins(tmp_path: Path) -> None:
+    write(tmp_path, {"plugins/a/.claude-plugin/plugin.json": {"name": "a"}, "plugins/a/skills/s/SKILL.md": skill("s")})
+    write(tmp_path, {"plugins/b/skills/t/SKILL.md": skill("t")})
+    market(
+        tmp_path,
+        {"name": "a", "source": "./plugins/a"},
+        {"name": "b", "source": {"source": "local", "path": "./plugins/b"}},
+    )
+    assert names_of(discover(None, home=None, plugins=[tmp_path])) == {"a": ["a:s"], "b": ["b:t"]}
+
+
+def test_a_plugin_root_in_the_metadata_is_where_sources_begin(tmp_path: Path) -> None:
+    write(tmp_path, {"all/a/skills/s/SKILL.md": skill("s")})
+    market(tmp_path, {"name": "a", "source": "./a"}, metadata={"pluginRoot": "./all"})
+    assert names_of(discover(None, home=None, plugins=[tmp_path])) == {"a": ["a:s"]}
+
+
+def test_entries_that_share_a_folder_have_what_each_names(tmp_path: Path) -> None:
+    write(tmp_path, {"skills/x/SKILL.md": skill("x"), "skills/y/SKILL.md": skill("y"), "skills/z/SKILL.md": skill("z")})
+    market(
+        tmp_path,
+        {"name": "one", "source": "./", "strict": False, "skills": ["./skills/x"]},
+        {"name": "two", "source": "./", "strict": False, "skills": ["./skills/y", "./skills/z"]},
+    )
+    discovery = discover(None, home=None, plugins=[tmp_path])
+    assert names_of(discovery) == {"one": ["one:x"], "two": ["two:y", "two:z"]}
+    ids = [child["id"] for entry in discovery.containers for child in children(entry)]
+    assert len(ids) == len(set(ids)) == 3
+
+
+def test_entries_that_would_have_to_be_fetched_or_are_not_there_are_named(tmp_path: Path) -> None:
+    write(tmp_path, {"a/skills/s/SKILL.md": skill("s")})
+    market(
+        tmp_path,
+        {"name": "a", "source": "./a"},
+        {"name": "far", "source": {"source": "github", "repo": "x/y"}},
+        {"name": "gone", "source": "./gone"},
+        {"name": "out", "source": "../../etc"},
+    )
+    discovery = discover(None, home=None, plugins=[tmp_path])
+    message = container(discovery, tmp_path.name)["load"]["message"]
+    assert "far" in message
+    assert "'./gone'" in message
+    assert "'../../etc'" in message
+
+
+def test_a_folder_of_plugins_loads_each_of_them(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / "plugins" / name
+        write(folder, {".claude-plugin/plugin.json": {"name": name}, "commands/c.md": "x"})
+    found = names_of(discover(None, home=None, plugins=[tmp_path]))
+    assert found["a"] == ["a:c"]
+    assert found["b"] == ["b:c"]
+
+
+def test_instructions_of_subfolders_are_for_the_files_there(tmp_path: Path) -> None:
+    write(tmp_path, {"AGENTS.md": "Top.", "api/AGENTS.md": "Be strict.", "web/app/CLAUDE.md": "Be kind."})
+    write(tmp_path, {"node_modules/x/AGENTS.md": "no", ".venv/AGENTS.md": "no"})
+    nested = container(read_workspace(tmp_path), "Instructions of subfolders")
+    assert [(child["name"], child["globs"]) for child in children(nested)] == [
+        ("api/AGENTS.md", ["api/**"]),
+        ("web/app/CLAUDE.md", ["web/app/**"]),
+    ]
+
+
+def test_a_workspace_without_such_files_shows_no_such_container(tmp_path: Path) -> None:
+    write(tmp_path, {"api/main.py": "x"})
+    assert "Instructions of subfolders" not in names_of(read_workspace(tmp_path))
+
+
+def test_folders_of_other_tools_are_read(tmp_path: Path) -> None:
+    write(tmp_path, {".clinerules/style.md": "S", ".kiro/steering/tech.md": "T", ".cursor/commands/ship.md": "x"})
+    write(tmp_path, {".cursor/agents/a.md": text(), ".cursor/mcp.json": {"mcpServers": {"s": {"command": "s"}}}})
+    found = names_of(read_workspace(tmp_path))
+    assert found[".clinerules"] == ["style"]
+    assert found[".kiro/steering"] == ["tech"]
+    assert found[".cursor/commands"] == ["ship"]
+    assert found[".cursor/agents"] == ["a"]
+    assert found[".cursor/mcp.json"] == ["s"]
+
+
+def test_cline_rules_may_be_a_single_file(tmp_path: Path) -> None:
+    write(tmp_path, {".clinerules": "Be brief."})
+    assert names_of(read_workspace(tmp_path))["Instructions"] == [".clinerules"]
