@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.flow import open_session, say, state_of, title
+from support.flow import open_session, remark, say, state_of, title
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 
@@ -158,17 +158,19 @@ async def test_in_the_middle_of_a_huge_snapshot(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         client = await host.client(client_id="writer")
         session, _ = await open_session(client)
-        await client.accepted(session, title("x" * 15_000_000))
-        reader = await host.client(session, client_id="reader")
+        notes = f"{session}/annotations"
+        await client.ask("subscribe", notes)
+        await client.accepted(notes, remark("x" * 15_000_000))
+        reader = await host.client(notes, client_id="reader")
         await reader.aclose()
         before = host.memory
         for number in range(20):
             leaver = await host.client(client_id=f"leaver-{number}")
-            ask(leaver, "s", "subscribe", session)
+            ask(leaver, "s", "subscribe", notes)
             leave(leaver)
-        await client.accepted(session, title("small again"))
+        await client.accepted(notes, remark("small again"))
         reader = await host.client(client_id="reader")
-        assert (await state_of(reader, session))["summary"]["title"] == "small again"
+        assert (await state_of(reader, notes))["annotations"][0]["entries"][0]["text"] == "small again"
         assert host.memory - before < 100_000_000  # Three snapshots at once, and their copies; not twenty.
         await client.aclose()
         await reader.aclose()

@@ -21,7 +21,7 @@ from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.websocket import serve_websocket
 from support import requirement
 from support.bench import ScriptedAgent
-from support.flow import open_session, title
+from support.flow import open_session, remark, state_of, title
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND, until
@@ -195,12 +195,12 @@ async def test_a_snapshot_larger_than_what_may_be_left_unread_arrives(tmp_path: 
     async with host_process(tmp_path) as host:
         client = await host.client(client_id="writer")
         session, _ = await open_session(client)
-        text = "x" * 10 * MIB
-        await client.accepted(session, title(text))
+        text, notes = "x" * 10 * MIB, f"{session}/annotations"
+        await client.ask("subscribe", notes)
+        await client.accepted(notes, remark(text))
         for number in range(5):
-            reader = await host.client(session, client_id=f"reader-{number}")
-            assert (await reader.ask("subscribe", session))["snapshot"]["state"]["summary"]["title"] == text
-            assert len((await reader.ask("listSessions"))["items"][0]["title"]) == len(text)
+            reader = await host.client(notes, client_id=f"reader-{number}")
+            assert (await state_of(reader, notes))["annotations"][0]["entries"][0]["text"] == text
             await reader.aclose()
         await client.aclose()
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from ahpkit.host import limits
 from ahpkit.host.policy import BEFORE_HANDSHAKE, RULES
+from ahpkit.protocol import json_schema
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "policy.md").read_text()
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = (REFERENCE / "policy.md").read_text()
+LIMITS = (REFERENCE / "limits.md").read_text()
 
 
 def test_every_action_is_documented() -> None:
@@ -16,10 +19,10 @@ def test_every_action_is_documented() -> None:
 
 
 def test_every_limit_is_documented_with_its_number() -> None:
-    numbers = [value for name, value in vars(limits).items() if name.isupper()]
-    assert len(numbers) == 5
-    for number in numbers:
-        assert f"| {number:,} |" in PAGE, number
+    for module in (limits, json_schema):
+        for name, number in vars(module).items():
+            if name.startswith("M") and name.isupper():
+                assert f"| {number:,} |" in LIMITS, (module.__name__, name)
 
 
 def test_the_methods_before_the_handshake_are_documented() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ahpkit.protocol.json_schema import find_problem
+from ahpkit.protocol.json_schema import MAX_BYTES, check_schema, find_problem
 
 PERSON = {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}, "required": ["id"]}
 
@@ -30,7 +32,7 @@ def test_a_format_nobody_knows_is_no_problem() -> None:
     assert find_problem({"format": "haiku"}, "anything") is None
 
 
-@pytest.mark.parametrize("schema", [{"type": "strnig"}, {"$ref": "#/nope"}, {"pattern": "("}, 7, None])
+@pytest.mark.parametrize("schema", [{"type": "strnig"}, {"pattern": "("}, 7, None])
 def test_a_schema_that_is_not_one_lets_nothing_through(schema: Any) -> None:
     assert find_problem(schema, "x") == ": its schema is not valid, so no value can be checked against it"
 
@@ -47,3 +49,106 @@ def test_a_reference_to_another_place_is_not_followed() -> None:
 @pytest.mark.parametrize("schema", [True, {}])
 def test_an_empty_schema_lets_everything_through(schema: Any) -> None:
     assert find_problem(schema, {"any": ["thing"]}) is None
+
+
+# -- schemas that would cost more than anybody has ------------------------------------------------------------------
+
+
+def definitions(count: int, make: Callable[[Any], Any]) -> dict[str, Any]:
+    """A chain of definitions, each made of a reference to the next."""
+    chain = {f"d{number}": make({"$ref": f"#/$defs/d{number + 1}"}) for number in range(count)}
+    return {"$ref": "#/$defs/d0", "$defs": {**chain, f"d{count}": {}}}
+
+
+def nested(levels: int, *names: str) -> Any:
+    """Objects inside each other, under these names in turn."""
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        for name in reversed(names):
+            value = {name: value}
+    return value
+
+
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "doubling": (definitions(40, lambda ref: {"allOf": [ref, ref]}), "levels deep"),
+    "doubling in twenty steps": (definitions(20, lambda ref: {"anyOf": [ref, ref]}), "subschemas, references counted"),
+    "doubling for members": (definitions(20, lambda ref: {"properties": {"a": ref, "b": ref}}), "references counted"),
+    "200,000 constants": ({"oneOf": [{"const": number} for number in range(200_000)]}, f"{MAX_BYTES} bytes"),
+    "4,000 constants": ({"oneOf": [{"const": number} for number in range(4_000)]}, "subschemas"),
+    "itself": ({"$ref": "#"}, "without end"),
+    "a circle": ({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}, "without end"),
+    "deep": (nested(100, "properties", "a"), "levels deep"),
+    "a long chain": (definitions(1_000, lambda ref: ref), "levels deep"),
+    "a large pattern": ({"pattern": "(a{1000}){1000}"}, "patterns are too large"),
+    "many patterns": ({"patternProperties": {f"\\p{{L}}{{9}}{n}": {} for n in range(100)}}, "patterns are too large"),
+    "a large set": ({"pattern": r"^[]\p{L}\p{M}]{1,300}$"}, "patterns are too large"),
+    "out of it": ({"$ref": "https://example.com/schema"}, "outside of it"),
+    "nowhere": ({"$ref": "#/nope"}, "which it does not have"),
+    "dynamic": ({"$dynamicRef": "#x"}, "dynamic reference"),
+    "another base": ({"properties": {"a": {"$id": "https://example.com/a"}}}, "$id inside"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_schema_that_would_cost_too_much_is_refused_with_a_reason(name: str) -> None:
+    schema, reason = HOSTILE[name]
+    began = time.process_time()
+    assert reason in (check_schema(schema) or "")
+    assert reason in (find_problem(schema, {}) or "")
+    assert time.process_time() - began < 1  # Without the limits some of these never end.
+
+
+TREE = {"properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}}}
+ANYTHING = {
+    "$ref": "#/definitions/json",
+    "definitions": {
+        "json": {
+            "anyOf": [
+                {"type": ["string", "number"]},
+                {"type": "array", "items": {"$ref": "#/definitions/json"}},
+                {"type": "object", "additionalProperties": {"$ref": "#/definitions/json"}},
+            ]
+        }
+    },
+}
+ORDINARY: dict[str, tuple[Any, Any]] = {
+    "a tree": (TREE, {"name": "a", "children": [{"name": "b", "children": []}] * 50}),
+    "any JSON": (ANYTHING, {"a": [1, {"b": "c"}]}),
+    "an anchor": ({"$ref": "#text", "$defs": {"t": {"$anchor": "text", "type": "string"}}}, "x"),
+    "a pointer with escapes": ({"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {"type": "string"}}}, "x"),
+    "a list of choices": ({"enum": [str(number) for number in range(2_000)]}, "7"),
+    "a uuid": ({"pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}, "01234567-89ab-cdef-0123-456789abcdef"),
+    "a set of letters": ({"pattern": r"^[\p{L}\p{M}\d' -]{1,32}$"}, "abc"),
+    "letters": ({"pattern": r"^\p{L}{1,64}$"}, "abc"),
+    "names like keywords": ({"properties": {"$ref": {"type": "string"}, "items": {"type": "string"}}}, {"$ref": "x"}),
+    "a reference in a constant": ({"const": {"$ref": "https://example.com"}}, {"$ref": "https://example.com"}),
+    "points": ({"items": {"properties": {"x": {"type": "number"}}}}, [{"x": number} for number in range(10_000)]),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_what_people_write_is_taken(name: str) -> None:
+    schema, value = ORDINARY[name]
+    assert check_schema(schema) is None
+    assert find_problem(schema, value) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (
+            {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}},
+            nested(60, "a"),
+        ),
+        ({"items": {"allOf": [{"type": "number"}] * 1_000}}, [1] * 100_000),
+        ({"pattern": "(a?){1000}a{1000}"}, "a" * 100_000),
+    ],
+    ids=["doubling", "wide", "matching"],
+)
+def test_a_value_that_takes_too_long_to_check_is_refused(schema: Any, value: Any) -> None:
+    assert check_schema(schema) is None
+    assert "too" in (find_problem(schema, value) or "")
+
+
+def test_a_problem_does_not_repeat_a_long_value() -> None:
+    assert len(find_problem({"type": "string"}, ["x" * 100_000]) or "") <= 500

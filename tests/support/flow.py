@@ -30,8 +30,16 @@ def say(text: str, turn_id: str = "t1") -> Json:
 
 
 def title(text: str) -> Json:
-    """The cheapest action with a body of any size."""
-    return {"type": "session/titleChanged", "title": text}
+    """The cheapest action with a body of any size: what is too long for a title goes along as `_meta`."""
+    rest = {"_meta": {"rest": text[900:]}} if len(text) > 900 else {}
+    return {"type": "session/titleChanged", "title": text[:900], **rest}
 
 
-__all__ = ["open_session", "say", "state_of", "title"]
+def remark(text: str) -> Json:
+    """An action on a session's annotations that makes their state as large as the text."""
+    entry = {"id": "e", "text": text}
+    annotation = {"id": "a", "turnId": "t", "resource": "file:///f", "resolved": False, "entries": [entry]}
+    return {"type": "annotations/set", "annotation": annotation}
+
+
+__all__ = ["open_session", "remark", "say", "state_of", "title"]

@@ -23,6 +23,15 @@ slowly: nothing is refused, and it cannot fill our memory with half-done work.""
 MAX_QUEUED_MESSAGES = 100
 """Messages waiting in one chat. Each becomes a turn that costs money; a longer queue is not what somebody wants."""
 
+MAX_TITLE = 1_000
+"""Characters of a title. It is shown in one line, and sent with every list of sessions."""
+
+MAX_TOOLS = 1_000
+"""Tools that a client may offer in one session: more than any model can choose from."""
+
+MAX_TOOLS_BYTES = 1024 * 1024
+"""Of one client's tools together. They are in the session's state, which every client gets."""
+
 
 class FloodLimit:
     """A token bucket: each message takes one, `rate` come back every second, up to `burst`."""
@@ -55,6 +64,9 @@ __all__ = [
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
     "MAX_SUBSCRIPTIONS",
+    "MAX_TITLE",
+    "MAX_TOOLS",
+    "MAX_TOOLS_BYTES",
     "MESSAGES_PER_SECOND",
     "MESSAGE_BURST",
     "FloodLimit",

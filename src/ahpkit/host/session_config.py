@@ -10,7 +10,7 @@ from typing import Any
 from ahpkit.host.agent import Agent
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.json_schema import find_problem
+from ahpkit.protocol.json_schema import check_schema, find_problem
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +26,9 @@ async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> t
             schema = await agent.session_config(directory, values)
     except TimeoutError:
         _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
+    if schema and (reason := check_schema(schema)) is not None:
+        _log.warning("the configuration of the agent %s is not used: %s", agent.provider, reason)
+        schema = None
     schema = schema or {"type": "object", "properties": {}}
     defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
     return schema, {**defaults, **values}

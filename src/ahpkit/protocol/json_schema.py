@@ -1,32 +1,345 @@
-"""Values checked against JSON Schemas that others wrote: tools, canvases, configuration. Never fetches anything.
+"""Values checked against JSON Schemas that others wrote: tools, canvases, configuration, forms. Never fetches anything.
 
 The schema's author is not trusted. References out of the schema are refused, so that a check never opens a connection.
+A few lines of schema can ask for more steps than a machine will ever do, so a schema is measured before it is used:
+`check_schema` follows its references and counts. A value is measured against it in the same way.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import unquote
 
-_BAD_SCHEMA = ": its schema is not valid, so no value can be checked against it"
+from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.errors import LocalProtocolError
+
+MAX_BYTES = 128 * 1024
+"""Of a schema as JSON. The largest of real tools have some ten kilobytes."""
+
+MAX_DEPTH = 64
+"""Levels of subschemas inside each other, with references followed."""
+
+MAX_SUBSCHEMAS = 2_000
+"""Counted as often as they are used: what is referred to twice counts twice."""
+
+MAX_PATTERNS = 50_000
+"""What all patterns together may be, in characters after repetitions are written out: some 50 ms to prepare them."""
+
+MAX_STEPS = 2_000_000
+"""Subschemas applied to parts of a value in one check: some 50 ms."""
+
+_MAX_COUNTED_STEPS = 20_000
+"""The same where they have to be counted one by one, because the schema refers to itself."""
+
+_MAX_MATCHING = 20_000_000
+"""Characters of a value times size of the patterns: what matching takes at worst."""
+
+_MAX_MESSAGE = 500
+"""Characters of a problem. A validator quotes the value, however long."""
+
+_BACKTRACKING = 10_000
+_PATTERN_BYTES = 4 * 1024 * 1024
+_CLASS_WEIGHT = {"p": 400, "P": 400, "w": 100, "W": 100, "d": 100, "D": 100, "s": 100, "S": 100, "b": 100, "B": 100}
+"""Classes of Unicode are large: what one costs, in plain characters."""
+
+_COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
+
+_HERE = frozenset(
+    {"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"},
+)
+"""Keywords whose subschemas are for the same value."""
+
+_FOR_MEMBERS = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"})
+_FOR_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
+_INTO = _FOR_MEMBERS | _FOR_ITEMS | {"properties"}
+"""Keywords whose subschemas are for parts of the value."""
+
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+"""Keywords with a subschema for each of some names. The others have one, or a list."""
+
+_DATA = frozenset({"const", "enum", "default", "examples"})
+"""Keywords with values, not schemas, in them."""
+
+Schema = dict[str, Any]
+
+
+class _Refused(Exception):
+    """Why a schema is not used."""
+
+
+def check_schema(schema: Any) -> str | None:
+    """Why a schema is not taken from whoever declared it: too large, too deep, without end. None: it is taken."""
+    measured = _measured(schema)
+    return measured if isinstance(measured, str) else None
 
 
 def find_problem(schema: Any, value: Any) -> str | None:
     """What is wrong with `value`, beginning with the place inside it (`['a'][0]: …` or `: …`); None when it fits."""
-    import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
-
+    measured = _measured(schema)
+    if isinstance(measured, str):
+        return f": its schema cannot be used: {measured}"
+    if (reason := measured.refuse(value)) is not None:
+        return f": {reason}"
     try:
-        validator: Any = jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refuse)
-        error = next(iter(validator.iter_errors(value)), None)
+        error = next(iter(measured.validator.iter_errors(value)), None)
     except ValueError:
-        return _BAD_SCHEMA
+        return ": its schema is not valid, so no value can be checked against it"
     if error is None:
         return None
     place = "".join(f"[{step!r}]" for step in error.instance_path)
-    return f"{place}: {error.message}"
+    return f"{place}: {error.message}"[:_MAX_MESSAGE]
+
+
+def _measured(schema: Any) -> _Measured | str:
+    try:
+        data = encode(schema)
+    except LocalProtocolError as error:
+        return str(error)
+    if len(data) > MAX_BYTES:
+        return f"a schema may have {MAX_BYTES} bytes, this one has {len(data)}"
+    return _measure(data)
+
+
+@lru_cache(maxsize=256)
+def _measure(data: bytes) -> _Measured | str:
+    """Schemas are used again and again: the same text is measured and compiled once."""
+    try:
+        return _Measured(decode_json(data))
+    except _Refused as refused:
+        return str(refused)
+
+
+class _Measured:
+    """A schema of bounded cost."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._names = dict(_anchors(schema))
+        self._sizes: dict[int, int] = {}
+        self._recursive = False
+        self._patterns = sum(map(_pattern_size, _patterns(schema)))
+        self._validator: Any = None
+        if self._patterns > MAX_PATTERNS:
+            raise _Refused(f"its patterns are too large: {self._patterns}, at most {MAX_PATTERNS}")
+        self._size = self._count(schema, [], frozenset())
+
+    @property
+    def validator(self) -> Any:
+        if self._validator is None:
+            import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
+
+            options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKING, size_limit=_PATTERN_BYTES)
+            self._validator = jsonschema_rs.validator_for(
+                self._schema, validate_formats=True, retriever=_refuse, pattern_options=options
+            )
+        return self._validator
+
+    def refuse(self, value: Any) -> str | None:
+        """Why a value would take too long to check."""
+        size = len(encode(value))
+        if size * self._patterns > _MAX_MATCHING:
+            return f"is too large for the patterns it has to match: {size} bytes"
+        if self._recursive or size // 2 * self._size > MAX_STEPS:
+            return None if self._can_be_counted(value) else "takes too many steps to check: the value is too large"
+        return None
+
+    # What a schema costs.
+
+    def _count(self, node: Any, path: list[tuple[int, bool]], above: frozenset[int]) -> int:
+        """Subschemas below one, references followed. `path`: those above, each with whether a step into the value led
+        away from it."""
+        if not isinstance(node, dict):
+            return 1
+        node = cast("Schema", node)
+        if id(node) in above:
+            self._came_back(id(node), path)
+            return 1
+        if (known := self._sizes.get(id(node))) is not None:
+            return known
+        if len(path) >= MAX_DEPTH:
+            raise _Refused(f"it is more than {MAX_DEPTH} levels deep")
+        total = 1
+        for child, into in self._children(node):
+            total += self._count(child, [*path, (id(node), into)], above | {id(node)})
+            if total > MAX_SUBSCHEMAS:
+                raise _Refused(f"it has more than {MAX_SUBSCHEMAS} subschemas, references counted")
+        self._sizes[id(node)] = total
+        return total
+
+    def _came_back(self, again: int, path: list[tuple[int, bool]]) -> None:
+        """A schema may refer to itself for a part of the value, as trees do, but not for the same value."""
+        start = next(at for at, (node, _) in enumerate(path) if node == again)
+        if not any(into for _, into in path[start:]):
+            raise _Refused("it refers to itself without end")
+        self._recursive = True
+
+    def _children(self, node: Schema) -> Iterator[tuple[Any, bool]]:
+        """Subschemas, and whether they are for a part of the value."""
+        if isinstance(reference := node.get("$ref"), str):
+            yield self._resolve(reference), False
+        for key, value in node.items():
+            if key in _HERE or key in _INTO:
+                for child in _subschemas(key, value):
+                    yield child, key in _INTO
+
+    def _resolve(self, reference: str) -> Any:
+        name = reference.removeprefix("#")
+        if name == reference:
+            raise _Refused(f"it refers to {reference[:100]}, which is outside of it")
+        if name and not name.startswith("/"):
+            if name not in self._names:
+                raise _Refused(f"it refers to {reference[:100]}, which it does not have")
+            return self._names[name]
+        found: Any = self._schema
+        for step in unquote(name).split("/")[1:]:
+            found = _step(found, step.replace("~1", "/").replace("~0", "~"), reference)
+        return found
+
+    # What a value costs.
+
+    def _can_be_counted(self, value: Any) -> bool:
+        """Apply every subschema to every part it is for, without looking at the result, up to the limit."""
+        todo: list[tuple[Any, Any]] = [(self._schema, value)]
+        for _ in range(_MAX_COUNTED_STEPS):
+            if not todo:
+                return True
+            node, at = todo.pop()
+            if isinstance(node, dict):
+                todo += self._applied(cast("Schema", node), at)
+        return False
+
+    def _applied(self, node: Schema, at: Any) -> Iterator[tuple[Any, Any]]:
+        for child, into in self._children(node):
+            if not into:
+                yield child, at
+        if isinstance(at, dict):
+            yield from _applied_to_members(node, cast("dict[str, Any]", at))
+        elif isinstance(at, list):
+            for key in _FOR_ITEMS & node.keys():
+                for child in _subschemas(key, node[key]):
+                    yield from ((child, item) for item in cast("list[Any]", at))
+
+
+def _applied_to_members(node: Schema, members: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    properties: Any = node.get("properties")
+    if isinstance(properties, dict):
+        named = cast("Schema", properties)
+        yield from ((named[name], members[name]) for name in named.keys() & members.keys())
+    for key in _FOR_MEMBERS & node.keys():
+        for child in _subschemas(key, node[key]):
+            yield from ((child, member) for member in members.values())
+
+
+def _subschemas(key: str, value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        yield from cast("list[Any]", value)
+    elif isinstance(value, dict) and key in _MAPS:
+        yield from cast("Schema", value).values()
+    else:
+        yield value
+
+
+def _objects(schema: Any) -> Iterator[Schema]:
+    """Every object of a schema that may be a subschema: also those that only a reference leads to."""
+    todo: list[Any] = [schema]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            found = cast("Schema", node)
+            yield found
+            todo += (value for key, value in found.items() if key not in _DATA)
+        elif isinstance(node, list):
+            todo += cast("list[Any]", node)
+
+
+def _anchors(schema: Any) -> Iterator[tuple[str, Any]]:
+    """The names that references may use; raises for what makes references mean something else."""
+    for node in _objects(schema):
+        if isinstance(node.get("$dynamicRef"), str) or isinstance(node.get("$recursiveRef"), str):
+            raise _Refused("it has a dynamic reference; use $ref")
+        if isinstance(anchor := node.get("$anchor"), str):
+            yield anchor, node
+        if isinstance(base := node.get("$id"), str) and base.startswith("#"):
+            yield base[1:], node
+        elif isinstance(base, str) and node is not schema:
+            raise _Refused("it has an $id inside; only the schema as a whole may have one")
+
+
+def _step(found: Any, step: str, reference: str) -> Any:
+    if isinstance(found, dict) and step in found:
+        return cast("Schema", found)[step]
+    if isinstance(found, list) and step.isdecimal() and int(step) < len(cast("list[Any]", found)):
+        return cast("list[Any]", found)[int(step)]
+    raise _Refused(f"it refers to {reference[:100]}, which it does not have")
 
 
 def _refuse(uri: str) -> Any:
     raise ValueError(f"a schema must not refer to {uri}")
 
 
-__all__ = ["find_problem"]
+# Patterns.
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    """Everything that texts are matched with; a format is like a short pattern."""
+    for node in _objects(schema):
+        for key in ("pattern", "format"):
+            if isinstance(text := node.get(key), str):
+                yield text
+        if isinstance(named := node.get("patternProperties"), dict):
+            yield from cast("Schema", named)
+
+
+def _pattern_size(pattern: str) -> int:
+    """Characters of a regular expression with its counted repetitions written out. Wrong ones get some number too."""
+    groups = [0]
+    last, at = 0, 0
+    while at < len(pattern):
+        if (count := _COUNT.match(pattern, at)) is not None:
+            times = max(int(count[1]), int(count[2] or 0))
+            groups[-1] += last * max(times - 1, 0)
+            last *= max(times, 1)
+            at = count.end()
+            continue
+        last, at = _atom(pattern, at, groups)
+        groups[-1] += last
+    return sum(groups)
+
+
+def _atom(pattern: str, at: int, groups: list[int]) -> tuple[int, int]:
+    """The size of what stands there, and where it ends."""
+    match pattern[at]:
+        case "\\":
+            return _escape(pattern, at)
+        case "[":
+            return _set(pattern, at)
+        case "(":
+            groups.append(0)
+            return 0, at + 1
+        case ")" if len(groups) > 1:
+            return groups.pop() + 1, at + 1
+        case _:
+            return 1, at + 1
+
+
+def _escape(pattern: str, at: int) -> tuple[int, int]:
+    letter = pattern[at + 1 : at + 2]
+    named = letter in ("p", "P") and pattern[at + 2 : at + 3] == "{"
+    end = pattern.find("}", at) + 1 if named else 0
+    return _CLASS_WEIGHT.get(letter, 1), end or at + 2
+
+
+def _set(pattern: str, at: int) -> tuple[int, int]:
+    """A set of characters in brackets. The first may be a bracket itself."""
+    size, at = 1, at + 1
+    first = at + pattern.startswith("^", at)
+    while at < len(pattern) and (pattern[at] != "]" or at == first):
+        weight, at = _escape(pattern, at) if pattern[at] == "\\" else (0, at + 1)
+        size += weight
+    return size, at + 1
+
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_PATTERNS", "MAX_STEPS", "MAX_SUBSCHEMAS", "check_schema", "find_problem"]

@@ -20,6 +20,7 @@ from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import integer, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, MethodNotFound, NotFound, RpcError
+from ahpkit.protocol.json_schema import check_schema
 
 T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]
@@ -119,6 +120,8 @@ class Callbacks:
         if params.get("mode") == "url":
             return await self._elicit_url(turn, params)
         schema = params.get("requestedSchema")
+        if schema is not None and (reason := check_schema(schema)) is not None:
+            raise InvalidParams(f"requestedSchema: {reason}")
         asked = turn.turn.ask(elicitation.questions(schema), message=_message(params), meta=_meta_of(params))
         given = await self._answered(asked)
         return {"action": "cancel"} if given is None else elicitation.answer(schema, given) | _with(given.meta)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.json_schema import check_schema
 
 
 def check_providers(declarations: list[JsonObject]) -> str | None:
@@ -14,7 +15,14 @@ def check_providers(declarations: list[JsonObject]) -> str | None:
     for canvas in declarations:
         names = (action["name"] for action in canvas.get("actions", ()))
         reasons.append(check_names("action name", names, where=f" in canvas {canvas['canvasId']!r}"))
+        reasons += (_check_schema(one, canvas["canvasId"]) for one in (canvas, *canvas.get("actions", ())))
     return next((reason for reason in reasons if reason), None)
+
+
+def _check_schema(declared: JsonObject, canvas_id: str) -> str | None:
+    schema = declared.get("inputSchema")
+    reason = None if schema is None else check_schema(schema)
+    return f"the input schema of canvas {canvas_id!r} is refused: {reason}" if reason else None
 
 
 def _request_completed(attempt: Attempt) -> str | None:

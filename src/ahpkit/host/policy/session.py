@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
 from ahpkit.host.live_chat import CONFIG_META
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.session import enablement
 from ahpkit.protocol.session.enablement import Placed, walk
+
+
+def check_title(title: str) -> str | None:
+    """Why a session or chat cannot have this title."""
+    if not title.strip():
+        return "a title must not be empty"
+    return None if len(title) <= MAX_TITLE else f"a title may have {MAX_TITLE} characters, this one has {len(title)}"
 
 
 def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | None:
@@ -57,7 +67,7 @@ def check_active_client(session: JsonObject | None, client_id: str, claim: JsonO
 
 
 def _title_changed(attempt: Attempt) -> str | None:
-    return None if attempt.action["title"].strip() else "a title must not be empty"
+    return check_title(attempt.action["title"])
 
 
 def _model_changed(attempt: Attempt) -> str | None:
@@ -112,7 +122,19 @@ def _check_active(attempt: Attempt) -> str | None:
 
 
 def _check_tools(tools: list[JsonObject]) -> str | None:
-    return check_names("tool name", (tool["name"] for tool in tools))
+    if len(tools) > MAX_TOOLS:
+        return f"a client may offer {MAX_TOOLS} tools, not {len(tools)}"
+    if (size := len(encode(tools))) > MAX_TOOLS_BYTES:
+        return f"a client's tools may have {MAX_TOOLS_BYTES} bytes together, these have {size}"
+    reasons = [check_names("tool name", (tool["name"] for tool in tools)), *map(_check_tool, tools)]
+    return next((reason for reason in reasons if reason), None)
+
+
+def _check_tool(tool: JsonObject) -> str | None:
+    for key in ("inputSchema", "outputSchema"):
+        if tool.get(key) is not None and (reason := check_schema(tool[key])) is not None:
+            return f"the {key} of tool {tool['name'][:200]!r} is refused: {reason}"
+    return None
 
 
 def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObject]) -> str | None:
@@ -148,4 +170,4 @@ RULES: Mapping[str, Rule] = {
     "session/customizationToggled": _customization_toggled,
 }
 
-__all__ = ["RULES", "check_active_client", "check_agent", "check_model"]
+__all__ = ["RULES", "check_active_client", "check_agent", "check_model", "check_title"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.host.policy.attempt import Attempt, Rule, allow
+from ahpkit.host.limits import MAX_TITLE
+from ahpkit.host.policy.attempt import Attempt, Rule
 
 
 def _by_holder(attempt: Attempt) -> str | None:
@@ -29,12 +30,17 @@ def _claimed(attempt: Attempt) -> str | None:
     return _by_holder(attempt) or odd
 
 
+def _titled(attempt: Attempt) -> str | None:
+    length = len(attempt.action["title"])
+    return None if length <= MAX_TITLE else f"a title may have {MAX_TITLE} characters, this one has {length}"
+
+
 RULES: Mapping[str, Rule] = {
     "terminal/input": _by_holder_while_running,
     "terminal/resized": _resized,
     "terminal/claimed": _claimed,
     "terminal/cleared": _by_holder,
-    "terminal/titleChanged": allow,
+    "terminal/titleChanged": _titled,
 }
 
 __all__ = ["RULES"]

@@ -1,0 +1,71 @@
+"""No schema that a client or agent brings can hold up the host: it is refused with a reason when it is declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.flow import open_session, title
+from support.process import HostProcess
+from support.raw_client import Json
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BOMB: Json = {
+    "$ref": "#/$defs/d0",
+    "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}},
+}
+CONSTANTS: Json = {"oneOf": [{"const": number} for number in range(200_000)]}
+HOSTILE = {"forty definitions": BOMB, "200,000 constants": CONSTANTS, "a pattern": {"pattern": "(a{1000}){1000}"}}
+
+
+def claim(client_id: str, **offers: Any) -> Json:
+    return {"type": "session/activeClientChanged", "activeClient": {"clientId": client_id, "tools": [], **offers}}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("place", ["canvas", "action of a canvas", "tool", "answer of a tool"])
+async def test_a_hostile_schema_is_refused_when_it_is_declared(host: HostProcess, name: str, place: str) -> None:
+    schema = HOSTILE[name]
+    canvas: Json = {"canvasId": "c", "displayName": "C", "description": "A canvas"}
+    offers: Json = {
+        "canvas": {"canvasProviders": [{**canvas, "inputSchema": schema}]},
+        "action of a canvas": {"canvasProviders": [{**canvas, "actions": [{"name": "a", "inputSchema": schema}]}]},
+        "tool": {"tools": [{"name": "t", "inputSchema": schema}]},
+        "answer of a tool": {"tools": [{"name": "t", "outputSchema": schema}]},
+    }[place]
+    client, other = await host.client(), await host.client(client_id="other")
+    session, _ = await open_session(client)
+    await other.ask("subscribe", session)
+    reason = await client.rejected(session, claim("tester", **offers))
+    assert "refused" in reason or "bytes" in reason
+    refused = await client.refused(
+        "createSession", "ahp-session:/never", activeClient=claim("tester", **offers)["activeClient"]
+    )
+    assert refused["code"] == -32602
+    await other.accepted(session, title("goes on"))
+    await client.aclose()
+    await other.aclose()
+
+
+async def test_a_hundred_thousand_tools_are_refused(host: HostProcess) -> None:
+    client = await host.client()
+    session, _ = await open_session(client)
+    tools = [{"name": f"t{number}"} for number in range(10_000)]
+    assert "tools, not 10000" in await client.rejected(session, claim("tester", tools=tools))
+    await client.accepted(session, claim("tester", tools=tools[:1_000]))
+    action: Json = {
+        "type": "session/activeClientToolsChanged",
+        "tools": [{"name": "t", "description": "x" * (1 << 20)}],
+    }
+    assert "bytes together" in await client.rejected(session, action)
+    await client.aclose()
+
+
+async def test_a_title_of_ten_megabytes_is_refused(host: HostProcess) -> None:
+    client = await host.client()
+    session, _ = await open_session(client)
+    assert "characters" in await client.rejected(session, {"type": "session/titleChanged", "title": "x" * 10_000_000})
+    await client.accepted(session, {"type": "session/titleChanged", "title": "x" * 1_000})
+    await client.aclose()
