@@ -28,11 +28,11 @@ from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.client import connect
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 
 Measure = Callable[[list[str], Path], Coroutine[Any, Any, float]]
 TARGET = 2.0
@@ -85,7 +85,7 @@ def whole_host(clients: int, updates: int) -> Measure:
     async def measure(command: list[str], directory: Path) -> float:
         config = HostConfig(default_directory=directory)
         host = Host(MemoryStorage(), agents=[our_agent(command)], config=config)
-        async with host, serve_websocket(host.serve, auth=Authenticator(None), host="127.0.0.1", port=0) as server:
+        async with host, serve_http(host.serve, auth=Authenticator(None), host="127.0.0.1", port=0) as server:
             async with connect(server.url) as client:
                 session = (await client.create_session()).uri
             return await asyncio.to_thread(cpu_while_watched, server.url, session, clients, updates)

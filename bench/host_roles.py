@@ -27,9 +27,9 @@ from typing import Any
 from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 
 SESSION = "ahp-session:/bench"
@@ -74,7 +74,7 @@ async def host_role(directory: Path) -> None:
     agent = Blaster()
     host = Host(open_storage(directory, "full"), agents=[agent], config=replace(HostConfig(), message_rate=1e9))
     agent.host = host
-    async with host, serve_websocket(host.serve, auth=Authenticator(None)) as server:
+    async with host, serve_http(host.serve, auth=Authenticator(None)) as server:
         say(url=server.url)
         async for line in lines():
             question = json.loads(line)
@@ -114,7 +114,7 @@ async def raw_role(subscribers: int, frames: int, batch: int) -> None:
             complete.set()
         await done.wait()
 
-    async with serve_websocket(take, auth=Authenticator(None)) as server:
+    async with serve_http(take, auth=Authenticator(None)) as server:
         say(url=server.url)
         await complete.wait()
         async for _ in lines():

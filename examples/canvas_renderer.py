@@ -11,11 +11,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
 from ahpkit.canvas.url_policy import FRAME_ATTRIBUTES, UrlPolicy, check_url, csp_for
 from ahpkit.client import Client, Session, connect
+from ahpkit.http.router import Access, Router
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.gate import HttpRequest, HttpResponse
-from ahpkit.transports.websocket import serve_websocket
 
 POLICY = UrlPolicy()
 
@@ -41,7 +46,7 @@ def frame(instance: Any) -> str:
     return f'<h2>{title}</h2><iframe {attributes} src="{html.escape(verdict.url)}"></iframe>'
 
 
-def render(instances: Sequence[Any]) -> HttpResponse:
+def render(instances: Sequence[Any]) -> HTMLResponse:
     """The whole page. Its own policy admits the frames it shows and nothing else."""
     nonce = secrets.token_urlsafe(16)
     verdicts = [check_url(one.get("url"), POLICY) for one in instances]
@@ -52,7 +57,7 @@ def render(instances: Sequence[Any]) -> HttpResponse:
         f"<script nonce='{nonce}'>{SCRIPT}</script>"
     )
     policy = csp_for(*allowed, script_src=f"'nonce-{nonce}'", style_src=f"'nonce-{nonce}'", connect_src="'self'")
-    return HttpResponse(200, body.encode(), "text/html; charset=utf-8", {"Content-Security-Policy": policy})
+    return HTMLResponse(body, headers={"Content-Security-Policy": policy})
 
 
 async def main(client: Client, uri: str | None = None) -> None:
@@ -60,15 +65,20 @@ async def main(client: Client, uri: str | None = None) -> None:
     session: Session = await client.session(uri or sessions[0]["resource"])
     await session.claim(can_render=True).accepted()
 
-    async def http(request: HttpRequest) -> HttpResponse | None:
-        instances = session.state.get("openCanvases", [])
-        if request.path == "/version":
-            return HttpResponse(200, version(instances).encode())
-        return render(instances) if request.path == "/" else None
+    def instances() -> Sequence[Any]:
+        return session.state.get("openCanvases", [])
+
+    async def page(request: Request) -> Response:
+        return render(instances())
+
+    async def shown(request: Request) -> Response:
+        return PlainTextResponse(version(instances()))
 
     async def no_websocket(transport: Any) -> None: ...
 
-    async with serve_websocket(no_websocket, auth=Authenticator(None), http=http) as server:
+    router = Router()
+    router.mount("/", Starlette(routes=[Route("/", page), Route("/version", shown)]), access=Access.PUBLIC)
+    async with serve_http(no_websocket, auth=Authenticator(None), routes=router) as server:
         print(f"http://127.0.0.1:{server.port}/", flush=True)
         await asyncio.Event().wait()
 

@@ -15,10 +15,10 @@ from typing import Any
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.client import Client, ExtensionNotSupported, connect
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 
 NAME = "example.com/analytics"
 EVENTS = ["user_action", "model_call"]
@@ -69,7 +69,7 @@ async def use_analytics(client: Client) -> dict[str, Any]:
 async def main() -> None:
     host = Host(MemoryStorage(), agents=[DemoAgent()])
     add_analytics(host)
-    async with host, serve_websocket(host.serve, auth=Authenticator(TOKEN)) as server:
+    async with host, serve_http(host.serve, auth=Authenticator(TOKEN)) as server:
         async with connect(server.url, token=TOKEN) as client:
             await use_analytics(client)
 

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
-EDGE = {"agents", "mcp", "tools", "canvas", "changes", "customizations", "transports"}
+EDGE = {"agents", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports"}
 
 ALLOWED: dict[str, set[str]] = {
     "protocol": {"protocol"},
@@ -22,7 +22,8 @@ ALLOWED: dict[str, set[str]] = {
     "transports": {"protocol", "wire", "transports"},
     "agents": {"protocol", "wire", "host", "agents", "transports"},
     "customizations": {"protocol", "wire", "host", "customizations"},
-    "canvas": {"protocol", "wire", "host", "canvas", "transports"},
+    "http": {"protocol", "wire", "http", "transports"},
+    "canvas": {"protocol", "wire", "host", "canvas", "http", "transports"},
     "cli": {"protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
     "testing": {"protocol", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
     "changes": {"protocol", "wire", "host", "changes"},

@@ -15,12 +15,13 @@ from ahpkit.canvas import Canvases, PythonProvider, canvas
 from ahpkit.canvas.builtin import builtin_provider
 from ahpkit.canvas.pages import Pages
 from ahpkit.client import connect
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from support.bench import Bench
 from support.browser import CHROMIUM, Browser, running_browser
 from support.canvases import runtime
 from support.examples import load_example
+from support.pages import routes_of
 from support.show import Show
 from support.waiting import until
 
@@ -48,7 +49,7 @@ async def show(tmp_path: Path) -> AsyncGenerator[Show]:
     await bench.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(bench.stop)
-        serving = serve_websocket(bench.host.serve, auth=Authenticator(None), http=pages)
+        serving = serve_http(bench.host.serve, auth=Authenticator(None), routes=routes_of(pages))
         server = await stack.enter_async_context(serving)
         await stack.enter_async_context(pages.serving(server.url))
         raw = await bench.client()

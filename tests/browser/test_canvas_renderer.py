@@ -8,11 +8,13 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
 from ahpkit.canvas.url_policy import UrlPolicy, check_url
+from ahpkit.http.router import Access, Receive, Router, Scope, Send
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.gate import HttpRequest, HttpResponse
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 from support import requirement
 from support.browser import Browser
@@ -82,9 +84,9 @@ class Site:
         self.url = ""
         self.requests: list[dict[str, str]] = []
 
-    async def answer(self, request: HttpRequest) -> HttpResponse:
-        self.requests.append(dict(request.headers))
-        return HttpResponse(200, b"<p>canvas</p>", "text/html")
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.requests.append(dict(Request(scope).headers))
+        await HTMLResponse("<p>canvas</p>")(scope, receive, send)
 
 
 async def nobody(transport: Transport) -> None: ...
@@ -93,7 +95,9 @@ async def nobody(transport: Transport) -> None: ...
 @pytest.fixture
 async def site() -> AsyncGenerator[Site]:
     made = Site()
-    async with serve_websocket(nobody, auth=Authenticator(None), http=made.answer) as server:
+    routes = Router()
+    routes.mount("/", made, access=Access.PUBLIC)
+    async with serve_http(nobody, auth=Authenticator(None), routes=routes) as server:
         made.url = f"http://127.0.0.1:{server.port}/canvas"
         yield made
 

@@ -20,8 +20,8 @@ import pytest
 from ahpkit.canvas import Canvases, ExtensionProcess, ExtensionSocket, PythonProvider
 from ahpkit.client import Client, Session, connect
 from ahpkit.host.agent import CanvasRuntime, Turn
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from support import board_extension, requirement
 from support.bench import Bench
 from support.canvases import Board as Second
@@ -51,7 +51,7 @@ class World:
         self.bench.features = [self.canvases]
         await self.bench.start()
         self.stack.push_async_callback(self.bench.stop)
-        serving = serve_websocket(self.bench.host.serve, auth=Authenticator(None))
+        serving = serve_http(self.bench.host.serve, auth=Authenticator(None))
         self.url = (await self.stack.enter_async_context(serving)).url
         alice = await self.client("alice")
         self.alice = await alice.create_session()

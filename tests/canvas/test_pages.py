@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncGenerator
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
+from starlette.requests import Request
 
 from ahpkit.canvas import CanvasError, check_url
-from ahpkit.canvas.pages import MAX_WAITING, Page, Pages
+from ahpkit.canvas.pages import FRAMED_BY, MAX_WAITING, Page, Pages
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
-from support.http import Answer, get
+from support.http import Answer, get, post
+from support.pages import routes_of
 from support.waiting import BOUND, until
 
 HTML = '<script nonce="__NONCE__">const key = "__KEY__"</script>'
@@ -45,8 +45,8 @@ class Served:
         return found[1]
 
     async def change(self, page: Page, do: Any, key: str | None = None, **headers: str) -> Answer:
-        query = urlencode({"key": await self.key(page) if key is None else key, "do": json.dumps(do)})
-        return await get(f"{page.url}change?{query}", **headers)
+        keyed = {"key": await self.key(page) if key is None else key, **do}
+        return await post(f"{page.url}change", keyed, **headers)
 
 
 async def nobody(transport: Transport) -> None: ...
@@ -54,9 +54,9 @@ async def nobody(transport: Transport) -> None: ...
 
 @pytest.fixture
 async def served() -> AsyncGenerator[Served]:
-    pages = Pages()
+    pages = Pages(origins=["https://app.example", "my-app://*"])
     async with (
-        serve_websocket(nobody, auth=Authenticator("secret-token"), http=pages) as server,
+        serve_http(nobody, auth=Authenticator("secret-token"), routes=routes_of(pages)) as server,
         pages.serving(server.url),
     ):
         yield Served(pages)
@@ -82,6 +82,7 @@ async def test_the_page_is_kept_apart_from_everything(served: Served) -> None:
     policy = dict(part.split(" ", 1) for part in first.headers["content-security-policy"].split("; "))
     assert policy["default-src"] == "'none'"
     assert policy["sandbox"] == "allow-scripts allow-forms"
+    assert policy["frame-ancestors"].split() == [*FRAMED_BY, "https://app.example", "my-app:"]
     assert policy["connect-src"] == page.url
     assert policy["base-uri"] == policy["form-action"] == "'none'"
     assert re.fullmatch(r"'nonce-[\w-]{20,}'", policy["script-src"])
@@ -129,8 +130,9 @@ async def test_a_released_page_is_gone_and_nobody_waits_for_it(served: Served) -
     await until_waiting(page, 1)
     served.pages.release(page)
     assert (await waiting).status == 200
-    for path in ("", "news", "change"):
+    for path in ("", "news"):
         assert (await get(page.url + path)).status == 410
+    assert (await post(page.url + "change", {})).status == 410
 
 
 async def test_what_the_user_does_reaches_the_canvas(served: Served) -> None:
@@ -156,15 +158,25 @@ async def test_a_link_or_an_image_does_nothing_even_with_the_key(served: Served,
     assert served.done == []
 
 
-@pytest.mark.parametrize("do", ["text", 7, None, [], {"input": {}}, {"action": 7}, {"action": "x", "input": 7}])
+@pytest.mark.parametrize("do", [{"input": {}}, {"action": 7}, {"action": "x", "input": 7}])
 async def test_what_makes_no_sense_is_refused(served: Served, do: Any) -> None:
     page = await served.open()
     answer = await served.change(page, do)
     assert answer.status == 400
     assert answer.json()["error"]["code"] == "canvas_invalid_input"
     assert served.done == []
-    broken = await get(f"{page.url}change?key={await served.key(page)}&do=" + "%7B" * 1000)
-    assert broken.status == 400
+
+
+@pytest.mark.parametrize("body", [b"", b"7", b"null", b"[]", b"{" * 1000, b'{"action": "add"}', b'{"key": 7}', b"\xff"])
+async def test_a_body_that_makes_no_sense_is_refused(served: Served, body: bytes) -> None:
+    page = await served.open()
+    assert (await post(f"{page.url}change", body)).status == 400
+    assert served.done == []
+
+
+async def test_a_link_changes_nothing(served: Served) -> None:
+    page = await served.open()
+    assert (await get(f"{page.url}change?key={await served.key(page)}&action=add")).status == 405
 
 
 async def test_errors_of_the_canvas_have_a_code(served: Served) -> None:
@@ -191,7 +203,7 @@ async def test_a_server_that_stops_does_not_wait_for_those_who_wait() -> None:
     pages = Pages()
     async with asyncio.timeout(BOUND):
         async with (
-            serve_websocket(nobody, auth=Authenticator(None), http=pages) as server,
+            serve_http(nobody, auth=Authenticator(None), routes=routes_of(pages)) as server,
             pages.serving(server.url),
         ):
             page = await pages.open(HTML, on_change=Served(pages).open)  # type: ignore[arg-type]
@@ -232,4 +244,5 @@ async def test_behind_a_proxy_pages_have_the_address_that_browsers_reach(page_ur
 
         assert page.url == f"{page_url.rstrip('/')}/canvas/{page.secret}/"
         assert check_url(page.url).allowed
-        assert f"connect-src {page.url}" in page.show().headers["Content-Security-Policy"]
+        shown = await page.show(Request({"type": "http", "headers": []}))
+        assert f"connect-src {page.url}" in shown.headers["Content-Security-Policy"]

@@ -10,9 +10,9 @@ import pytest
 
 from ahpkit.canvas import Canvases, PythonProvider, canvas
 from ahpkit.canvas.limits import MAX_ANSWER
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
-from ahpkit.transports.websocket import serve_websocket
 from support import requirement
 from support.bench import Bench
 from support.canvases import (
@@ -163,7 +163,7 @@ async def test_a_provider_that_will_not_be_stopped_is_not_heard_any_more(tmp_pat
 
 
 async def test_a_client_that_sends_fifty_megabytes_loses_its_connection_and_its_requests(bench: Bench) -> None:
-    async with serve_websocket(bench.host.serve, auth=Authenticator(None)) as server:
+    async with serve_http(bench.host.serve, auth=Authenticator(None)) as server:
         watcher = await bench.client()
         session, chat = await bench.session(watcher)
         agent = await runtime(bench, watcher, chat)

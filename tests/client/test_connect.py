@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Endpoint, HostNotFound, connect, find_endpoint, publish_endpoint
+from ahpkit.http.server import serve_http
 from ahpkit.testing.fake_host import FakeHost
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.errors import ConnectError
-from ahpkit.transports.websocket import serve_websocket
 from support.clients import QUICKLY, eventually
 
 
@@ -29,7 +29,7 @@ def private_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def serving(host: FakeHost, data_dir: Path, *, started_at: int, token: str = "secret") -> AsyncGenerator[str]:
     """The fake host on a real port, published like `ahpkit serve` does."""
-    async with serve_websocket(host.serve, auth=Authenticator(token)) as server:
+    async with serve_http(host.serve, auth=Authenticator(token)) as server:
         with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started_at):
             yield server.url
 

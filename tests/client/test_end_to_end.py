@@ -28,10 +28,10 @@ from ahpkit.client import (
 from ahpkit.host.agent import Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.errors import ConnectError
-from ahpkit.transports.websocket import serve_websocket
 from support import requirement
 from support.clients import QUICKLY, eventually
 
@@ -75,7 +75,7 @@ class Served:
         config = HostConfig(default_directory=self._directory)
         port = int(self.url.rpartition(":")[2]) if self.url else 0
         async with Host(storage, agents=[scripted], config=config) as host:
-            async with serve_websocket(host.serve, auth=Authenticator("secret"), port=port) as server:
+            async with serve_http(host.serve, auth=Authenticator("secret"), port=port) as server:
                 self.url = server.url.rstrip("/")
                 yield self.url
 

@@ -14,10 +14,10 @@ from ahpkit.customizations.discovery import Library, Location
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from customizations.builders import skill, write
 from support import requirement
 from support.bench import ScriptedAgent
@@ -87,7 +87,7 @@ async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
     host = Host(
         MemoryStorage(), agents=[ScriptedAgent()], features=[feature], config=HostConfig(default_directory=work)
     )
-    async with host, serve_websocket(host.serve, auth=Authenticator(None), port=0) as server:
+    async with host, serve_http(host.serve, auth=Authenticator(None), port=0) as server:
         async with connect(server.url, client_id="looker") as looker:
             # 1. A client subscribes while plugin A is parsed.
             uri = "ahp-session:/flow"

@@ -12,13 +12,13 @@ from typing import cast
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.host.new_state import new_chat, new_session
+from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import ChannelSnapshot
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.codec import encode
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
-from ahpkit.transports.websocket import serve_websocket
 from support import requirement
 from support.bench import ScriptedAgent
 from support.flow import open_session, remark, state_of, title
@@ -39,7 +39,7 @@ async def small_host(
     config = HostConfig(default_directory=directory, **limits)  # pyright: ignore[reportArgumentType]
     async with (
         Host(MemoryStorage(), agents=[ScriptedAgent()], config=config) as host,
-        serve_websocket(host.serve, auth=Authenticator(None), ping_interval=ping_interval) as server,
+        serve_http(host.serve, auth=Authenticator(None), ping_interval=ping_interval) as server,
     ):
         yield host, server.url
 

@@ -1,4 +1,4 @@
-"""A plain HTTP GET for tests, on a socket of its own: nothing is added to what the test says."""
+"""Plain HTTP requests for tests, each on a socket of its own: nothing is added to what the test says."""
 
 from __future__ import annotations
 
@@ -23,21 +23,32 @@ class Answer:
 
 async def get(url: str, **headers: str) -> Answer:
     """GET `url`; `headers` replace the ones that are sent anyway."""
+    return await request("GET", url, b"", **headers)
+
+
+async def post(url: str, value: Any, **headers: str) -> Answer:
+    """POST a value as JSON; bytes are sent as they are."""
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return await request("POST", url, body, **{"Content-Length": str(len(body)), **headers})
+
+
+async def request(method: str, url: str, body: bytes = b"", **headers: str) -> Answer:
+    """Send a request and read the whole answer."""
     parts = urlsplit(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     async with asyncio.timeout(BOUND):
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         try:
-            sent = {"Host": parts.netloc, **headers}
+            sent = {"Host": parts.netloc, "Connection": "close", **headers}
             head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
-            writer.write(f"GET {target} HTTP/1.1\r\n{head}\r\n".encode())
+            writer.write(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + body)
             data = await reader.read()
         finally:
             writer.close()
-    start, _, body = data.decode().partition("\r\n\r\n")
+    start, _, text = data.decode().partition("\r\n\r\n")
     status, *lines = start.split("\r\n")
     pairs = (line.partition(": ") for line in lines)
-    return Answer(int(status.split()[1]), {name.lower(): value for name, _, value in pairs}, body)
+    return Answer(int(status.split()[1]), {name.lower(): value for name, _, value in pairs}, text)
 
 
-__all__ = ["Answer", "get"]
+__all__ = ["Answer", "get", "post", "request"]

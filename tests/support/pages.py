@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
-from urllib.parse import urlencode
 
-from support.http import Answer, get
+from ahpkit.canvas.pages import Pages
+from ahpkit.http.router import Router
+from support.http import Answer, get, post
 
 
 async def as_user(url: str, action: str, **given: Any) -> Answer:
     """Do something on the page."""
     found = re.search(r'key: "([\w-]+)"', (await get(url)).text)
     assert found is not None
-    query = urlencode({"key": found[1], "do": json.dumps({"action": action, "input": given})})
-    return await get(f"{url}change?{query}")
+    return await post(f"{url}change", {"key": found[1], "action": action, "input": given})
 
 
 async def shown(url: str) -> Any:
@@ -23,4 +22,11 @@ async def shown(url: str) -> Any:
     return (await get(f"{url}news")).json()["data"]
 
 
-__all__ = ["as_user", "shown"]
+def routes_of(pages: Pages) -> Router:
+    """A server's routes with nothing but these pages."""
+    router = Router()
+    pages.mount(router)
+    return router
+
+
+__all__ = ["as_user", "routes_of", "shown"]

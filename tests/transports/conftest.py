@@ -107,7 +107,7 @@ def _self_signed() -> bytes:
 @pytest.fixture
 def short_close(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not read is given up on quickly."""
-    for name in ("connection.CLOSE_TIMEOUT", "stdio._CLOSE_TIMEOUT"):
+    for name in ("websocket.CLOSE_TIMEOUT", "stdio._CLOSE_TIMEOUT"):
         monkeypatch.setattr(f"ahpkit.transports.{name}", 0.1)
 
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 from support.waiting import BOUND
 
@@ -31,7 +31,7 @@ async def serving(*, auth: Authenticator | None = None, **options: Any) -> Async
         accepted.put_nowait(transport)
         await done.wait()
 
-    async with asyncio.timeout(BOUND), serve_websocket(handler, auth=auth or Authenticator(None), **options) as server:
+    async with asyncio.timeout(BOUND), serve_http(handler, auth=auth or Authenticator(None), **options) as server:
         try:
             yield Serving(server.url, server.port or 0, accepted)
         finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.transports.auth import Authenticator, check_bind, fingerprint, is_loopback, load_or_create_token
+from ahpkit.transports.auth import Admission, Authenticator, check_bind, fingerprint, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
 
 TOKEN = "s3cret-Token_1"
@@ -18,6 +18,7 @@ RIGHT: list[tuple[Mapping[str, str], str]] = [
     ({"sec-websocket-protocol": f"ahp.token.{TOKEN},ahp"}, ""),
     ({}, f"token={TOKEN}"),
     ({}, f"a=b&token={TOKEN}"),
+    ({}, f"tkn={TOKEN}"),
 ]
 
 
@@ -35,10 +36,10 @@ class TestAuthenticator:
         assert admission.credential is None
         assert "wrong" in admission.reason
 
-    def test_none_is_refused_with_the_place_to_find_it_and_without_the_token(self) -> None:
-        admission = Authenticator(TOKEN, where="/data/token").admit({}, "")
+    def test_none_is_refused_with_what_to_do_and_without_the_token(self) -> None:
+        admission = Authenticator(TOKEN).admit({}, "")
         assert not admission.allowed
-        assert "/data/token" in admission.reason
+        assert "`ahpkit serve`" in admission.reason
         assert TOKEN not in admission.reason
 
     @pytest.mark.parametrize("headers", [{"authorization": "Bearer"}, {"authorization": f"Basic {TOKEN}"}])
@@ -47,6 +48,15 @@ class TestAuthenticator:
 
     def test_a_value_that_is_not_ascii_is_refused_like_any_other(self) -> None:
         assert not Authenticator(TOKEN).admit({"authorization": "Bearer \xe9"}, "").allowed
+
+    def test_further_checks_are_asked_when_no_token_is_presented(self) -> None:
+        def cookie(headers: Mapping[str, str], query: str) -> Admission | None:
+            return Admission(True, "cookie", ambient=True) if headers.get("cookie") == "right" else None
+
+        auth = Authenticator(TOKEN, checks=[lambda headers, query: None, cookie])
+        assert auth.admit({"cookie": "right"}, "") == Admission(True, "cookie", ambient=True)
+        assert not auth.admit({"cookie": "wrong"}, "").allowed
+        assert not auth.admit({"cookie": "right"}, "token=wrong").allowed
 
     def test_without_a_token_everyone_is_let_in_as_nobody(self) -> None:
         admission = Authenticator(None).admit({"authorization": "Bearer x"}, "")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.http.server import serve_http
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 from support.waiting import BOUND
 
@@ -53,7 +53,7 @@ async def failure(url: str, token: str | None = None, *, open_timeout: float = 5
 
 
 async def test_the_token_goes_along_and_messages_do() -> None:
-    async with serve_websocket(stay, auth=Authenticator(TOKEN)) as server:
+    async with serve_http(stay, auth=Authenticator(TOKEN)) as server:
         for url, token in ((server.url, TOKEN), (f"{server.url}/?token={TOKEN}", None)):
             transport = await connect_transport(url, token=token)
             transport.write(transport.frame(b"1"))
@@ -63,7 +63,7 @@ async def test_the_token_goes_along_and_messages_do() -> None:
 
 
 async def test_a_unix_socket_is_reached_by_its_url(tmp_path: Path) -> None:
-    async with serve_websocket(stay, auth=Authenticator(TOKEN), unix_path=tmp_path / "a b") as server:
+    async with serve_http(stay, auth=Authenticator(TOKEN), unix_path=tmp_path / "a b") as server:
         transport = await connect_transport(server.url, token=TOKEN)
         assert transport.peer.address == str(tmp_path / "a b")
         await transport.aclose()
@@ -73,7 +73,7 @@ async def test_a_unix_socket_is_reached_by_its_url(tmp_path: Path) -> None:
 async def test_a_proxy_is_not_asked_for_this_machine(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
-    async with serve_websocket(stay, auth=Authenticator(None)) as server:
+    async with serve_http(stay, auth=Authenticator(None)) as server:
         await (await connect_transport(server.url)).aclose()
 
 
@@ -93,10 +93,10 @@ class TestRefusals:
 
     @pytest.mark.parametrize("token", [None, "guess"])
     async def test_the_token_is_missing_or_wrong(self, token: str | None) -> None:
-        async with serve_websocket(stay, auth=Authenticator(TOKEN, where="/data/token")) as server:
+        async with serve_http(stay, auth=Authenticator(TOKEN)) as server:
             error = await failure(server.url + "/?token=wrong", token)
         assert (error.status, error.transient) == (401, False)
-        assert "/data/token" in error.reason
+        assert "`ahpkit serve` says where it is" in error.reason
         assert "wrong" not in error.url
 
     async def test_a_token_that_cannot_be_sent_is_not_repeated(self) -> None:
@@ -132,12 +132,12 @@ class TestRefusals:
         assert not (await failure(url)).transient
 
     async def test_the_certificate_is_not_trusted(self, tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
-        async with serve_websocket(stay, auth=Authenticator(None), ssl=tls_contexts[0]) as server:
+        async with serve_http(stay, auth=Authenticator(None), ssl=tls_contexts[0]) as server:
             error = await failure(server.url)
         assert error.reason.startswith("its certificate is not trusted")
         assert not error.transient
 
     async def test_it_speaks_no_tls(self) -> None:
-        async with serve_websocket(stay, auth=Authenticator(None)) as server:
+        async with serve_http(stay, auth=Authenticator(None)) as server:
             error = await failure(server.url.replace("ws:", "wss:"))
         assert "is it ws:// instead of wss://?" in error.reason

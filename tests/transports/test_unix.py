@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.http.server import serve_http
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import BindError
 from ahpkit.transports.unix import reachable, unix_listener, unix_path, unix_url
-from ahpkit.transports.websocket import serve_websocket
 from ahpkit.wire.transport import Transport
 
 
@@ -101,7 +101,7 @@ class TestTooLongForASocket:
         async def close(transport: Transport) -> None:
             await transport.aclose()
 
-        async with asyncio.timeout(5), serve_websocket(close, auth=Authenticator(None), unix_path=path) as server:
+        async with asyncio.timeout(5), serve_http(close, auth=Authenticator(None), unix_path=path) as server:
             with pytest.raises(TransportClosed):
                 await (await connect_transport(server.url)).receive()
 

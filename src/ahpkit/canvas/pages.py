@@ -1,12 +1,13 @@
 """Pages of canvases, served from the host's own port: one secret address per instance. Knows no canvas.
 
-    /canvas/SECRET/                          the page; its scripts run in an origin of their own, whoever shows it
-    /canvas/SECRET/news?after=VERSION        waits for something newer: {"version": 7, "data": …}
-    /canvas/SECRET/change?key=KEY&do=JSON    what the user did: {"value": …} or {"error": {"code", "message"}}
+    GET  /canvas/SECRET/                        the page; its scripts run in an origin of their own, whoever shows it
+    GET  /canvas/SECRET/news?after=VERSION      waits for something newer: {"version": 7, "data": …}
+    POST /canvas/SECRET/change                  what the user did, {"key": …, "action": …, "input": …}:
+                                                {"value": …} or {"error": {"code", "message"}}
 
 Who knows the address may look; it stands in the session's state, which only its clients can read. To change something
 the key is needed too, which is in the page and nowhere else: following a link, or a foreign page's request, changes
-nothing. Everything is a GET, because the server beside the WebSocket takes no bodies.
+nothing.
 """
 
 from __future__ import annotations
@@ -15,26 +16,34 @@ import asyncio
 import contextlib
 import hmac
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Any, NotRequired, TypedDict
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from ahpkit.canvas.errors import INVALID_INPUT, CanvasError
+from ahpkit.http.router import Access, Router
 from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
 from ahpkit.protocol.validation import check
-from ahpkit.transports.gate import HttpRequest, HttpResponse
 
-PREFIX = "/canvas/"
+PREFIX = "/canvas"
+"""What all their paths start with."""
 
-POLL_SECONDS = 8.0
-"""How long `news` waits. The server gives a request ten seconds in all."""
+POLL_SECONDS = 25.0
+"""How long `news` waits: less than proxies wait for an answer."""
 
 MAX_WAITING = 32
 """Requests that wait for the news of one page: more windows than anyone has."""
 
-_JSON = "application/json"
+FRAMED_BY = ("'self'", "http://localhost:*", "http://127.0.0.1:*", "vscode-webview:")
+"""Whose pages may show a canvas in a frame, besides the allowed origins: renderers on this machine."""
+
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 """The page's origin is opaque, so its own requests are foreign ones. The address is the secret; no cookie counts."""
 
@@ -43,6 +52,7 @@ OnChange = Callable[[JsonObject], Awaitable[Any]]
 
 
 class _Done(TypedDict):
+    key: str
     action: str
     input: NotRequired[dict[str, Any]]
 
@@ -50,9 +60,10 @@ class _Done(TypedDict):
 class Page:
     """One page and its data. `publish` shows new data in every window that has it open."""
 
-    def __init__(self, base: str, html: str, on_change: OnChange) -> None:
+    def __init__(self, base: str, html: str, on_change: OnChange, *, framed_by: Iterable[str]) -> None:
         self.secret = secrets.token_urlsafe(32)
-        self.url = f"{base}{PREFIX}{self.secret}/"
+        self.url = f"{base}{PREFIX}/{self.secret}/"
+        self._framed_by = " ".join(framed_by)
         self._html = html
         self._key = secrets.token_urlsafe(16)
         self._on_change = on_change
@@ -71,7 +82,7 @@ class Page:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def show(self) -> HttpResponse:
+    async def show(self, request: Request) -> Response:
         nonce = secrets.token_urlsafe(16)
         body = self._html.replace("__NONCE__", nonce).replace("__KEY__", self._key)
         policy = {
@@ -81,19 +92,20 @@ class Page:
             "connect-src": self.url,
             "base-uri": "'none'",
             "form-action": "'none'",
+            "frame-ancestors": self._framed_by,
             "sandbox": "allow-scripts allow-forms",
         }
         headers = {"Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items())}
-        return HttpResponse(200, body.encode(), "text/html; charset=utf-8", headers)
+        return HTMLResponse(body, headers=headers)
 
-    async def news(self, query: dict[str, list[str]]) -> HttpResponse:
-        after = query.get("after", ["0"])[0]
+    async def news(self, request: Request) -> Response:
+        after = request.query_params.get("after", "0")
         if self._waiting >= MAX_WAITING:
             return _json(429, {"error": "too many windows wait for this page"})
         if after == str(self._version):
             await self._wait()
         body = b'{"version":%d,"data":%b}' % (self._version, self._data)
-        return HttpResponse(200, body, _JSON, _ANY_ORIGIN)
+        return Response(body, 200, _ANY_ORIGIN, "application/json")
 
     async def _wait(self) -> None:
         self._waiting += 1
@@ -104,20 +116,24 @@ class Page:
         finally:
             self._waiting -= 1
 
-    async def change(self, request: HttpRequest, query: dict[str, list[str]]) -> HttpResponse:
-        given = query.get("key", [""])[0]
-        if not hmac.compare_digest(given.encode(), self._key.encode()) or not _is_fetch(request):
-            return _json(403, {"error": {"code": "forbidden", "message": "only the page itself may do this"}})
+    async def change(self, request: Request) -> Response:
         try:
-            return _json(200, {"value": await self._on_change(_done(query))})
+            done = _done(await request.body())
+            if not hmac.compare_digest(done.pop("key").encode(), self._key.encode()) or not _is_fetch(request):
+                return _json(403, {"error": {"code": "forbidden", "message": "only the page itself may do this"}})
+            return _json(200, {"value": await self._on_change(done)})
         except CanvasError as error:
             return _json(400, {"error": {"code": error.code, "message": error.message}})
 
 
 class Pages:
-    """All pages of a host: an `HttpHandler`. A page that is opened before the server listens waits for its address."""
+    """All pages of a host. A page that is opened before the server listens waits for its address.
 
-    def __init__(self) -> None:
+    `origins` are those whose pages may connect to the host; they may show canvases, too.
+    """
+
+    def __init__(self, *, origins: Iterable[str] = ()) -> None:
+        self._framed_by = (*FRAMED_BY, *map(_frame_source, origins))
         self._pages: dict[str, Page] = {}
         self._base: str | None = None
         self._listening = asyncio.Event()
@@ -140,7 +156,7 @@ class Pages:
         """A new page at a new address."""
         await self._listening.wait()
         assert self._base is not None
-        page = Page(self._base, html, on_change)
+        page = Page(self._base, html, on_change, framed_by=self._framed_by)
         self._pages[page.secret] = page
         return page
 
@@ -149,23 +165,28 @@ class Pages:
         self._pages.pop(page.secret, None)
         page.wake()
 
-    async def __call__(self, request: HttpRequest) -> HttpResponse | None:
-        if not request.path.startswith(PREFIX):
-            return None
-        secret, _, rest = request.path.removeprefix(PREFIX).partition("/")
-        page = self._pages.get(secret)
-        if page is None:
-            return HttpResponse(410, b"this canvas is closed\n", headers=_ANY_ORIGIN)
-        query = parse_qs(request.query)
-        match rest:
-            case "":
-                return page.show()
-            case "news":
-                return await page.news(query)
-            case "change":
-                return await page.change(request, query)
-            case _:
-                return None
+    def mount(self, router: Router) -> None:
+        """Serve the pages to whoever knows their addresses."""
+        routes = [
+            Route("/{secret}/", self._answering(Page.show)),
+            Route("/{secret}/news", self._answering(Page.news)),
+            Route("/{secret}/change", self._answering(Page.change), methods=["POST"]),
+        ]
+        router.mount(PREFIX, Starlette(routes=routes), access=Access.PUBLIC)
+
+    def _answering(self, answer: Callable[[Page, Request], Awaitable[Response]]) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            page = self._pages.get(request.path_params["secret"])
+            if page is None:
+                return PlainTextResponse("this canvas is closed\n", 410, _ANY_ORIGIN)
+            return await answer(page, request)
+
+        return endpoint
+
+
+def _frame_source(origin: str) -> str:
+    """An allowed origin as a source of `frame-ancestors`: `vscode-webview://*` is written `vscode-webview:`."""
+    return origin.removesuffix("//*")
 
 
 def _web_url(url: str) -> str:
@@ -175,22 +196,22 @@ def _web_url(url: str) -> str:
     return f"{'https' if parts.scheme == 'wss' else 'http'}://{authority}"
 
 
-def _is_fetch(request: HttpRequest) -> bool:
+def _is_fetch(request: Request) -> bool:
     """A script's request, from the page or from a program: not a link, an image or a form."""
     return request.headers.get("sec-fetch-dest", "empty") == "empty"
 
 
-def _done(query: dict[str, list[str]]) -> JsonObject:
+def _done(body: bytes) -> JsonObject:
     try:
-        done: Any = decode_json(query.get("do", [""])[0])
-        check(_Done, done, at="do")
+        done: Any = decode_json(body)
+        check(_Done, done, at="the body")
     except RpcError as error:
         raise CanvasError(error.message, code=INVALID_INPUT) from None
     return done
 
 
-def _json(status: int, value: Any) -> HttpResponse:
-    return HttpResponse(status, encode(value), _JSON, _ANY_ORIGIN)
+def _json(status: int, value: Any) -> Response:
+    return Response(encode(value), status, _ANY_ORIGIN, "application/json")
 
 
-__all__ = ["MAX_WAITING", "POLL_SECONDS", "PREFIX", "OnChange", "Page", "Pages"]
+__all__ = ["FRAMED_BY", "MAX_WAITING", "POLL_SECONDS", "PREFIX", "OnChange", "Page", "Pages"]

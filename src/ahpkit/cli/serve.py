@@ -29,12 +29,13 @@ from ahpkit.host.host import Host
 from ahpkit.host.resources import Resources
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.terminals import Terminals
+from ahpkit.http.router import Router
+from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
 from ahpkit.transports.process_family import end_orphans
-from ahpkit.transports.websocket import WebSocketServer, serve_websocket
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ def _stop_signals() -> asyncio.Event:
 @asynccontextmanager
 async def running_host(
     settings: Settings, *, no_token: bool, config_file: Path | None = None
-) -> AsyncGenerator[tuple[WebSocketServer, str | None, Path, list[str]]]:
+) -> AsyncGenerator[tuple[HttpServer, str | None, Path, list[str]]]:
     """A host that accepts connections, with its token, its directory and its agents, the default one first."""
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
@@ -152,8 +153,9 @@ async def running_host(
         if orphans := await asyncio.to_thread(end_orphans):
             _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
-        auth = Authenticator(token, where=str(data_dir / "token"))
-        pages = Pages()
+        auth = Authenticator(token)
+        pages, routes = Pages(origins=settings.allowed_origins), Router()
+        pages.mount(routes)
         fence = make_fence(settings, data_dir, config_file=config_file)
         directory = start_directory(settings, fence)
         agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory)
@@ -170,7 +172,7 @@ async def running_host(
         porting.register(host)
         async with (
             host,
-            serve_websocket(
+            serve_http(
                 host.serve,
                 auth=auth,
                 host=settings.host,
@@ -178,7 +180,7 @@ async def running_host(
                 hosts=settings.allowed_hosts,
                 origins=settings.allowed_origins,
                 ssl=_tls(settings),
-                http=pages,
+                routes=routes,
             ) as server,
             pages.serving(server.url, page_url=settings.page_url),
         ):

@@ -1,1 +1,1 @@
-"""Ways messages travel: WebSocket, Unix socket, stdio, memory. Start at `websocket.serve_websocket` and `connect`."""
+"""Ways messages travel: WebSocket, Unix socket, stdio, memory. Start at `websocket.serve_http` and `connect`."""

@@ -4,7 +4,7 @@ A client presents it in one of three ways, looked for in this order:
 
     Authorization: Bearer TOKEN                       programs
     Sec-WebSocket-Protocol: ahp, ahp.token.TOKEN      browsers, which cannot set the header above
-    ?token=TOKEN                                      tools that can do nothing else; it may end up in their history
+    ?token=TOKEN or ?tkn=TOKEN                        tools that can do nothing else; it may end up in their history
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,12 @@ SUBPROTOCOL = "ahp"
 """The subprotocol the server selects when it is offered. Browsers need one selected when they offer any."""
 
 TOKEN_SUBPROTOCOL = "ahp.token."
+
+QUERY_NAMES = ("token", "tkn")
+"""The names of the token in a query. VS Code says `tkn`."""
+
+_WHERE = "`ahpkit serve` says where it is when it starts"
+"""Told to strangers too, so it names no file."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """RFC 9110, 5.6.2: what may stand in all three places without quoting."""
@@ -41,19 +47,25 @@ class Admission:
     credential: str | None = None
     """A stable fingerprint of the token."""
     reason: str = ""
+    ambient: bool = False
+    """It rests on something that a browser sends by itself, a cookie: it counts for requests of our own pages only."""
+
+
+Check = Callable[[Mapping[str, str], str], Admission | None]
+"""A further way to be let in: headers (names in lower case) and query to a decision, or None: nothing was presented."""
 
 
 class Authenticator:
     """Checks what a request presents against the token. Without a token everyone is let in (see `check_bind`).
 
-    `where` tells a rejected client where the token is to be found, for example the path of the token file.
+    `checks` are asked in their order when a request presents no token.
     """
 
-    def __init__(self, token: str | None, *, where: str = "the output of `ahpkit serve`") -> None:
+    def __init__(self, token: str | None, *, checks: Sequence[Check] = ()) -> None:
         if token is not None and not _TOKEN.fullmatch(token):
             raise ValueError("a token consists of letters, digits and any of !#$%&'*+.^_`|~-")
         self._token = token
-        self._where = where
+        self._checks = tuple(checks)
 
     def __repr__(self) -> str:
         return f"Authenticator(required={self.required})"
@@ -68,9 +80,11 @@ class Authenticator:
             return Admission(True)
         presented = next(_presented(headers, query), None)
         if presented is None:
-            return Admission(False, reason=f"a token is required; it is in {self._where}")
+            answers = (check(headers, query) for check in self._checks)
+            missing = Admission(False, reason=f"a token is required; {_WHERE}")
+            return next((answer for answer in answers if answer is not None), missing)
         if not hmac.compare_digest(presented.encode(), self._token.encode()):
-            return Admission(False, reason=f"the token is wrong; the right one is in {self._where}")
+            return Admission(False, reason=f"the token is wrong; {_WHERE}")
         return Admission(True, credential=fingerprint(self._token))
 
 
@@ -86,7 +100,8 @@ def _presented(headers: Mapping[str, str], query: str) -> Iterator[str]:
     for offer in headers.get("sec-websocket-protocol", "").split(","):
         if offer.strip().startswith(TOKEN_SUBPROTOCOL):
             yield offer.strip().removeprefix(TOKEN_SUBPROTOCOL)
-    yield from parse_qs(query).get("token", ())
+    for name in QUERY_NAMES:
+        yield from parse_qs(query).get(name, ())
 
 
 def is_loopback(host: str) -> bool:
@@ -135,10 +150,12 @@ def _create_token(path: Path) -> None:
 
 
 __all__ = [
+    "QUERY_NAMES",
     "SUBPROTOCOL",
     "TOKEN_SUBPROTOCOL",
     "Admission",
     "Authenticator",
+    "Check",
     "check_bind",
     "fingerprint",
     "is_loopback",

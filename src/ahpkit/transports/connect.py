@@ -15,9 +15,16 @@ from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatu
 from websockets.typing import Subprotocol
 
 from ahpkit.transports.auth import SUBPROTOCOL, is_loopback
-from ahpkit.transports.connection import PING_INTERVAL, ClientSide, WebSocketTransport, address, shared_options
 from ahpkit.transports.errors import ConnectError
 from ahpkit.transports.unix import reachable, unix_path
+from ahpkit.transports.websocket import (
+    PING_INTERVAL,
+    ClientSide,
+    WebSocketTransport,
+    address,
+    connection_options,
+    log,
+)
 from ahpkit.wire.transport import PeerInfo
 
 MAX_SIZE = 256 * 1024 * 1024
@@ -39,7 +46,10 @@ async def connect_transport(
     max_size: int = MAX_SIZE,
 ) -> WebSocketTransport:
     """Connect; `ssl` replaces the system's certificates for `wss://`. Raises `ConnectError`."""
-    options: dict[str, Any] = shared_options(max_size=max_size, ping_interval=ping_interval) | {
+    options: dict[str, Any] = connection_options(ping_interval=ping_interval) | {
+        "compression": None,
+        "max_size": max_size,
+        "logger": log,
         "additional_headers": {"Authorization": f"Bearer {token}"} if token is not None else None,
         "subprotocols": [Subprotocol(SUBPROTOCOL)],
         "create_connection": ClientSide,

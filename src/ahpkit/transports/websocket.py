@@ -1,208 +1,205 @@
-"""The WebSocket server, on TCP or on a Unix socket, with a little HTTP on the same port. Knows no messages."""
+"""An open WebSocket as a transport, on either side. Knows frames and close codes; no handshake, no JSON, no methods.
+
+Frames are built once and written to the socket as they are, however many connections they go to (docs/decisions,
+2026-11-15). That is sound because nothing is compressed or sent in fragments, and nothing is written unless the
+connection is open.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import errno
+import asyncio
+import logging
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
-from email.utils import formatdate
-from http import HTTPStatus
-from pathlib import Path
-from ssl import SSLContext
-from typing import Any
-from weakref import WeakSet
+from typing import Any, cast
 
-from websockets.asyncio.server import Server, ServerConnection, serve, unix_serve
-from websockets.datastructures import Headers
-from websockets.http11 import Request, Response
-from websockets.protocol import State
-from websockets.typing import Subprotocol
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.connection import Connection
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import Event, State
 
-from ahpkit.transports.auth import SUBPROTOCOL, Authenticator, check_bind
-from ahpkit.transports.connection import (
-    PING_INTERVAL,
-    ServerSide,
-    WebSocketTransport,
-    address,
-    log,
-    shared_options,
-)
-from ahpkit.transports.errors import BindError
-from ahpkit.transports.gate import Gate, HttpHandler, HttpResponse
-from ahpkit.transports.unix import unix_listener, unix_url
-from ahpkit.wire.transport import PeerInfo, Transport
+from ahpkit.protocol.errors import TransportClosed
+from ahpkit.transports.auth import Admission
+from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
 
-MAX_SIZE = 16 * 1024 * 1024
-"""Bytes of one incoming message: an image or a large file fits. Over it the connection is closed with code 1009."""
+PING_INTERVAL = 20.0
+"""Seconds between pings, and for the pong to come: a peer that vanished is noticed within a minute."""
 
-_OPEN_TIMEOUT = 10.0
-"""Seconds for a handshake: who connects and says nothing does not stay."""
+CLOSE_TIMEOUT = 2.0
+"""Seconds for the closing handshake. Who does not answer by then is cut off."""
 
-_BACKLOG = 1024
-"""Connections waiting to be accepted: a whole house of clients that reconnect at once after a restart."""
+HIGH_WATER = 64 * 1024
+"""`drain` waits while more than this is buffered."""
 
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_SEND_BUFFER = 256 * 1024
+"""Kernel memory for what one peer does not read. Left alone, Linux gives a stalled reader almost 4 MB."""
 
-_FORGOTTEN = Request("", Headers())
-"""Takes the place of a connection's request, which holds the token and 3 KiB, once it has been answered."""
+_MAX_UNREAD = 64 * 1024 * 1024
+"""A peer that makes us answer (pings) and never reads is cut off. Who writes messages has tighter limits."""
 
-ConnectionHandler = Callable[[Transport], Awaitable[None]]
-"""Runs for as long as a connection should live; the connection is closed when it returns."""
+_MAX_REASON = 123
+"""Bytes: RFC 6455, 5.5, gives a control frame 125, two of them for the code."""
+
+log = logging.getLogger("ahpkit.transports.websocket")
+log.setLevel(logging.INFO)
+"""For the library. At DEBUG it would print request headers, and with them the token."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebSocketServer:
-    """A server that accepts connections."""
+class _TextConnection(Connection):
+    """What both sides add to the library's connection: text only, bounded buffers, control frames that never wait.
 
-    url: str
-    """For `connect_transport`."""
-    port: int | None
-    """None on a Unix socket."""
-
-
-@contextlib.asynccontextmanager
-async def serve_websocket(
-    handler: ConnectionHandler,
-    *,
-    auth: Authenticator,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    unix_path: Path | None = None,
-    ssl: SSLContext | None = None,
-    hosts: Collection[str] = (),
-    origins: Collection[str] = (),
-    http: HttpHandler | None = None,
-    max_size: int = MAX_SIZE,
-    ping_interval: float = PING_INTERVAL,
-) -> AsyncGenerator[WebSocketServer]:
-    """Accept connections until the block is left; then close them (code 1001) and wait for their handlers.
-
-    With `unix_path` it listens there and not on TCP. `hosts` are further names this server is reached by, `origins` the
-    web origins besides its own whose pages may connect: `https://app.example`, or `vscode-webview://*` for a scheme.
-    Raises `BindError` when it cannot or must not listen there.
+    The library waits for a full socket before it goes on, also with pings and closes, so it would not notice that a
+    reader stalled. Here it never learns that the socket is full (`pause_writing` ends at us); only `drain` waits.
     """
-    if unix_path is None and (warning := check_bind(host, token=auth.required, tls=ssl is not None)):
-        log.warning("%s", warning)
-    connections = _Connections()
-    gate = Gate(auth=auth, host=host if unix_path is None else None, hosts=hosts, origins=origins, http=http)
-    options: dict[str, Any] = shared_options(max_size=max_size, ping_interval=ping_interval) | {
-        "process_request": _Handshake(gate),
-        "select_subprotocol": _select_subprotocol,
-        "create_connection": connections,
-        "server_header": None,
-        "open_timeout": _OPEN_TIMEOUT,
-        "backlog": _BACKLOG,
-        "ssl": ssl,
+
+    # Slots, because more attributes in the instance's dictionary would cost every connection 1.5 KiB.
+    __slots__ = ("_full", "_refused")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._full: asyncio.Future[None] | None = None
+        self._refused = False
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self._full = self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._full is not None:
+            self._full.set_result(None)
+            self._full = None
+
+    async def wait_writable(self) -> None:
+        if self._full is not None:
+            await asyncio.shield(self._full)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.transport.get_write_buffer_size() > _MAX_UNREAD:
+            self.transport.abort()
+
+    def process_event(self, event: Event) -> None:
+        if isinstance(event, Frame) and event.opcode is Opcode.BINARY:
+            self._refused = True
+            self.protocol.fail(CloseCode.UNSUPPORTED_DATA, "binary frame: messages are JSON in text frames")
+            self.send_data()
+        if not self._refused:
+            super().process_event(event)
+
+
+def connection_options(*, ping_interval: float, close_timeout: float | None = None) -> dict[str, Any]:
+    """What the library's connections are told on both sides."""
+    return {
+        "ping_interval": ping_interval,
+        "ping_timeout": ping_interval,
+        "close_timeout": CLOSE_TIMEOUT if close_timeout is None else close_timeout,
+        "write_limit": HIGH_WATER,
     }
-    with contextlib.ExitStack() as stack:
-        if unix_path is None:
-            starting = serve(_serving(handler, None), host, port, **options)
+
+
+class ServerSide(_TextConnection, ServerConnection):
+    """The connection class of the server."""
+
+    __slots__ = ("admission",)
+
+    admission: Admission
+    """Set during the handshake, when the gate let it in."""
+
+
+class ClientSide(_TextConnection, ClientConnection):
+    """The connection class of the client."""
+
+    __slots__ = ()
+
+
+class WebSocketTransport:
+    """An open connection."""
+
+    def __init__(self, connection: ServerSide | ClientSide, peer: PeerInfo) -> None:
+        self.peer = peer
+        self._connection = connection
+        self._masked = isinstance(connection, ClientSide)  # RFC 6455, 5.1: a client MUST mask, a server MUST NOT.
+        self.framing = "ws-masked" if self._masked else "ws"
+        self._tls = connection.transport.get_extra_info("ssl_object") is not None
+        self._ended: tuple[str, int] | None = None
+
+    @property
+    def buffered(self) -> int:
+        raw = self._connection.transport
+        return 0 if raw.is_closing() else raw.get_write_buffer_size()
+
+    async def receive(self) -> bytes:
+        if self._ended is None:
+            try:
+                return await self._connection.recv(decode=False)
+            except ConnectionClosed as closed:
+                self._end(*_cause(closed))
+        reason, code = cast("tuple[str, int]", self._ended)
+        raise TransportClosed(reason, code=code)
+
+    def frame(self, message: bytes) -> bytes:
+        return bytes(Frame(Opcode.TEXT, message).serialize(mask=self._masked))
+
+    def write(self, frames: bytes) -> None:
+        raw = self._connection.transport
+        if self._connection.state is not State.OPEN or raw.is_closing():
+            return
+        if self._tls:
+            self._write_tls(frames)
         else:
-            listener = stack.enter_context(unix_listener(unix_path))
-            starting = unix_serve(_serving(handler, unix_path), sock=listener, **options)
-        server = await _started(starting, host, port)
-        try:
-            yield _describe(server, host, unix_path, tls=ssl is not None)
-        finally:
-            server.close(reason="the server is shutting down")
-            connections.abort_opening()
-            await server.wait_closed()
+            raw.write(frames)
+
+    def _write_tls(self, frames: bytes) -> None:
+        """In slices: what one write hands to TLS is not in `buffered` any more, however much it is."""
+        view = memoryview(frames)
+        for start in range(0, len(frames), HIGH_WATER):
+            self._connection.transport.write(view[start : start + HIGH_WATER])
+
+    async def drain(self) -> None:
+        await self._connection.wait_writable()
+
+    async def aclose(self, *, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
+        self._end(reason or "connection closed", code)
+        await self._connection.close(code, reason.encode()[:_MAX_REASON].decode(errors="ignore"))
+
+    def abort(self) -> None:
+        self._end("connection aborted", ABNORMAL_CLOSURE)
+        self._connection.transport.abort()
+
+    def _end(self, reason: str, code: int) -> None:
+        if self._ended is None:
+            self._ended = (reason, code)
 
 
-class _Connections:
-    """Makes the connections and knows those that are still in their handshake, for which a close would wait."""
-
-    def __init__(self) -> None:
-        self._all: WeakSet[ServerSide] = WeakSet()
-
-    def __call__(self, *args: Any, **options: Any) -> ServerSide:
-        connection = ServerSide(*args, **options)
-        self._all.add(connection)
-        return connection
-
-    def abort_opening(self) -> None:
-        for connection in self._all:
-            if connection.state is State.CONNECTING and hasattr(connection, "transport"):  # No TLS, no transport yet.
-                connection.transport.abort()
+def _cause(closed: ConnectionClosed) -> tuple[str, int]:
+    """Reason and code as given by the side that closed first."""
+    first = closed.rcvd if closed.rcvd_then_sent or closed.sent is None else closed.sent
+    if first is None:
+        return "connection lost", ABNORMAL_CLOSURE
+    return first.reason or "connection closed", first.code
 
 
-class _Handshake:
-    """Asks the gate about each request, in the library's terms."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-
-    async def __call__(self, connection: ServerConnection, request: Request) -> Response | None:
-        headers = {name.lower(): ", ".join(request.headers.get_all(name)) for name in request.headers}
-        decision = await self._gate.decide(request.method, request.path, headers)
-        if isinstance(decision, HttpResponse):
-            return _to_response(decision, head=request.method == "HEAD")
-        assert isinstance(connection, ServerSide)
-        connection.admission = decision
-        return None
+def address(name: Any) -> str:
+    """A socket name in words: `127.0.0.1:80`, `[::1]:80`; empty for the unnamed end of a Unix socket."""
+    if not isinstance(name, tuple):
+        return str(name or "")
+    host, port = cast("tuple[str, int]", name[:2])
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _to_response(response: HttpResponse, *, head: bool) -> Response:
-    headers = {
-        "Date": formatdate(usegmt=True),
-        "Connection": "close",
-        "Content-Length": str(len(response.body)),
-        "Content-Type": response.content_type,
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",  # A page's URL may hold the token.
-        "Cache-Control": "no-store",
-    }
-    headers |= {name.title(): value for name, value in response.headers.items()}
-    body = b"" if head else response.body
-    return Response(response.status, HTTPStatus(response.status).phrase, Headers(headers), body)
-
-
-def _select_subprotocol(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
-    """Never the one that carries the token: it must not come back in a response."""
-    return Subprotocol(SUBPROTOCOL) if SUBPROTOCOL in offered else None
-
-
-def _serving(handler: ConnectionHandler, unix_path: Path | None) -> Callable[[ServerConnection], Awaitable[None]]:
-    async def serving(connection: ServerConnection) -> None:
-        assert isinstance(connection, ServerSide)
-        connection.request, connection.response = _FORGOTTEN, None
-        credential = connection.admission.credential
-        if unix_path is None:
-            peer = PeerInfo("websocket", address(connection.remote_address), credential)
-        else:
-            peer = PeerInfo("unix", str(unix_path), credential)
-        await handler(WebSocketTransport(connection, peer))
-
-    return serving
-
-
-async def _started(starting: Server, host: str, port: int) -> Server:
-    try:
-        return await starting
-    except OSError as exc:
-        raise BindError(f"cannot listen on {host or 'every interface'}, port {port}: {_why(exc)}") from exc
-
-
-def _why(exc: OSError) -> str:
-    if exc.errno == errno.EADDRINUSE:
-        return "the port is in use; stop the other program or choose another port (0 takes a free one)"
-    if exc.errno == errno.EACCES:
-        return "permission denied; ports below 1024 are for the system"
-    if isinstance(exc, socket.gaierror):
-        return "there is no such address"
-    return exc.strerror or str(exc)
-
-
-def _describe(server: Server, host: str, unix_path: Path | None, *, tls: bool) -> WebSocketServer:
-    if unix_path is not None:
-        return WebSocketServer(unix_url(unix_path), None)
-    bound: str
-    bound, port = server.sockets[0].getsockname()[:2]
-    if bound in _WILDCARDS or host == "localhost":  # Say what can be dialled: `localhost` may be two addresses.
-        host = _WILDCARDS.get(bound, bound)
-    return WebSocketServer(f"{'wss' if tls else 'ws'}://{address((host, port))}", port)
-
-
-__all__ = ["MAX_SIZE", "ConnectionHandler", "WebSocketServer", "serve_websocket"]
+__all__ = [
+    "CLOSE_TIMEOUT",
+    "HIGH_WATER",
+    "PING_INTERVAL",
+    "ClientSide",
+    "ServerSide",
+    "WebSocketTransport",
+    "address",
+    "connection_options",
+    "log",
+]

@@ -12,12 +12,12 @@ from ahpkit.canvas import Canvases
 from ahpkit.canvas.builtin import EXTENSION_ID, builtin_provider
 from ahpkit.canvas.pages import Pages
 from ahpkit.host.agent import CanvasRuntime
+from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
-from ahpkit.transports.websocket import serve_websocket
 from support.bench import Bench
 from support.canvases import failure, runtime
 from support.http import get
-from support.pages import as_user, shown
+from support.pages import as_user, routes_of, shown
 from support.raw_client import RawClient
 from support.waiting import until
 
@@ -33,7 +33,7 @@ class Stage:
         pages = Pages()
         self.bench.features = [Canvases([builtin_provider(pages)])]
         await self.bench.start()
-        serving = serve_websocket(self.bench.host.serve, auth=Authenticator(None), http=pages)
+        serving = serve_http(self.bench.host.serve, auth=Authenticator(None), routes=routes_of(pages))
         server = await self._stack.enter_async_context(serving)
         await self._stack.enter_async_context(pages.serving(server.url))
 

@@ -5,9 +5,9 @@ const $ = (selector) => document.querySelector(selector);
 const say = (text) => { $("#say").textContent = text; };
 
 async function change(action, input) {
-  const query = new URLSearchParams({ key: "__KEY__", do: JSON.stringify({ action, input }) });
+  const body = JSON.stringify({ key: "__KEY__", action, input });
   try {
-    const answer = await (await fetch(base + "change?" + query)).json();
+    const answer = await (await fetch(base + "change", { method: "POST", body })).json();
     say(answer.error ? answer.error.message : "");
   } catch { say("The host cannot be reached."); }
 }

@@ -1,0 +1,148 @@
+"""One HTTP connection: uvicorn reads the requests; slow and stalled peers are dropped. Knows no routes.
+
+On an upgrade to a WebSocket the socket is handed to another protocol, with everything read from it so far. From then on
+nothing of HTTP is left on it: no buffer, no timer, no task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import h11
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from ahpkit.http.router import AsgiApp
+
+log = logging.getLogger("ahpkit.http")
+log.setLevel(logging.ERROR)
+"""For uvicorn. Below ERROR it tells what strangers send, as often as they send it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a peer may take, and how many there may be."""
+
+    head: float = 10.0
+    """Seconds for the head of a request: who connects and says nothing does not stay."""
+    body: float = 30.0
+    """Seconds without a byte of the body that is being sent."""
+    unread: float = 30.0
+    """Seconds in which nothing is read of an answer that waits to be sent."""
+    idle: int = 5
+    """Seconds between two requests on one connection."""
+    connections: int = 1024
+    """HTTP connections at a time; over it requests get 503. WebSockets do not count."""
+
+
+class HttpConnection(H11Protocol):
+    """The protocol of a new connection. `upgrade` makes the protocol that takes over for a WebSocket."""
+
+    def __init__(
+        self, config: Config, state: ServerState, *, limits: Limits, upgrade: Callable[[], asyncio.Protocol]
+    ) -> None:
+        super().__init__(config, state, {})
+        self.logger = log
+        self._limits = limits
+        self._upgrade = upgrade
+        self._reading: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._reading = self._deadline(self._limits.head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_timers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.transport.get_protocol() is self:
+            self._watch()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Hand over: the request is written out again, what came after it follows as it is."""
+        self.connections.discard(self)
+        self._stop_timers()
+        lines = [b"%b %b HTTP/1.1" % (event.method, event.target), *(b"%b: %b" % header for header in event.headers)]
+        protocol = self._upgrade()
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        protocol.data_received(b"\r\n".join([*lines, b"", b""]) + self.conn.trailing_data[0])
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._writing = self._deadline(self._limits.unread)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+
+    def _watch(self) -> None:
+        """The head has one deadline; the body has a new one with each piece; between requests uvicorn has its own."""
+        state = self.conn.their_state
+        if state is h11.IDLE and self._reading is not None:
+            return
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        if state is h11.IDLE:
+            self._reading = self._deadline(self._limits.head)
+        elif state is h11.SEND_BODY and not self.flow.read_paused:
+            self._reading = self._deadline(self._limits.body)
+
+    def _deadline(self, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, self.transport.abort)
+
+    def _stop_timers(self) -> None:
+        self._unset_keepalive_if_required()
+        for timer in (self._reading, self._writing):
+            if timer is not None:
+                timer.cancel()
+
+
+class HttpConnections:
+    """The HTTP connections of one server: makes them, and ends them."""
+
+    def __init__(self, app: AsgiApp, *, limits: Limits, upgrade: Callable[[], asyncio.Protocol]) -> None:
+        self._config = Config(
+            app,  # type: ignore[arg-type]
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            ws=asyncio.Protocol,  # Anything but none: that upgrades are wanted.
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=limits.idle,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._limits = limits
+        self._upgrade = upgrade
+
+    def __call__(self) -> HttpConnection:
+        return HttpConnection(self._config, self._state, limits=self._limits, upgrade=self._upgrade)
+
+    async def aclose(self, grace: float) -> None:
+        """Close those that wait, let answers be finished for `grace` seconds, and drop the rest."""
+        for connection in tuple(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks), timeout=grace)
+        for connection in tuple(self._state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # They learn that nobody listens any more.
+        for task in tuple(self._state.tasks):
+            task.cancel()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks))
+
+
+__all__ = ["HttpConnection", "HttpConnections", "Limits", "log"]

@@ -1,0 +1,88 @@
+"""Which application answers which path, and under which rules. Knows no sockets and no tokens.
+
+A feature brings an ASGI application (Starlette's `Router` and `StaticFiles` are some) and mounts it:
+
+    router.mount("/canvas", pages.app, access=Access.PUBLIC)
+    router.mount("/mcp", mcp.app, max_body=4 * 1024 * 1024)
+    router.mount("/assets", StaticFiles(directory=…), access=Access.PUBLIC, cache="max-age=31536000, immutable")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI 3 application. It sees requests of type `http` only; WebSockets do not go through ASGI here."""
+
+NO_STORE = "no-store"
+"""The caching rule unless a route has another: answers may hold what only its reader may see."""
+
+MAX_BODY = 1024 * 1024
+"""Bytes of a request's body, unless its route allows more."""
+
+
+class Access(Enum):
+    """Who may send requests to a route. The Host header is checked for all of them."""
+
+    TOKEN = "token"
+    """Who presents the token, or what else the authenticator takes; a browser only from one of our own pages."""
+    PUBLIC = "public"
+    """Everyone: the application protects itself, or has nothing to protect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An application and its rules."""
+
+    prefix: str
+    """As it starts every path of the route: `/canvas`; empty for the root."""
+    app: AsgiApp
+    access: Access
+    cache: str
+    """The `Cache-Control` header of answers that have none."""
+    max_body: int
+
+
+class Router:
+    """The routes of one server. Where several prefixes fit a path, the longest counts."""
+
+    def __init__(self) -> None:
+        self._routes: dict[str, Route] = {}
+
+    def mount(
+        self,
+        prefix: str,
+        app: AsgiApp,
+        *,
+        access: Access = Access.TOKEN,
+        cache: str = NO_STORE,
+        max_body: int = MAX_BODY,
+    ) -> None:
+        """Let `app` answer `prefix` and everything below it.
+
+        As ASGI has it, the application gets the whole path, and the prefix as `root_path`. Raises `ValueError` for a
+        prefix that is taken or malformed: it starts with a slash and, except for the root, does not end with one.
+        """
+        if prefix != "/" and (not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix):
+            raise ValueError(f"{prefix!r} is not a prefix: expected '/' or something like '/canvas'")
+        key = prefix.rstrip("/")
+        if key in self._routes:
+            raise ValueError(f"{prefix!r} is mounted already")
+        self._routes[key] = Route(key, app, access, cache, max_body)
+
+    def find(self, path: str) -> Route | None:
+        """The route of a path."""
+        while path:
+            if path in self._routes:
+                return self._routes[path]
+            path = path.rpartition("/")[0]
+        return self._routes.get("")
+
+
+__all__ = ["MAX_BODY", "NO_STORE", "Access", "AsgiApp", "Receive", "Route", "Router", "Scope", "Send"]
