@@ -13,6 +13,7 @@ from support import requirement
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "tests" / "fixtures"
 PUBLIC = ROOT.parent / "shared" / "ahp-0.4.0" / "fixtures"
+NEWER = [ROOT.parent / "shared" / f"ahp-{version}" / "fixtures" for version in ("0.9.0", "1.0.0")]
 
 needs_public_fixtures = pytest.mark.skipif(
     not PUBLIC.is_dir(), reason="the public fixtures are not beside the checkout"
@@ -169,3 +170,48 @@ def test_the_how_to_page_runs_and_its_examples_are_fixtures(tmp_path: Path, monk
     reducer, trip = re.findall(r"```json\n(.*?)\n```", page, re.DOTALL)
     assert run_reducer_fixtures(write(tmp_path / "reducers", "a.json", json.loads(reducer))).passed == 1
     assert run_round_trips(write(tmp_path / "trips", "a.json", json.loads(trip))).passed == 1
+
+
+@needs_public_fixtures
+@pytest.mark.parametrize("public", NEWER, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("named", [True, False])
+def test_the_public_fixtures_of_newer_versions_pass(public: Path, named: bool) -> None:
+    protocol = public.parent.name.removeprefix("ahp-") if named else None
+    for report in (
+        run_reducer_fixtures(public / "reducers", protocol=protocol),
+        run_round_trips(public / "round-trips", protocol=protocol),
+    ):
+        assert report.failed == 0, str(report)
+        assert report.passed > 20
+
+
+FLAT: dict[str, Any] = {
+    "provider": "p",
+    "title": "old",
+    "status": 1,
+    "lifecycle": "ready",
+    "activeClients": [],
+    "chats": [],
+}
+TITLED = {"type": "session/titleChanged", "title": "new"}
+
+
+def flat_fixture(**more: Any) -> dict[str, Any]:
+    return {"reducer": "session", "initial": FLAT, "actions": [TITLED], "expected": {**FLAT, "title": "new"}, **more}
+
+
+def test_a_fixture_is_run_for_the_version_it_is_for(tmp_path: Path) -> None:
+    write(tmp_path / "unnamed", "a.json", flat_fixture())
+    write(tmp_path / "named", "a.json", flat_fixture(protocol="1.0.0"))
+    write(tmp_path / "ahp-0.9.0" / "reducers", "a.json", flat_fixture())
+    assert run_reducer_fixtures(tmp_path).passed == 3
+    write(tmp_path / "ahp-0.4.0", "a.json", flat_fixture())
+    write(tmp_path / "wrong", "a.json", flat_fixture(protocol="0.4.0"))
+    failures = run_reducer_fixtures(tmp_path).failures
+    assert sorted(failure.fixture for failure in failures) == ["ahp-0.4.0/a.json", "wrong/a.json"]
+
+
+def test_a_version_that_is_asked_for_counts_for_all(tmp_path: Path) -> None:
+    write(tmp_path, "a.json", flat_fixture(protocol="1.0.0"))
+    assert run_reducer_fixtures(tmp_path, protocol="0.9.0").failed == 0
+    assert run_reducer_fixtures(tmp_path, protocol="0.4.0").failed == 1

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
 
-from ahpkit.testing.conformance import Report, run_reducer_fixtures, run_round_trips
+from ahpkit.testing.conformance import PROTOCOLS, Report, run_reducer_fixtures, run_round_trips
 
 __all__ = ["conformance"]
 
 _directory = click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+
+
+_protocol = click.option(
+    "--protocol",
+    metavar="VERSION",
+    type=click.Choice(list(PROTOCOLS)),
+    help="The version that all fixtures are for. Without it every fixture is run for the version it is for.",
+)
 
 
 @click.group()
@@ -31,28 +40,30 @@ def conformance() -> None:
 
 @conformance.command()
 @_directory
+@_protocol
 @_as_json
-def reducers(directory: Path, *, as_json: bool) -> None:
+def reducers(directory: Path, *, protocol: str | None, as_json: bool) -> None:
     """Fold the actions of every fixture in DIR with our reducers.
 
     \b
     Example:
-      ahpkit conformance reducers tests/fixtures/reducers
+      ahpkit conformance reducers tests/fixtures/reducers --protocol 1.0.0
     """
-    _report(run_reducer_fixtures, directory, as_json=as_json)
+    _report(partial(run_reducer_fixtures, protocol=protocol), directory, as_json=as_json)
 
 
 @conformance.command(name="round-trips")
 @_directory
+@_protocol
 @_as_json
-def round_trips(directory: Path, *, as_json: bool) -> None:
+def round_trips(directory: Path, *, protocol: str | None, as_json: bool) -> None:
     """Decode, check and encode the input of every fixture in DIR.
 
     \b
     Example:
       ahpkit conformance round-trips tests/fixtures/round-trips --json
     """
-    _report(run_round_trips, directory, as_json=as_json)
+    _report(partial(run_round_trips, protocol=protocol), directory, as_json=as_json)
 
 
 def _report(run: Callable[[Path], Report], directory: Path, *, as_json: bool) -> None:

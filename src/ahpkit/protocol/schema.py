@@ -5,7 +5,8 @@ The `TypedDict`s are the only place where shapes are written down. What they bec
 - every object may have more members than we know; `_meta` is an object wherever it appears;
 - in a union of objects one member tells the variants apart (`type`, `kind`, `status`, …): a value nobody knows passes,
   a known one must have its variant's shape, and errors are found inside that variant (`if`/`then`, not `oneOf`);
-- any other `Literal` is closed;
+- a union marked with `CLOSED` lets no other value pass;
+- any other `Literal` is closed, unless it stands in a union with `str`;
 - an integer is one that every JSON reader keeps exact: up to 2**53 - 1 either way. What counts or points into a text
   is never negative.
 """
@@ -15,9 +16,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 JsonSchema = dict[str, Any]
+
+CLOSED: Final = "closed"
+"""Marks a union whose discriminator has no other values: `Annotated[A | B, CLOSED]`."""
 
 MAX_INTEGER = 2**53 - 1
 """The largest whole number that a double, and so every JSON reader, keeps exact."""
@@ -75,6 +91,8 @@ def _schema(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
         return {"type": "object", "additionalProperties": _schema(arguments[1], defs)}
     if origin in (Union, UnionType):
         return _union(arguments, defs)
+    if origin is Annotated:
+        return _closed(arguments[0], defs)
     raise TypeError(f"{shape!r} is not a wire type")
 
 
@@ -103,9 +121,20 @@ def _required(shape: Any) -> list[str]:
     return [key for key, hint in hints(shape).items() if get_origin(hint) is not NotRequired]
 
 
+def _closed(union: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
+    """The schema of a union of objects that lets only known values of its discriminator pass."""
+    members = get_args(union)
+    key = discriminator(members)
+    if key is None:
+        raise TypeError(f"{union!r} has nothing that tells its variants apart")
+    known = [value for member in members for value in literals(member, key)]
+    schema = _schema(union, defs)
+    return {**schema, "properties": {key: {"enum": known}}}
+
+
 def _union(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
     objects = [member for member in members if is_typeddict(member)]
-    types = {_SCALARS[member] for member in members if not is_typeddict(member)}
+    types = {kind for member in members if not is_typeddict(member) for kind in _scalars(member)}
     if "number" in types:
         types.discard("integer")
     if not objects:
@@ -114,6 +143,12 @@ def _union(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
     if not types:
         return variants
     return {"type": _one_or_many(types | {"object"}), "if": {"type": "object"}, "then": variants}
+
+
+def _scalars(member: Any) -> set[str]:
+    """The JSON types of a union's member that is no object: of a literal those of its values."""
+    values = get_args(member) if get_origin(member) is Literal else ()
+    return {_SCALARS[type(value)] for value in values} or {_SCALARS[member]}
 
 
 def _one_or_many(types: set[str]) -> str | list[str]:
@@ -156,4 +191,4 @@ def literals(member: Any, key: str) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-__all__ = ["COUNTS", "MAX_INTEGER", "JsonSchema", "discriminator", "hints", "json_schema", "literals"]
+__all__ = ["CLOSED", "COUNTS", "MAX_INTEGER", "JsonSchema", "discriminator", "hints", "json_schema", "literals"]

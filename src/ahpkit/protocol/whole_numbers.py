@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin, is_typeddict
 
 from ahpkit.protocol.schema import discriminator, hints, literals
 
@@ -60,7 +60,7 @@ def _fix(shape: Any, made: dict[Any, Fix]) -> Fix | None:
     origin, arguments = get_origin(shape), get_args(shape)
     if is_typeddict(shape):
         return _of_object(shape, made)
-    if origin in (NotRequired, Required):
+    if origin in (Annotated, NotRequired, Required):
         return _fix(arguments[0], made)
     if origin is list:
         return _of_list(_fix(arguments[0], made))

@@ -1,35 +1,74 @@
 """Conformance kit, part one: fixtures of reducers and of round trips. Knows no host and no connection.
 
-    report = run_reducer_fixtures("fixtures/reducers")
+    report = run_reducer_fixtures("fixtures/reducers", protocol="1.0.0")
     assert report.failed == 0, report
 
+Without `protocol` every fixture is run for the version it is for: the one it names in `protocol`, or the one that a
+directory above it is called after (`1.0.0`, `ahp-0.9.0`). A fixture that says neither passes when one of the versions
+we know gives what it expects.
+
 The formats are those of the public corpus. A reducer fixture is `{description, reducer, initial, actions, expected}`,
-compared with nulls removed and the clock at `NOW`. A round trip is `{name, type, input, acceptableOutputs,
-preservedOutput?}`; we keep unknown keys, so `preservedOutput` is what counts where it is given. A null that came in may
-go out again or be left out.
+compared with nulls removed; reducers of 0.4.0 read a clock, which shows `NOW`. A round trip is `{name, type, input,
+acceptableOutputs, preservedOutput?}`; we keep unknown keys, so `preservedOutput` is what counts where it is given. A
+null that came in may go out again or be left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from ahpkit.protocol.channels import CHANNELS
+from ahpkit.protocol import channels as channels_0_4
+from ahpkit.protocol import types as types_0_4
 from ahpkit.protocol.codec import decode, decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, RpcError
-from ahpkit.protocol.types import TYPES
 from ahpkit.protocol.validation import check
+from ahpkit.protocol_next import channels as channels_1_0
+from ahpkit.protocol_next import types as types_1_0
 from ahpkit.testing.diff import Difference, differences, without_nulls
 from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
 
-__all__ = ["NOW", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
+__all__ = ["NOW", "PROTOCOLS", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
 
 NOW: Final = 9999
-"""What the clock shows in reducer fixtures, in milliseconds after the epoch."""
+"""What the clock shows in reducer fixtures of 0.4.0, in milliseconds after the epoch."""
+
+Reduce = Callable[[JsonObject, JsonObject], JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What one version means: a reducer for each kind of channel, and the types by name."""
+
+    reducers: Mapping[str, Reduce]
+    types: Mapping[str, Any]
+
+
+def _reducers_0_4() -> Mapping[str, Reduce]:
+    def clocked(reducer: channels_0_4.Reducer) -> Reduce:
+        return lambda state, action: reducer(state, action, now=NOW)
+
+    channels = channels_0_4.CHANNELS.values()
+    return {channel.name: clocked(channel.reducer) for channel in channels if channel.reducer is not None}
+
+
+def _reducers_1_0() -> Mapping[str, Reduce]:
+    channels = channels_1_0.CHANNELS.values()
+    return {channel.name: channel.reducer for channel in channels if channel.reducer is not None}
+
+
+_PROTOCOL_1_0 = Protocol(_reducers_1_0(), types_1_0.TYPES)
+
+PROTOCOLS: Final[Mapping[str, Protocol]] = {
+    "1.0.0": _PROTOCOL_1_0,
+    "0.9.0": _PROTOCOL_1_0,  # what 1.0.0 added to it changes nothing that it had
+    "0.4.0": Protocol(_reducers_0_4(), types_0_4.TYPES),
+}
+"""Version → what it means, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,50 +110,60 @@ class Report:
         return {"passed": self.passed, "failed": self.failed, "failures": failures}
 
 
-def run_reducer_fixtures(directory: str | PathLike[str]) -> Report:
+def run_reducer_fixtures(directory: str | PathLike[str], *, protocol: str | None = None) -> Report:
     """Fold the actions of every fixture under `directory` and compare the outcome."""
     members = {"reducer": str, "initial": dict, "actions": list, "expected": dict}
-    return _run(directory, members, _check_reducer)
+    return _run(directory, members, _check_reducer, protocol)
 
 
-def run_round_trips(directory: str | PathLike[str]) -> Report:
+def run_round_trips(directory: str | PathLike[str], *, protocol: str | None = None) -> Report:
     """Decode, check and encode the input of every fixture under `directory` and compare the outcome."""
     members = {"type": str, "input": object, "acceptableOutputs": list}
-    return _run(directory, members, _check_round_trip)
+    return _run(directory, members, _check_round_trip, protocol)
 
 
-_Check = Callable[[str, Fixture], Failure | None]
+_Check = Callable[[Protocol, str, Fixture], Failure | None]
 
 
-def _run(directory: str | PathLike[str], members: Mapping[str, type], check: _Check) -> Report:
+def _run(directory: str | PathLike[str], members: Mapping[str, type], check: _Check, protocol: str | None) -> Report:
     root = Path(directory)
     paths = fixture_paths(root)
-    outcomes = [_outcome(path, path.relative_to(root).as_posix(), members, check) for path in paths]
+    outcomes = [_outcome(path, path.relative_to(root).as_posix(), members, check, protocol) for path in paths]
     failures = tuple(failure for failure in outcomes if failure is not None)
     return Report(passed=len(paths) - len(failures), failures=failures)
 
 
-def _outcome(path: Path, name: str, members: Mapping[str, type], check: _Check) -> Failure | None:
+def _outcome(path: Path, name: str, members: Mapping[str, type], check: _Check, protocol: str | None) -> Failure | None:
     try:
-        return check(name, read_fixture(path, members))
+        fixture = read_fixture(path, members)
     except MalformedFixture as exc:
         return Failure(name, str(exc))
+    versions = [protocol] if protocol is not None else _meant(path, fixture)
+    failures = [check(PROTOCOLS[version], name, fixture) for version in versions]
+    return None if None in failures else min(filter(None, failures), key=lambda failure: len(failure.differences))
 
 
-def _check_reducer(name: str, fixture: Fixture) -> Failure | None:
-    channel = CHANNELS.get(fixture["reducer"])
-    if channel is None or channel.reducer is None:
+def _meant(path: Path, fixture: Fixture) -> Sequence[str]:
+    """The versions a fixture is for: the one it says, the one its place says, or any that we know."""
+    named = [str(fixture.get("protocol")), *(part.removeprefix("ahp-") for part in reversed(path.resolve().parts))]
+    known = [version for version in named if version in PROTOCOLS]
+    return known[:1] or list(PROTOCOLS)
+
+
+def _check_reducer(protocol: Protocol, name: str, fixture: Fixture) -> Failure | None:
+    reduce = protocol.reducers.get(fixture["reducer"])
+    if reduce is None:
         return Failure(name, f"unknown reducer {fixture['reducer']!r}")
     state: JsonObject = fixture["initial"]
     for action in fixture["actions"]:
-        state = channel.reducer(state, action, now=NOW)
+        state = reduce(state, action)
     places = tuple(differences(without_nulls(fixture["expected"]), without_nulls(decode_json(encode(state)))))
     return Failure(name, str(fixture.get("description", "wrong state")), places) if places else None
 
 
-def _check_round_trip(name: str, fixture: Fixture) -> Failure | None:
+def _check_round_trip(protocol: Protocol, name: str, fixture: Fixture) -> Failure | None:
     try:
-        got = _there_and_back(fixture["type"], fixture["input"])
+        got = _there_and_back(protocol.types.get(fixture["type"]), fixture["type"], fixture["input"])
     except RpcError as exc:
         return Failure(name, f"refused as {fixture['type']}: {exc.message}")
     wanted: list[Any] = [fixture["preservedOutput"]] if "preservedOutput" in fixture else fixture["acceptableOutputs"]
@@ -125,7 +174,7 @@ def _check_round_trip(name: str, fixture: Fixture) -> Failure | None:
     return Failure(name, "another output than expected", min(outcomes, key=len, default=()))
 
 
-def _there_and_back(type_name: str, value: Any) -> Any:
+def _there_and_back(shape: Any, type_name: str, value: Any) -> Any:
     """`value` sent, received, checked against its type and sent on. A type nobody here knows is passed on unchecked.
 
     Other peers may send null for a member without a value; we would not, and pass it on as it came.
@@ -134,7 +183,7 @@ def _there_and_back(type_name: str, value: Any) -> Any:
     if type_name == "JsonRpcMessage":
         decode(data)
     received = decode_json(data)
-    if (shape := TYPES.get(type_name)) is not None:
+    if shape is not None:
         _check_shape(shape, received)
     return decode_json(encode(received))
 

@@ -28,8 +28,8 @@ __all__ = [
     "without",
 ]
 
-Handler = Callable[[JsonObject, JsonObject], JsonObject]
-"""One action type's effect: state and action in, state out."""
+Handler = Callable[[JsonObject, Any], JsonObject]
+"""One action type's effect: state and action in, state out. A handler says which action it takes."""
 
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a handler raises when a state or an action has not the shape that validation lets through."""

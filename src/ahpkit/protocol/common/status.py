@@ -15,6 +15,7 @@ __all__ = [
     "IN_PROGRESS",
     "IS_ARCHIVED",
     "IS_READ",
+    "WAITING",
     "is_in_progress",
     "is_input_needed",
     "with_activity",
@@ -24,7 +25,9 @@ __all__ = [
 IDLE: Final = 1
 ERROR: Final = 1 << 1
 IN_PROGRESS: Final = 1 << 3
-INPUT_NEEDED: Final = IN_PROGRESS | 1 << 4
+WAITING: Final = 1 << 4
+"""The bit that tells waiting from running."""
+INPUT_NEEDED: Final = IN_PROGRESS | WAITING
 """Contains the bit of IN_PROGRESS: a turn that waits is still in progress."""
 IS_READ: Final = 1 << 5
 IS_ARCHIVED: Final = 1 << 6

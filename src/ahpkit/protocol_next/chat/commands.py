@@ -1,0 +1,126 @@
+"""Commands on chats. Knows no handler."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from ahpkit.protocol_next.chat.state import Message, MessageAttachment, SideChatSelection
+from ahpkit.protocol_next.common.commands import BaseParams
+from ahpkit.protocol_next.common.state import URI
+
+CompletionItemKind = Literal["userMessage"] | str
+
+
+class ForkChatSource(TypedDict):
+    """The chat to copy, up to and including the response of `turnId`."""
+
+    kind: Literal["fork"]
+    chat: URI
+    turnId: str
+
+
+class SideChatSource(TypedDict):
+    """The chat to speak about: the agent knows it through `turnId`, the new chat shows none of it."""
+
+    kind: Literal["sideChat"]
+    chat: URI
+    turnId: str
+    selection: NotRequired[SideChatSelection]
+
+
+ChatSource = ForkChatSource | SideChatSource
+
+
+class CreateChatParams(BaseParams):
+    """`createChat`: `channel` is the session, `chat` the URI that the client chooses. Answered with null."""
+
+    chat: URI
+    initialMessage: NotRequired[Message]
+    source: NotRequired[ChatSource]
+    workingDirectories: NotRequired[list[URI]]
+
+
+class DisposeChatParams(BaseParams):
+    """`disposeChat`. Answered with null."""
+
+
+class FetchTurnsParams(BaseParams):
+    """`fetchTurns`: the page of older turns at `cursor`, or the next one."""
+
+    cursor: NotRequired[str]
+
+
+class FetchTurnsResult(TypedDict):
+    """The turns came before, as `chat/turnsLoaded`."""
+
+
+class ChatMoveToSessionDestination(TypedDict):
+    """Into a session, behind the chat `after`; without it to the first place."""
+
+    kind: Literal["session"]
+    session: URI
+    after: NotRequired[URI]
+
+
+class ChatMoveToNewSessionDestination(TypedDict):
+    """Into a session of its own."""
+
+    kind: Literal["newSession"]
+
+
+ChatMoveDestination = ChatMoveToSessionDestination | ChatMoveToNewSessionDestination
+
+
+class MoveChatParams(BaseParams):
+    """`moveChat`: `channel` is the chat."""
+
+    destination: ChatMoveDestination
+
+
+class MoveChatResult(TypedDict):
+    """The session it is in now."""
+
+    session: URI
+
+
+class CompletionsParams(BaseParams):
+    """`completions` at `offset` of `text`, counted in UTF-16 code units."""
+
+    kind: CompletionItemKind
+    text: str
+    offset: int
+
+
+class CompletionItem(TypedDict):
+    """Puts `insertText` in place of the range, and `attachment` on the message."""
+
+    insertText: str
+    rangeStart: NotRequired[int]
+    rangeEnd: NotRequired[int]
+    attachment: MessageAttachment
+
+
+class CompletionsResult(TypedDict):
+    """In the order to show them."""
+
+    items: list[CompletionItem]
+
+
+__all__ = [
+    "ChatMoveDestination",
+    "ChatMoveToNewSessionDestination",
+    "ChatMoveToSessionDestination",
+    "ChatSource",
+    "CompletionItem",
+    "CompletionItemKind",
+    "CompletionsParams",
+    "CompletionsResult",
+    "CreateChatParams",
+    "DisposeChatParams",
+    "FetchTurnsParams",
+    "FetchTurnsResult",
+    "ForkChatSource",
+    "MoveChatParams",
+    "MoveChatResult",
+    "SideChatSource",
+]

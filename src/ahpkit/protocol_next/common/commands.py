@@ -1,0 +1,335 @@
+"""Commands of a connection and of resources. Knows no handler.
+
+Resource commands go in both directions: a client asks the host for files, the host asks a client for what it publishes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from ahpkit.protocol.schema import CLOSED
+from ahpkit.protocol_next.automation.state import AutomationCapabilities
+from ahpkit.protocol_next.common.actions import ActionEnvelope
+from ahpkit.protocol_next.common.state import URI, Implementation, JsonObject, Snapshot
+from ahpkit.protocol_next.telemetry.state import TelemetryCapabilities
+
+ContentEncoding = Literal["base64", "utf-8"]
+
+ResourceType = Literal["file", "directory", "symlink"] | str
+
+ResourceWriteMode = Literal["truncate", "append", "insert"]
+
+ReconnectResultType = Literal["replay", "snapshot"]
+
+
+class BaseParams(TypedDict):
+    """Parameters of every method: the channel it is about."""
+
+    channel: URI
+    _meta: NotRequired[JsonObject]
+
+
+class RootParams(TypedDict):
+    """Parameters of methods that are about the connection or the host."""
+
+    channel: Literal["ahp-root://"]
+    _meta: NotRequired[JsonObject]
+
+
+class PaginatedParams(TypedDict):
+    """Asks for one page: at most `limit` entries, from `cursor` on."""
+
+    limit: NotRequired[int]
+    cursor: NotRequired[str]
+
+
+class PaginatedResult(TypedDict):
+    """One page; without `nextCursor` the last."""
+
+    nextCursor: NotRequired[str]
+
+
+class ClientCapabilities(TypedDict):
+    """What a client can do: a key that is there means yes."""
+
+    mcpApps: NotRequired[JsonObject]
+    _meta: NotRequired[JsonObject]
+
+
+class InitializeParams(RootParams):
+    """`initialize`: the first request of a connection. The order of the versions says nothing."""
+
+    protocolVersions: list[str]
+    clientId: str
+    clientInfo: NotRequired[Implementation]
+    initialSubscriptions: NotRequired[list[URI]]
+    locale: NotRequired[str]
+    capabilities: NotRequired[ClientCapabilities]
+
+
+class InitializeResult(TypedDict):
+    """The version both speak from now on, and the states asked for."""
+
+    protocolVersion: str
+    serverSeq: int
+    serverInfo: NotRequired[Implementation]
+    snapshots: list[Snapshot]
+    defaultDirectory: NotRequired[URI]
+    completionTriggerCharacters: NotRequired[list[str]]
+    terminalCommandPrefix: NotRequired[str]
+    telemetry: NotRequired[TelemetryCapabilities]
+    automations: NotRequired[AutomationCapabilities]
+    _meta: NotRequired[JsonObject]
+
+
+class PingParams(RootParams):
+    """`ping`: allowed at any time. Answered with null."""
+
+
+class ReconnectParams(RootParams):
+    """`reconnect`: the first request instead of `initialize`, to go on after `lastSeenServerSeq`."""
+
+    clientId: str
+    lastSeenServerSeq: int
+    subscriptions: list[URI]
+
+
+class ReconnectReplayResult(TypedDict):
+    """Everything missed; `missing` are channels that are gone."""
+
+    type: Literal["replay"]
+    actions: list[ActionEnvelope]
+    missing: list[URI]
+
+
+class ReconnectSnapshotResult(TypedDict):
+    """Too much was missed: states anew."""
+
+    type: Literal["snapshot"]
+    snapshots: list[Snapshot]
+
+
+ReconnectResult = Annotated[ReconnectReplayResult | ReconnectSnapshotResult, CLOSED]
+
+
+class SubscriptionDeliveryOptions(TypedDict):
+    """How long the host may hold actions back on purpose, in milliseconds."""
+
+    maxLatencyMs: NotRequired[int | float]
+
+
+class SubscribeView(TypedDict):
+    """How many of a chat's newest turns the snapshot should have; absent: all."""
+
+    turns: NotRequired[int]
+
+
+class SubscribeParams(BaseParams):
+    """`subscribe` to a channel."""
+
+    delivery: NotRequired[SubscriptionDeliveryOptions]
+    view: NotRequired[SubscribeView]
+
+
+class SubscribeResult(TypedDict):
+    """The state; channels without state have none."""
+
+    snapshot: NotRequired[Snapshot]
+
+
+class UnsubscribeParams(BaseParams):
+    """`unsubscribe` from a channel; a notification."""
+
+
+class DispatchActionParams(BaseParams):
+    """`dispatchAction`: a client wants a `StateAction` applied; a notification. The answer is an envelope."""
+
+    clientSeq: int
+    action: JsonObject
+
+
+class ResourceReadParams(RootParams):
+    """`resourceRead`."""
+
+    uri: URI
+    encoding: NotRequired[ContentEncoding]
+
+
+class ResourceReadResult(TypedDict):
+    """The content."""
+
+    data: str
+    encoding: ContentEncoding
+    contentType: NotRequired[str]
+
+
+class ResourceWriteParams(RootParams):
+    """`resourceWrite`: `position` counts bytes, for mode insert; `ifMatch` is the etag it must still have."""
+
+    uri: URI
+    data: str
+    encoding: ContentEncoding
+    contentType: NotRequired[str]
+    createOnly: NotRequired[bool]
+    mode: NotRequired[ResourceWriteMode]
+    position: NotRequired[int]
+    ifMatch: NotRequired[str]
+
+
+class ResourceWriteResult(TypedDict):
+    """Written."""
+
+
+class ResourceListParams(RootParams):
+    """`resourceList`: what is in a directory."""
+
+    uri: URI
+
+
+class DirectoryEntry(TypedDict):
+    """A name in a directory."""
+
+    name: str
+    type: Literal["file", "directory"] | str
+
+
+class ResourceListResult(TypedDict):
+    """The entries of the directory."""
+
+    entries: list[DirectoryEntry]
+
+
+class ResourceCopyParams(RootParams):
+    """`resourceCopy`."""
+
+    source: URI
+    destination: URI
+    failIfExists: NotRequired[bool]
+
+
+class ResourceCopyResult(TypedDict):
+    """Copied."""
+
+
+class ResourceMoveParams(RootParams):
+    """`resourceMove`."""
+
+    source: URI
+    destination: URI
+    failIfExists: NotRequired[bool]
+
+
+class ResourceMoveResult(TypedDict):
+    """Moved."""
+
+
+class ResourceDeleteParams(RootParams):
+    """`resourceDelete`: a directory that is not empty needs `recursive`."""
+
+    uri: URI
+    recursive: NotRequired[bool]
+
+
+class ResourceDeleteResult(TypedDict):
+    """Deleted."""
+
+
+class ResourceResolveParams(RootParams):
+    """`resourceResolve`: what is there, and where really."""
+
+    uri: URI
+    followSymlinks: NotRequired[bool]
+
+
+class ResourceResolveResult(TypedDict):
+    """Times are ISO 8601; `etag` changes when the content does."""
+
+    uri: URI
+    type: ResourceType
+    size: NotRequired[int]
+    mtime: NotRequired[str]
+    ctime: NotRequired[str]
+    contentType: NotRequired[str]
+    etag: NotRequired[str]
+
+
+class ResourceMkdirParams(RootParams):
+    """`resourceMkdir`, parents included."""
+
+    uri: URI
+
+
+class ResourceMkdirResult(TypedDict):
+    """It is there."""
+
+
+class ResourceRequestParams(RootParams):
+    """`resourceRequest`: ask for access to a resource outside the allowed roots."""
+
+    uri: URI
+    read: NotRequired[bool]
+    write: NotRequired[bool]
+
+
+class ResourceRequestResult(TypedDict):
+    """Granted."""
+
+
+class AuthenticateParams(RootParams):
+    """`authenticate`: a token for a protected resource; it lives `expiresIn` seconds and grants `scopes`."""
+
+    resource: str
+    token: str
+    expiresIn: NotRequired[int | float]
+    scopes: NotRequired[list[str]]
+
+
+class AuthenticateResult(TypedDict):
+    """Accepted."""
+
+
+__all__ = [
+    "AuthenticateParams",
+    "AuthenticateResult",
+    "BaseParams",
+    "ClientCapabilities",
+    "ContentEncoding",
+    "DirectoryEntry",
+    "DispatchActionParams",
+    "InitializeParams",
+    "InitializeResult",
+    "PaginatedParams",
+    "PaginatedResult",
+    "PingParams",
+    "ReconnectParams",
+    "ReconnectReplayResult",
+    "ReconnectResult",
+    "ReconnectResultType",
+    "ReconnectSnapshotResult",
+    "ResourceCopyParams",
+    "ResourceCopyResult",
+    "ResourceDeleteParams",
+    "ResourceDeleteResult",
+    "ResourceListParams",
+    "ResourceListResult",
+    "ResourceMkdirParams",
+    "ResourceMkdirResult",
+    "ResourceMoveParams",
+    "ResourceMoveResult",
+    "ResourceReadParams",
+    "ResourceReadResult",
+    "ResourceRequestParams",
+    "ResourceRequestResult",
+    "ResourceResolveParams",
+    "ResourceResolveResult",
+    "ResourceType",
+    "ResourceWriteMode",
+    "ResourceWriteParams",
+    "ResourceWriteResult",
+    "RootParams",
+    "SubscribeParams",
+    "SubscribeResult",
+    "SubscribeView",
+    "SubscriptionDeliveryOptions",
+    "UnsubscribeParams",
+]

@@ -1,0 +1,30 @@
+"""Commands on watches. Knows no handler."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from ahpkit.protocol_next.common.commands import RootParams
+from ahpkit.protocol_next.common.state import URI
+from ahpkit.protocol_next.resource_watch.state import ResourceWatchPatterns
+
+
+class CreateResourceWatchParams(RootParams):
+    """`createResourceWatch`, in both directions."""
+
+    uri: URI
+    recursive: NotRequired[bool]
+    excludes: NotRequired[ResourceWatchPatterns]
+    includes: NotRequired[ResourceWatchPatterns]
+
+
+class CreateResourceWatchResult(TypedDict):
+    """The channel to subscribe to; the watch ends with its last subscriber."""
+
+    channel: URI
+
+
+__all__ = [
+    "CreateResourceWatchParams",
+    "CreateResourceWatchResult",
+]

@@ -1,0 +1,29 @@
+"""Commands on a session. Knows no handler."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from ahpkit.protocol_next.common.commands import BaseParams
+from ahpkit.protocol_next.common.state import URI, JsonObject
+from ahpkit.protocol_next.session.state import SessionActiveClient
+
+
+class CreateSessionParams(BaseParams):
+    """`createSession`: `channel` is the URI that the client chooses. Answered with null, at once."""
+
+    provider: NotRequired[str]
+    workingDirectories: NotRequired[list[URI]]
+    config: NotRequired[JsonObject]
+    activeClient: NotRequired[SessionActiveClient]
+    progressToken: NotRequired[str]
+
+
+class DisposeSessionParams(BaseParams):
+    """`disposeSession`. Answered with null."""
+
+
+__all__ = [
+    "CreateSessionParams",
+    "DisposeSessionParams",
+]

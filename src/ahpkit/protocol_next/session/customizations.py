@@ -1,0 +1,223 @@
+"""Customizations of a session: containers (plugins, directories) and their children. Knows no files.
+
+Plugins and MCP servers carry the decisions about them, most specific first; the first one counts and without any they
+are enabled. Directories and other children have one `enabled`. `session/enablement.py` answers what is in force.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from ahpkit.protocol.schema import CLOSED
+from ahpkit.protocol_next.common.state import URI, Icon, JsonObject, TextRange
+from ahpkit.protocol_next.session.mcp import McpServerCustomizationApps, McpServerState
+
+CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"] | str
+
+ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"] | str
+
+CustomizationEnablementKind = Literal["session", "workspace", "global"] | str
+
+CustomizationLoadStatus = Literal["loading", "loaded", "degraded", "error"]
+
+
+class CustomizationLoadingState(TypedDict):
+    """The host is reading the container."""
+
+    kind: Literal["loading"]
+
+
+class CustomizationLoadedState(TypedDict):
+    """The container is read."""
+
+    kind: Literal["loaded"]
+
+
+class CustomizationDegradedState(TypedDict):
+    """Read in part; `message` says what is missing."""
+
+    kind: Literal["degraded"]
+    message: str
+
+
+class CustomizationErrorState(TypedDict):
+    """Not read; `message` says why."""
+
+    kind: Literal["error"]
+    message: str
+
+
+CustomizationLoadState = Annotated[
+    CustomizationLoadingState | CustomizationLoadedState | CustomizationDegradedState | CustomizationErrorState, CLOSED
+]
+
+
+class SessionEnablement(TypedDict):
+    """A decision for one session."""
+
+    kind: Literal["session"]
+    enabled: bool
+
+
+class WorkspaceEnablement(TypedDict):
+    """A decision for everything in a directory."""
+
+    kind: Literal["workspace"]
+    uri: URI
+    enabled: bool
+
+
+class GlobalEnablement(TypedDict):
+    """A decision for all sessions."""
+
+    kind: Literal["global"]
+    enabled: bool
+
+
+CustomizationEnablement = SessionEnablement | WorkspaceEnablement | GlobalEnablement
+
+
+class CustomizationBase(TypedDict):
+    """What all customizations have. `id` is unique in the session, `uri` says where it comes from."""
+
+    id: str
+    uri: URI
+    name: str
+    icons: NotRequired[list[Icon]]
+    range: NotRequired[TextRange]
+    _meta: NotRequired[JsonObject]
+
+
+class ContainerCustomizationBase(CustomizationBase):
+    """What holds children. No `children`: not read yet; an empty list: nothing in it."""
+
+    clientId: NotRequired[str]
+    load: NotRequired[CustomizationLoadState]
+    children: NotRequired[list[ChildCustomization]]
+
+
+class PluginCustomization(ContainerCustomizationBase):
+    """An Open Plugins plugin."""
+
+    type: Literal["plugin"]
+    enablement: NotRequired[list[CustomizationEnablement]]
+    version: NotRequired[str]
+
+
+class ClientPluginCustomization(PluginCustomization):
+    """A plugin that a client publishes; a new `nonce` says that it changed. It decides for bundled children by name."""
+
+    nonce: NotRequired[str]
+    childEnablement: NotRequired[dict[str, list[CustomizationEnablement]]]
+
+
+class DirectoryCustomization(ContainerCustomizationBase):
+    """A directory the host watches for one kind of children."""
+
+    type: Literal["directory"]
+    enabled: bool
+    contents: ChildCustomizationType
+    writable: bool
+
+
+class ChildCustomizationBase(CustomizationBase):
+    """What every child but an MCP server has."""
+
+    enabled: NotRequired[bool]
+
+
+class AgentCustomization(ChildCustomizationBase):
+    """A custom agent."""
+
+    type: Literal["agent"]
+    description: NotRequired[str]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    disableModelInvocation: NotRequired[bool]
+    disableUserInvocation: NotRequired[bool]
+
+
+class SkillCustomization(ChildCustomizationBase):
+    """A skill or slash command."""
+
+    type: Literal["skill"]
+    description: NotRequired[str]
+    disableModelInvocation: NotRequired[bool]
+    disableUserInvocation: NotRequired[bool]
+
+
+class PromptCustomization(ChildCustomizationBase):
+    """A prompt."""
+
+    type: Literal["prompt"]
+    description: NotRequired[str]
+
+
+class RuleCustomization(ChildCustomizationBase):
+    """A rule or instruction."""
+
+    type: Literal["rule"]
+    description: NotRequired[str]
+    alwaysApply: NotRequired[bool]
+    globs: NotRequired[list[str]]
+
+
+class HookCustomization(ChildCustomizationBase):
+    """A hook; what it runs stays on the host."""
+
+    type: Literal["hook"]
+    event: NotRequired[str]
+    matcher: NotRequired[str]
+
+
+class McpServerCustomization(CustomizationBase):
+    """An MCP server: a child, or at the top level when the host itself configures it."""
+
+    type: Literal["mcpServer"]
+    enablement: NotRequired[list[CustomizationEnablement]]
+    state: McpServerState
+    channel: NotRequired[URI]
+    mcpApp: NotRequired[McpServerCustomizationApps]
+
+
+ChildCustomization = (
+    AgentCustomization
+    | SkillCustomization
+    | PromptCustomization
+    | RuleCustomization
+    | HookCustomization
+    | McpServerCustomization
+)
+
+Customization = PluginCustomization | DirectoryCustomization | McpServerCustomization
+
+
+__all__ = [
+    "AgentCustomization",
+    "ChildCustomization",
+    "ChildCustomizationBase",
+    "ChildCustomizationType",
+    "ClientPluginCustomization",
+    "ContainerCustomizationBase",
+    "Customization",
+    "CustomizationBase",
+    "CustomizationDegradedState",
+    "CustomizationEnablement",
+    "CustomizationEnablementKind",
+    "CustomizationErrorState",
+    "CustomizationLoadState",
+    "CustomizationLoadStatus",
+    "CustomizationLoadedState",
+    "CustomizationLoadingState",
+    "CustomizationType",
+    "DirectoryCustomization",
+    "GlobalEnablement",
+    "HookCustomization",
+    "McpServerCustomization",
+    "PluginCustomization",
+    "PromptCustomization",
+    "RuleCustomization",
+    "SessionEnablement",
+    "SkillCustomization",
+    "WorkspaceEnablement",
+]

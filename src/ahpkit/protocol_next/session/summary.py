@@ -1,0 +1,112 @@
+"""Summaries derived from states: a session's from its chats, a chat's and the annotations' from their own. Pure.
+
+Knows no store and no notification. The rules of aggregation are the session reference's (SessionSummary).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ahpkit.protocol.common.status import ACTIVITY_MASK, ERROR, INPUT_NEEDED, with_activity
+from ahpkit.protocol_next.common.state import JsonObject
+
+_CHAT_FIELDS = (
+    "resource",
+    "title",
+    "status",
+    "activity",
+    "modifiedAt",
+    "origin",
+    "interactivity",
+    "workingDirectories",
+    "changes",
+    "movable",
+)
+"""What a chat's state and its entry in the session have in common."""
+
+_SESSION_FIELDS = ("provider", "title", "status", "activity", "origin", "project", "workingDirectories", "annotations")
+"""What a session's state and its entry in lists have in common."""
+
+_LISTED_CHAT_FIELDS = ("resource", "title", "origin", "interactivity", "status", "changes")
+"""What a session's entry in lists says of its chats."""
+
+
+def session_summary(
+    resource: str, session: JsonObject, *, created_at: str, modified_at: str, changes: JsonObject | None = None
+) -> JsonObject:
+    """A session's entry in lists. `modified_at` is when the session itself changed last; its chats may be newer."""
+    chats: list[JsonObject] = session["chats"]
+    summary = {key: session[key] for key in _SESSION_FIELDS if key in session}
+    summary |= {"resource": resource, "createdAt": created_at, "modifiedAt": _latest(modified_at, chats)}
+    summary["chats"] = [{key: chat[key] for key in _LISTED_CHAT_FIELDS if key in chat} for chat in chats]
+    if "defaultChat" in session:
+        summary["defaultChat"] = session["defaultChat"]
+    if changes is not None:
+        summary["changes"] = changes
+    return _with_activity_of_chats(summary, session) if chats else summary
+
+
+def _with_activity_of_chats(summary: JsonObject, session: JsonObject) -> JsonObject:
+    driving = _driving_chat(session["chats"], session.get("defaultChat"))
+    after = {key: value for key, value in summary.items() if key != "activity"}
+    after["status"] = with_activity(summary["status"], driving["status"] & ACTIVITY_MASK)
+    return after | ({"activity": driving["activity"]} if driving.get("activity") else {})
+
+
+def _latest(own: str, chats: Sequence[JsonObject]) -> str:
+    return max([own, *(chat["modifiedAt"] for chat in chats)], key=_moment)
+
+
+def _driving_chat(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
+    """The chat whose activity is the session's: one that needs input, else one that failed, else the default."""
+    for promoted in (INPUT_NEEDED, ERROR):
+        raised = [chat for chat in chats if chat["status"] & promoted == promoted]
+        if raised:
+            return _preferred(raised, default)
+    return _preferred(chats, default)
+
+
+def _preferred(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
+    """The default chat if it is among them, else the one modified last."""
+    chosen = next((chat for chat in chats if chat["resource"] == default), None)
+    return chosen or max(chats, key=lambda chat: _moment(chat["modifiedAt"]))
+
+
+def _moment(time: str) -> datetime:
+    moment = datetime.fromisoformat(time)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def chat_summary(chat: JsonObject) -> JsonObject:
+    """A chat's entry in its session."""
+    return {key: chat[key] for key in _CHAT_FIELDS if key in chat}
+
+
+def annotations_summary(channel: str, state: JsonObject) -> JsonObject:
+    """The counts of an annotations channel."""
+    annotations: Sequence[JsonObject] = state["annotations"]
+    return {
+        "resource": channel,
+        "annotationCount": len(annotations),
+        "entryCount": sum(len(annotation["entries"]) for annotation in annotations),
+    }
+
+
+def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject | None:
+    """What to tell those who know `old`: the fields that differ in `new`, null for those that are gone; None: nothing.
+
+    An absent key of a partial update means "as before", so that null has to say "no value any more".
+    """
+    changes: dict[str, Any] = {key: value for key, value in new.items() if key not in old or old[key] != value}
+    changes |= {key: None for key in old if key not in new}
+    return changes or None
+
+
+def diff_chat_summary(before: JsonObject, after: JsonObject) -> JsonObject | None:
+    """The `changes` of `session/chatUpdated` between two states of a chat; None when its summary is the same."""
+    return changed_fields(chat_summary(before), chat_summary(after))
+
+
+__all__ = ["annotations_summary", "changed_fields", "chat_summary", "diff_chat_summary", "session_summary"]
