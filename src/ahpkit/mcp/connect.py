@@ -29,6 +29,7 @@ from ahpkit.mcp.errors import McpConfigError
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import TOO_BIG
+from ahpkit.wire.transport import Transport
 
 MAX_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message of a server. More is a mistake or an attack: the connection ends, and the error says so."""
@@ -88,70 +89,47 @@ def _texts(value: Any) -> dict[str, str]:
     return {str(key): str(item) for key, item in cast("dict[Any, Any]", value or {}).items()}
 
 
-class StdioLink:
-    """A server as a child process. Leaving ends it and all it started."""
+class LineStreams:
+    """A transport of lines as the SDK's two streams, while it is entered."""
 
-    def __init__(self, config: ServerConfig, *, default_cwd: Path, max_message: int = MAX_MESSAGE) -> None:
+    def __init__(self, transport: Transport) -> None:
         self.ended = asyncio.Event()
-        """Its output ended: nothing will be answered any more."""
-        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        self._process = ChildProcess(
-            config.command,
-            env={**environment, **config.env},
-            cwd=config.cwd or default_cwd,
-            max_line=max_message,
-        )
-        self._problem = ""
+        """The other side said its last word."""
+        self.too_long = False
+        self._transport = transport
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Streams:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._process)
-            to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
-            tasks = [asyncio.create_task(self._read(to_client)), asyncio.create_task(self._write(from_client))]
-            for stream in (to_client, from_server, to_server, from_client):
+            to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+            tasks = [asyncio.create_task(self._read(to_us)), asyncio.create_task(self._write(from_us))]
+            for stream in (to_us, incoming, outgoing, from_us):
                 stack.callback(stream.close)
             stack.push_async_callback(_finish, tasks)
             self._stack = stack.pop_all()
-            return from_server, to_server
+            return incoming, outgoing
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
 
-    async def why(self) -> str:
-        """Why it ended, with the last lines it wrote."""
-        await self._process.wait_over(1.0)
-        code = self._process.exit_code
-        if self._problem:
-            ended = self._problem
-        elif code is None:
-            ended = "it closed its output"
-        else:
-            ended = f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}"
-        lines = self._process.log.lines(_STDERR_LINES)
-        return "\n".join([ended, *lines])
-
-    async def _read(self, to_client: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        transport = self._process.transport
-        with to_client:
+    async def _read(self, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        with to_us:
             try:
                 while True:
-                    await to_client.send(_parsed(await transport.receive()))
+                    await to_us.send(_parsed(await self._transport.receive()))
             except TransportClosed as error:
-                if error.code == TOO_BIG:
-                    self._problem = "it sent a message that is longer than this host takes"
+                self.too_long = error.code == TOO_BIG
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass
             finally:
                 self.ended.set()
 
-    async def _write(self, from_client: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        transport = self._process.transport
-        async for sent in from_client:
+    async def _write(self, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async for sent in from_us:
             data = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
-            transport.write(transport.frame(data.encode()))
-            await transport.drain()
+            self._transport.write(self._transport.frame(data.encode()))
+            await self._transport.drain()
 
 
 def _parsed(line: bytes) -> SessionMessage | Exception:
@@ -166,6 +144,47 @@ async def _finish(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class StdioLink:
+    """A server as a child process. Leaving ends it and all it started."""
+
+    def __init__(self, config: ServerConfig, *, default_cwd: Path, max_message: int = MAX_MESSAGE) -> None:
+        self.ended = asyncio.Event()
+        """Its output ended: nothing will be answered any more."""
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        self._process = ChildProcess(
+            config.command,
+            env={**environment, **config.env},
+            cwd=config.cwd or default_cwd,
+            max_line=max_message,
+        )
+        self._lines: LineStreams | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Streams:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._process)
+            self._lines = LineStreams(self._process.transport)
+            self._lines.ended = self.ended
+            streams = await stack.enter_async_context(self._lines)
+            self._stack = stack.pop_all()
+            return streams
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    async def why(self) -> str:
+        """Why it ended, with the last lines it wrote."""
+        await self._process.wait_over(1.0)
+        code = self._process.exit_code
+        if self._lines is not None and self._lines.too_long:
+            ended = "it sent a message that is longer than this host takes"
+        elif code is None:
+            ended = "it closed its output"
+        else:
+            ended = f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}"
+        return "\n".join([ended, *self._process.log.lines(_STDERR_LINES)])
 
 
 class HttpLink:
@@ -253,7 +272,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             size += len(chunk)
             if size > self._limit:
-                raise httpx2.ReadError(f"the answer is longer than {self._limit} bytes")
+                raise httpx2.StreamError(f"the answer is longer than {self._limit} bytes")
             yield chunk
 
     async def aclose(self) -> None:
@@ -262,4 +281,4 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 Link = StdioLink | HttpLink
 
-__all__ = ["MAX_MESSAGE", "HttpLink", "Link", "ServerConfig", "StdioLink", "Streams", "server_config"]
+__all__ = ["MAX_MESSAGE", "HttpLink", "LineStreams", "Link", "ServerConfig", "StdioLink", "Streams", "server_config"]

@@ -1,0 +1,231 @@
+"""The host as the one MCP server that an agent sees: tools of all kinds under one roof, and lists that follow live.
+
+    gateway = Gateway(port)
+    await gateway.serve(read, write)        # one connection of the agent
+    gateway.changed()                       # after the tools became others
+
+Knows the port and MCP. What a tool does, who is asked first and what clients see is behind the port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol, cast
+
+import anyio
+import mcp_types as types
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from ahpkit import __version__
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.tools.registry import Tool, schema_of, search
+
+NAME = "ahp"
+"""What agents call this server. Short: many put it before the name of every tool."""
+
+MAX_LISTED = 100
+"""Tools that are listed one by one. When there are more, an agent looks for them with `find_tool`."""
+_FOUND = 20
+_BEAT = 10.0
+"""Seconds between two signs of life while a call waits."""
+
+_INSTRUCTIONS = (
+    "Tools of the user's editor, of the servers they configured, and canvases that they see. "
+    "Tools may come and go: find_tool looks for what there is now, and call_tool calls it."
+)
+
+_connection: ContextVar[list[ServerSession] | None] = ContextVar("connection", default=None)
+
+
+class GatewayPort(Protocol):
+    """The session behind the server."""
+
+    def tools(self) -> Sequence[Tool]:
+        """What is offered now."""
+        ...
+
+    async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
+        """Run a tool by the name the model used: a `CallToolResult`. Cancelled when the agent gives up. `told` takes
+        words of progress."""
+        ...
+
+    async def read(self, uri: str) -> JsonObject:
+        """A `ReadResourceResult`; raises `KeyError` for what this session does not have."""
+        ...
+
+    def resources(self) -> Sequence[JsonObject]:
+        """What can be read, as MCP resources."""
+        ...
+
+
+class Gateway:
+    """One agent session's server. Any number of connections may use it, of either era of MCP."""
+
+    def __init__(self, port: GatewayPort, *, beat: float = _BEAT) -> None:
+        self._port = port
+        self._beat = beat
+        self._bus = InMemorySubscriptionBus()
+        self._connections: list[list[ServerSession]] = []
+        """Of the older era: how each is told of changes."""
+        self.server: Server[Any] = Server(
+            NAME,
+            version=__version__,
+            instructions=_INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
+            on_subscriptions_listen=ListenHandler(self._bus),
+        )
+
+    async def serve(self, read: Any, write: Any) -> None:
+        """Serve one connection until it ends."""
+        options = self.server.create_initialization_options(NotificationOptions(tools_changed=True))
+        connection: list[ServerSession] = []
+        self._connections.append(connection)
+        known = _connection.set(connection)
+        try:
+            await self.server.run(read, write, options)
+        finally:
+            _connection.reset(known)
+            self._connections.remove(connection)
+
+    async def changed(self) -> None:
+        """Tell every connection that the tools are others now."""
+        await self._bus.publish(ToolsListChanged())
+        for session in [session for connection in self._connections for session in connection]:
+            await _told(session.send_tool_list_changed)
+
+    async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        self._remember(context)
+        tools = list(self._port.tools())
+        shown = tools if len(tools) <= MAX_LISTED else [tool for tool in tools if tool.owner.kind == "host"]
+        return types.ListToolsResult(tools=[*map(_as_mcp, shown), *_FINDERS])
+
+    def _remember(self, context: Any) -> None:
+        """Connections of the older era are told of changes without asking for it."""
+        if context.session.can_send_request and (connection := _connection.get()) is not None:
+            connection[:] = [context.session]
+
+    async def _call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        name, arguments = params.name, params.arguments or {}
+        if name == "find_tool":
+            return self._find(arguments)
+        if name == "call_tool":
+            name, arguments = str(arguments.get("name", "")), _object(arguments.get("arguments"))
+        if all(tool.name != name for tool in self._port.tools()):
+            return _failed(f"there is no tool {name!r} now; find_tool shows what there is")
+        return await self._alive(context, name, arguments)
+
+    async def _alive(self, context: Any, name: str, arguments: JsonObject) -> types.CallToolResult:
+        """Run a call, with signs of life meanwhile: a person may take longer than the agent waits for silence."""
+        news: asyncio.Queue[str] = asyncio.Queue(100)
+
+        def told(words: str) -> None:
+            if not news.full():
+                news.put_nowait(words)
+
+        beating = asyncio.create_task(self._report(context.session, news))
+        try:
+            result = await self._port.call(name, arguments, told)
+        finally:
+            beating.cancel()
+        return _result(result)
+
+    async def _report(self, session: ServerSession, news: asyncio.Queue[str]) -> None:
+        words, count = "waiting", 0
+        while True:
+            try:
+                async with asyncio.timeout(self._beat):
+                    words = await news.get()
+            except TimeoutError:
+                pass
+            count += 1
+            await _told(lambda count=count, words=words: session.report_progress(count, None, words))
+
+    def _find(self, arguments: JsonObject) -> types.CallToolResult:
+        found = search(list(self._port.tools()), str(arguments.get("query", "")), _FOUND)
+        shown = [
+            {"name": tool.name, "description": tool.definition.get("description", ""), "inputSchema": schema_of(tool)}
+            for tool in found
+        ]
+        return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps({"tools": shown}))])
+
+    async def _list_resources(
+        self, context: Any, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        listed = [types.Resource.model_validate(entry) for entry in self._port.resources()]
+        return types.ListResourcesResult(resources=listed)
+
+    async def _read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        try:
+            return types.ReadResourceResult.model_validate(await self._port.read(str(params.uri)))
+        except KeyError:
+            raise MCPError(types.INVALID_PARAMS, f"there is nothing to read at {params.uri}") from None
+
+
+async def _told(send: Callable[[], Awaitable[None]]) -> None:
+    """News are a courtesy: who does not take them any more goes without."""
+    try:
+        await send()
+    except (MCPError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return
+
+
+def _as_mcp(tool: Tool) -> types.Tool:
+    keys = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+    definition = cast("JsonObject", tool.definition)
+    shown = {key: definition[key] for key in keys if definition.get(key) is not None}
+    schema = schema_of(tool)
+    shown["inputSchema"] = schema if schema.get("type") == "object" else {**schema, "type": "object"}
+    return types.Tool.model_validate(shown)
+
+
+def _result(result: JsonObject) -> types.CallToolResult:
+    try:
+        return types.CallToolResult.model_validate(result)
+    except ValidationError:
+        return _failed("the tool gave a result that cannot be passed on")
+
+
+def _failed(message: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
+
+
+def _object(value: Any) -> JsonObject:
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+_FINDERS = (
+    types.Tool(
+        name="find_tool",
+        description="Look for a tool by words. Shows what there is now, also what is not listed here.",
+        input_schema={
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "Words of its name or of what it does."}},
+            "required": ["query"],
+        },
+    ),
+    types.Tool(
+        name="call_tool",
+        description="Call a tool that find_tool showed.",
+        input_schema={
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "The tool's name, as find_tool shows it."},
+                "arguments": {"type": "object", "description": "What the tool takes; find_tool has the schema."},
+            },
+            "required": ["name"],
+        },
+    ),
+)
+
+
+__all__ = ["MAX_LISTED", "NAME", "Gateway", "GatewayPort"]

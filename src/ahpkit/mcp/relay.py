@@ -1,0 +1,51 @@
+"""The command that an agent starts as its MCP server: carries bytes between its pipes and the host. Nothing else.
+
+    AHPKIT_MCP_SECRET=… python -I relay.py 127.0.0.1 PORT
+
+The secret says which session this is; it comes in the environment because command lines can be read by others. Needs no
+package but the standard library, so it is there at once and costs little.
+"""
+
+import os
+import socket
+import sys
+import threading
+
+SECRET = "AHPKIT_MCP_SECRET"
+CHUNK = 64 * 1024
+
+
+def relay(address: str, port: int, secret: str) -> int:
+    """Carry until one side ends; the exit code."""
+    try:
+        connection = socket.create_connection((address, port), timeout=10)
+    except OSError as error:
+        sys.stderr.write(f"the host cannot be reached: {error}\n")
+        return 1
+    connection.settimeout(None)
+    connection.sendall(secret.encode() + b"\n")
+    threading.Thread(target=_from_agent, args=(connection,), daemon=True).start()
+    try:
+        while data := connection.recv(CHUNK):
+            _write(data)
+    except OSError:
+        return 1
+    return 0
+
+
+def _from_agent(connection: socket.socket) -> None:
+    try:
+        while data := os.read(0, CHUNK):
+            connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def _write(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+if __name__ == "__main__":
+    sys.exit(relay(sys.argv[1], int(sys.argv[2]), os.environ.pop(SECRET, "")))

@@ -1,0 +1,110 @@
+"""The test server over HTTP, in this process: streamable HTTP or SSE, with or without a token that it wants."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from mcp.server.sse import SseServerTransport
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+
+from mcp_servers.server_main import make
+
+
+class Guard:
+    """Wants one of its tokens on every request to the server, and says so as RFC 9728 wants it."""
+
+    def __init__(self, *, scope: str = "files:read", metadata: dict[str, Any] | None = None) -> None:
+        self.tokens: set[str] = set()
+        self.weak: set[str] = set()
+        """Tokens that lack a scope."""
+        self.scope = scope
+        self.metadata = metadata
+        self.seen: list[str | None] = []
+        self.origin = ""
+
+    def __call__(self, app: Any) -> Any:
+        async def guarded(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http" or scope["path"].startswith("/.well-known"):
+                await app(scope, receive, send)
+                return
+            given = Request(scope).headers.get("authorization")
+            self.seen.append(given)
+            token = (given or "").removeprefix("Bearer ")
+            if token in self.tokens:
+                await app(scope, receive, send)
+                return
+            await self._refusal(token)(scope, receive, send)
+
+        return guarded
+
+    def _refusal(self, token: str) -> Response:
+        place = f'resource_metadata="{self.origin}/.well-known/oauth-protected-resource/mcp"'
+        if token in self.weak:
+            challenge = f'Bearer error="insufficient_scope", scope="files:write", {place}'
+            return Response(status_code=403, headers={"www-authenticate": challenge})
+        scope = f', scope="{self.scope}"' if self.scope else ""
+        challenge = f'Bearer error="invalid_token", error_description="log in first"{scope}, {place}'
+        return Response(status_code=401, headers={"www-authenticate": challenge})
+
+    def described(self, request: Request) -> Response:
+        default = {
+            "resource": f"{self.origin}/mcp",
+            "authorization_servers": ["https://login.example"],
+            "scopes_supported": ["files:read", "files:write"],
+        }
+        return JSONResponse(default | (self.metadata or {}))
+
+
+@asynccontextmanager
+async def http_server(
+    guard: Guard | None = None, *, sse: bool = False, redirect: str | None = None
+) -> AsyncGenerator[str]:
+    """The URL of a running server."""
+    routes: list[Any] = []
+    server = make()
+    lifespan = None
+    if redirect is not None:
+        routes.append(Route("/mcp", RedirectResponse(redirect, 307), methods=["GET", "POST"]))
+    elif sse:
+        routes += _sse_routes(server)
+    else:
+        inner = server.streamable_http_app(streamable_http_path="/mcp")
+        routes += inner.routes
+        lifespan = inner.router.lifespan_context
+    if guard is not None:
+        routes.append(Route("/.well-known/oauth-protected-resource/mcp", guard.described))
+    app: Any = Starlette(routes=routes, lifespan=lifespan)
+    listening = socket.create_server(("127.0.0.1", 0))
+    origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    if guard is not None:
+        guard.origin = origin
+        app = guard(app)
+    uvicorn_server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=1))
+    task = asyncio.create_task(uvicorn_server.serve(sockets=[listening]))
+    try:
+        while not uvicorn_server.started:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        yield f"{origin}/{'sse' if sse else 'mcp'}"
+    finally:
+        uvicorn_server.should_exit = True
+        await asyncio.gather(task, return_exceptions=True)
+        listening.close()
+
+
+def _sse_routes(server: Any) -> list[Any]:
+    transport = SseServerTransport("/messages/")
+
+    async def connect(request: Request) -> Response:
+        async with transport.connect_sse(request.scope, request.receive, request._send) as streams:  # pyright: ignore
+            await server.run(streams[0], streams[1], server.create_initialization_options())
+        return Response()
+
+    return [Route("/sse", connect), Mount("/messages/", app=transport.handle_post_message)]

@@ -1,0 +1,235 @@
+"""The host as an MCP server, over the real command that agents start: tools, changes, cancellation, the secret."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from ahpkit.mcp.doorway import Doorway, Pass
+from ahpkit.mcp.gateway import MAX_LISTED, Gateway
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.tools.registry import Owner, Tool
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
+
+
+def tool(name: str) -> Tool:
+    definition = {"name": name, "description": f"does {name}", "inputSchema": {"type": "object"}}
+    return Tool(name, Owner("mcp", "s", "s"), name, cast("ToolDefinition", definition))
+
+
+class Session:
+    """A session with tools that echo, wait or are gone."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.waiting = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    def tools(self) -> Sequence[Tool]:
+        return [tool(name) for name in self.names]
+
+    async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
+        if name == "wait":
+            self.waiting.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+        if name == "ask":
+            told("a person decides")
+            await asyncio.sleep(arguments.get("seconds", 0))
+        return {"content": [{"type": "text", "text": f"{name} {arguments}"}], "structuredContent": {"n": 1}}
+
+    async def read(self, uri: str) -> JsonObject:
+        return {"contents": [{"uri": uri, "text": {"skill://a": "Be kind."}[uri]}]}
+
+    def resources(self) -> Sequence[JsonObject]:
+        return [{"name": "a", "uri": "skill://a"}]
+
+
+def starts(way: Pass) -> StdioServerParameters:
+    return StdioServerParameters(command=way.command, args=list(way.args), env=way.env)
+
+
+@asynccontextmanager
+async def connected(session: Session, era: str, **options: Any) -> AsyncGenerator[tuple[Client, Gateway]]:
+    gateway = Gateway(session, beat=0.05)
+    async with Doorway() as doorway:
+        with doorway.admit(gateway) as way:
+            async with Client(starts(way), mode=era, cache=None, **options) as client:
+                yield client, gateway
+
+
+@ERAS
+async def test_an_agent_lists_and_calls_tools(era: str) -> None:
+    async with connected(Session("add", "show"), era) as (client, _):
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert listed == ["add", "show", "find_tool", "call_tool"]
+        result = await client.call_tool("add", {"a": 1})
+        assert result.content[0].text == "add {'a': 1}"  # type: ignore[union-attr]
+        assert result.structured_content == {"n": 1}
+        read = await client.read_resource("skill://a")
+        assert read.contents[0].text == "Be kind."  # type: ignore[union-attr]
+
+
+@ERAS
+async def test_changes_are_told(era: str) -> None:
+    session, news = Session("add"), asyncio.Event()
+
+    async def heard(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            news.set()
+
+    async with connected(session, era, message_handler=heard) as (client, gateway):
+        await client.list_tools()
+
+        async def change() -> None:
+            session.names.append("more")
+            await gateway.changed()
+            async with asyncio.timeout(20):
+                await news.wait()
+
+        if era == "legacy":
+            await change()
+        else:
+            async with client.listen(tools_list_changed=True):
+                await change()
+        assert "more" in [tool.name for tool in (await client.list_tools()).tools]
+
+
+@ERAS
+async def test_giving_up_a_call_ends_it(era: str) -> None:
+    session = Session("wait")
+    async with connected(session, era) as (client, _):
+        call = asyncio.create_task(client.call_tool("wait", {}))
+        async with asyncio.timeout(20):
+            await session.waiting.wait()
+            call.cancel()
+            await session.cancelled.wait()
+        await asyncio.gather(call, return_exceptions=True)
+
+
+async def test_an_agent_that_goes_away_ends_its_calls() -> None:
+    session = Session("wait")
+    async with connected(session, "auto") as (client, _):
+        call = asyncio.create_task(client.call_tool("wait", {}))
+        async with asyncio.timeout(20):
+            await session.waiting.wait()
+    async with asyncio.timeout(20):
+        await session.cancelled.wait()
+    await asyncio.gather(call, return_exceptions=True)
+
+
+@ERAS
+async def test_signs_of_life_keep_a_time_limit_away(era: str) -> None:
+    heard: list[str | None] = []
+    enough = asyncio.Event()
+
+    async def waits(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+        if len(heard) > 2:
+            enough.set()
+
+    async with connected(Session("ask"), era) as (client, _):
+        call = asyncio.create_task(client.call_tool("ask", {"seconds": 60}, progress_callback=waits))
+        async with asyncio.timeout(20):
+            await enough.wait()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+    assert set(heard) == {"a person decides"}
+
+
+async def test_a_tool_that_has_just_gone_is_an_error_with_advice() -> None:
+    session = Session("add")
+    async with connected(session, "auto") as (client, _):
+        session.names.clear()
+        result = await client.call_tool("add", {})
+        assert result.is_error
+        assert "find_tool" in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_very_many_tools_are_found_not_listed() -> None:
+    session = Session(*(f"tool_{number}" for number in range(MAX_LISTED + 1)))
+    async with connected(session, "auto") as (client, _):
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["find_tool", "call_tool"]
+        found = await client.call_tool("find_tool", {"query": "tool_77"})
+        assert "tool_77" in found.content[0].text  # type: ignore[union-attr]
+        called = await client.call_tool("call_tool", {"name": "tool_77", "arguments": {"x": 1}})
+        assert called.content[0].text == "tool_77 {'x': 1}"  # type: ignore[union-attr]
+        missing = await client.call_tool("call_tool", {"name": "nothing"})
+        assert missing.is_error
+
+
+async def test_the_secret_is_not_on_the_command_line_and_is_needed() -> None:
+    async with Doorway() as doorway:
+        with doorway.admit(Gateway(Session("add"))) as way:
+            secret = next(iter(way.env.values()))
+            assert secret not in " ".join(way.args)
+            assert secret not in repr(way)
+            assert await _first_answer(way, "wrong") == b""
+            assert await _first_answer(way, secret) != b""
+        assert await _first_answer(way, secret) == b""
+
+
+async def _first_answer(way: Pass, secret: str) -> bytes:
+    reader, writer = await asyncio.open_connection(way.args[-2], int(way.args[-1]))
+    try:
+        writer.write(secret.encode() + b'\n{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        async with asyncio.timeout(20):
+            return await reader.readline()
+    finally:
+        writer.close()
+
+
+async def test_the_command_loads_no_sdk_and_ends_with_the_host() -> None:
+    async with Doorway() as doorway:
+        with doorway.admit(Gateway(Session())) as way:
+            args = ["-X", "importtime", *way.args]
+            process = await asyncio.create_subprocess_exec(
+                way.command,
+                *args,
+                env={**os.environ, **way.env},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            assert await process.stdout.readline() != b""
+    async with asyncio.timeout(20):
+        _, imported = await process.communicate()
+    modules = imported.decode()
+    assert "mcp" not in modules.replace("ahpkit/mcp", "")
+    assert "pydantic" not in modules
+    assert sys.executable == way.command
+
+
+async def test_two_calls_with_one_id_disturb_nobody() -> None:
+    async with Doorway() as doorway:
+        with doorway.admit(Gateway(Session("add"))) as way:
+            reader, writer = await asyncio.open_connection(way.args[-2], int(way.args[-1]))
+            hello = (
+                '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+                '"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+                '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+            )
+            call = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{}}}\n'
+            last = '{"jsonrpc":"2.0","id":8,"method":"tools/list"}\n'
+            writer.write((next(iter(way.env.values())) + "\n" + hello + call + call + last).encode())
+            answers: list[bytes] = []
+            async with asyncio.timeout(20):
+                while not any(b'"id":8' in line for line in answers):
+                    answers.append(await reader.readline())
+            writer.close()
+    assert any(b'"id":7' in line for line in answers)

@@ -1,0 +1,184 @@
+"""Servers behind a URL: both forms of HTTP, tokens, redirects, and what a hostile one may not do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ahpkit.mcp.auth import Challenge, Tokens, resource_of
+from ahpkit.mcp.connect import ServerConfig
+from ahpkit.mcp.errors import McpError, McpUnavailable
+from ahpkit.mcp.server import Limits, McpServer
+from mcp_servers.http_server import Guard, http_server
+from mcp_servers.running import Answers, Port, running, text_of
+
+
+def at(url: str, **fields: Any) -> ServerConfig:
+    return ServerConfig(name="web", url=url, **fields)
+
+
+@pytest.mark.parametrize("sse", [False, True], ids=["streamable", "sse"])
+async def test_a_server_behind_a_url(sse: bool) -> None:
+    async with http_server(sse=sse) as url, running(at(url, sse=sse), Port()) as server:
+        assert text_of(await server.call_tool("add", {"a": 2, "b": 3}, Answers())) == "5"
+        caller = Answers()
+        assert "Ann" in text_of(await server.call_tool("ask", {}, caller))
+
+
+async def test_nobody_there_is_an_error() -> None:
+    port = Port()
+    async with running(at("http://127.0.0.1:9/mcp"), port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "error")
+        assert "web" in server.state["error"]["message"]
+
+
+async def test_a_server_that_goes_away_is_an_error_and_comes_back() -> None:
+    port = Port()
+    async with http_server() as url:
+        async with running(at(url), port) as server:
+            pass
+    assert port.kinds == ["starting", "ready", "stopped"]
+    assert not server.ready
+
+
+@pytest.mark.requirement("mcp:auth:shape")
+@pytest.mark.requirement("mcp:auth:reason-required")
+@pytest.mark.requirement("mcp:auth:resource-uri")
+@pytest.mark.requirement("mcp:auth:authorization-servers")
+@pytest.mark.requirement("mcp:auth:scopes-from-challenge")
+@pytest.mark.requirement("mcp:state:error-not-for-auth")
+async def test_a_401_asks_for_a_token_and_a_token_lets_in() -> None:
+    port, guard = Port(), Guard()
+    async with http_server(guard) as url, running(at(url), port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "authRequired")
+        state = server.state
+        assert state["reason"] == "required"
+        assert state["resource"]["resource"] == url
+        assert state["resource"]["authorization_servers"] == ["https://login.example"]
+        assert state["requiredScopes"] == ["files:read"]
+        assert state["description"] == "log in first"
+        guard.tokens.add("good")
+        port.tokens.give("client", url, "good")
+        server.token_given()
+        await port.until(lambda: server.ready)
+        assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"
+    assert "error" not in port.kinds
+    assert "good" not in str(port.states)
+
+
+async def test_a_refused_token_is_not_sent_again() -> None:
+    port, guard = Port(), Guard()
+    async with http_server(guard) as url, running(at(url), port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "authRequired")
+        port.tokens.give("client", url, "bad")
+        server.token_given()
+        await port.until(lambda: port.kinds.count("authRequired") == 2)
+        assert server.state["reason"] == "required"
+        assert port.tokens.find(url) is None
+
+
+@pytest.mark.requirement("mcp:auth:scopes-from-challenge")
+async def test_scopes_come_from_the_metadata_when_the_challenge_names_none() -> None:
+    port = Port()
+    async with http_server(Guard(scope="")) as url, running(at(url), port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "authRequired")
+        assert server.state["requiredScopes"] == ["files:read", "files:write"]
+
+
+@pytest.mark.requirement("mcp:auth:reason-expired")
+@pytest.mark.requirement("mcp:auth:reason-insufficient-scope")
+async def test_a_call_waits_for_a_new_token_and_goes_on() -> None:
+    port, guard = Port(), Guard()
+    async with http_server(guard) as url:
+        guard.tokens.add("first")
+        port.tokens.give("client", url, "first")
+        async with running(at(url), port) as server:
+            guard.tokens.clear()
+            call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
+            await port.until(lambda: server.state["kind"] == "authRequired")
+            assert server.state["reason"] == "expired"
+            guard.weak.add("weak")
+            port.tokens.give("client", url, "weak")
+            server.token_given()
+            await port.until(lambda: server.state.get("reason") == "insufficientScope")
+            assert server.state["requiredScopes"] == ["files:write"]
+            guard.tokens.add("second")
+            port.tokens.give("client", url, "second")
+            server.token_given()
+            assert text_of(await call) == "2"
+            assert server.ready
+
+
+async def test_a_server_cannot_ask_for_somebody_elses_token() -> None:
+    guard, port = Guard(metadata={"resource": "https://bank.example/api"}), Port()
+    async with http_server(guard) as url, running(at(url), port, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "authRequired")
+        assert server.state["resource"]["resource"] == url
+
+
+async def test_a_redirect_to_another_host_gets_nothing() -> None:
+    elsewhere = Guard()
+    async with http_server(elsewhere) as target:
+        async with http_server(redirect=target) as url:
+            port = Port()
+            port.tokens.give("client", url, "secret")
+            limits = Limits(delays=())
+            async with running(at(url, headers={"x-key": "k"}), port, limits=limits, wait=False) as server:
+                await port.until(lambda: server.state["kind"] in ("error", "authRequired"))
+                assert server.state["kind"] == "error"
+    assert elsewhere.seen == []
+
+
+async def test_an_answer_that_is_too_long_is_refused() -> None:
+    async with http_server() as url:
+        async with running(at(url), Port(), limits=Limits(message=50_000, delays=(0.01,) * 5)) as server:
+            with pytest.raises(McpError):
+                await _big(server)
+
+
+async def _big(server: McpServer) -> None:
+    await server.call_tool("big", {"size": 1_000_000}, Answers())
+
+
+async def test_stopping_while_it_waits_for_a_token_ends_the_wait() -> None:
+    port, guard = Port(), Guard()
+    async with http_server(guard) as url:
+        guard.tokens.add("first")
+        port.tokens.give("client", url, "first")
+        async with running(at(url), port) as server:
+            guard.tokens.clear()
+            call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
+            await port.until(lambda: server.state["kind"] == "authRequired")
+        with pytest.raises((McpUnavailable, asyncio.CancelledError)):
+            await call
+
+
+def test_challenges_are_read() -> None:
+    header = 'Basic realm="x", Bearer error="insufficient_scope", scope="a b", error_description="say \\"please\\""'
+    challenge = Challenge.read(403, header)
+    assert challenge is not None
+    assert challenge.scopes == ["a", "b"]
+    assert challenge.reason(had_token=True) == "insufficientScope"
+    assert Challenge.read(403, "") is None
+    assert Challenge.read(401, "") is not None
+
+
+def test_a_resource_is_an_address_without_the_rest() -> None:
+    assert resource_of("HTTPS://me:pw@Host.example/Mcp?key=1#x") == "https://host.example/Mcp"
+
+
+def test_tokens_belong_to_a_connection_and_are_not_shown() -> None:
+    tokens = Tokens()
+    tokens.give("a", "r", "one")
+    tokens.give("b", "r", "two")
+    assert tokens.find("r") == "two"
+    assert "two" not in repr(tokens)
+    tokens.drop_client("b")
+    assert tokens.find("r") == "one"
+    tokens.drop("r", "one")
+    assert tokens.find("r") is None
+    tokens.give("a", "r", "three")
+    tokens.give("a", "r", "")
+    assert tokens.find("r") is None
