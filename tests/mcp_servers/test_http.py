@@ -13,6 +13,7 @@ from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.server import Limits, McpServer
 from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import Answers, Port, running, text_of
+from support import requirement
 
 
 def at(url: str, **fields: Any) -> ServerConfig:
@@ -43,12 +44,12 @@ async def test_a_server_that_goes_away_is_an_error_and_comes_back() -> None:
     assert not server.ready
 
 
-@pytest.mark.requirement("mcp:auth:shape")
-@pytest.mark.requirement("mcp:auth:reason-required")
-@pytest.mark.requirement("mcp:auth:resource-uri")
-@pytest.mark.requirement("mcp:auth:authorization-servers")
-@pytest.mark.requirement("mcp:auth:scopes-from-challenge")
-@pytest.mark.requirement("mcp:state:error-not-for-auth")
+@requirement("mcp:auth:shape")
+@requirement("mcp:auth:reason-required")
+@requirement("mcp:auth:resource-uri")
+@requirement("mcp:auth:authorization-servers")
+@requirement("mcp:auth:scopes-from-challenge")
+@requirement("mcp:state:error-not-for-auth")
 async def test_a_401_asks_for_a_token_and_a_token_lets_in() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url, running(at(url), port, wait=False) as server:
@@ -79,7 +80,7 @@ async def test_a_refused_token_is_not_sent_again() -> None:
         assert port.tokens.find(url) is None
 
 
-@pytest.mark.requirement("mcp:auth:scopes-from-challenge")
+@requirement("mcp:auth:scopes-from-challenge")
 async def test_scopes_come_from_the_metadata_when_the_challenge_names_none() -> None:
     port = Port()
     async with http_server(Guard(scope="")) as url, running(at(url), port, wait=False) as server:
@@ -87,8 +88,8 @@ async def test_scopes_come_from_the_metadata_when_the_challenge_names_none() -> 
         assert server.state["requiredScopes"] == ["files:read", "files:write"]
 
 
-@pytest.mark.requirement("mcp:auth:reason-expired")
-@pytest.mark.requirement("mcp:auth:reason-insufficient-scope")
+@requirement("mcp:auth:reason-expired")
+@requirement("mcp:auth:reason-insufficient-scope")
 async def test_a_call_waits_for_a_new_token_and_goes_on() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url:
