@@ -18,19 +18,33 @@ _Projection = Callable[[JsonObject, Generation], JsonObject | None]
 
 def action(value: JsonObject, to: Generation) -> JsonObject | None:
     """A 1.0 action for a reader of that generation; None when nothing is sent."""
+    if (to, value["type"]) not in _RENAMED and not knows_action(to, value["type"]):
+        return None
+    if value["type"] == "session/inputNeededSet" and not states.can_wait(value["request"], to):
+        return None
+    return _projected(value, to)
+
+
+_RENAMED: Final = frozenset(
+    {
+        (V.V0_4, "session/activeClientSet"),
+        (V.V0_4, "session/activeClientRemoved"),
+        (V.V0_5_2, "changeset/filesReviewChanged"),
+    }
+)
+"""Actions that a generation knows by another name."""
+
+
+def _projected(value: JsonObject, to: Generation) -> JsonObject | None:
     project = _PROJECTIONS.get(value["type"])
-    if project is not None:
-        return project(value, to)
-    return value if knows_action(to, value["type"]) else None
+    return value if project is None else project(value, to)
 
 
 # -- chat ----------------------------------------------------------------------------------------------------------
 
 
 def _with_message(key: str) -> _Projection:
-    def project(value: JsonObject, to: Generation) -> JsonObject | None:
-        if not knows_action(to, value["type"]):
-            return None
+    def project(value: JsonObject, to: Generation) -> JsonObject:
         return {**value, key: states.message(value[key], to)} if isinstance(value.get(key), dict) else value
 
     return project
@@ -60,9 +74,7 @@ def _tool_call_ready(value: JsonObject, to: Generation) -> JsonObject:
     return {**value, "toolInput": states.tool_input(value["toolInput"])}
 
 
-def _turns_loaded(value: JsonObject, to: Generation) -> JsonObject | None:
-    if not knows_action(to, "chat/turnsLoaded"):
-        return None
+def _turns_loaded(value: JsonObject, to: Generation) -> JsonObject:
     return {**value, "turns": [states.turn(turn, to) for turn in value["turns"]]}
 
 
@@ -124,9 +136,7 @@ def _chat_updated(value: JsonObject, to: Generation) -> JsonObject:
     return {**value, "changes": states.chat_summary(value["changes"], to)}
 
 
-def _input_needed_set(value: JsonObject, to: Generation) -> JsonObject | None:
-    if not knows_action(to, "session/inputNeededSet"):
-        return None
+def _input_needed_set(value: JsonObject, to: Generation) -> JsonObject:
     return {**value, "request": states.input_needed(value["request"], to)}
 
 
@@ -153,10 +163,10 @@ def _status_changed(value: JsonObject, to: Generation) -> JsonObject:
     return {**value, "status": states.changeset_status(value["status"], to)}
 
 
-def _review_changed(value: JsonObject, to: Generation) -> JsonObject | None:
-    if to == V.V0_5_2:
-        return {"type": "changeset/filesReviewedChanged", "fileIds": value["files"], "reviewed": value["reviewed"]}
-    return value if knows_action(to, value["type"]) else None
+def _review_changed(value: JsonObject, to: Generation) -> JsonObject:
+    if to >= V.V0_6:
+        return value
+    return {"type": "changeset/filesReviewedChanged", "fileIds": value["files"], "reviewed": value["reviewed"]}
 
 
 _PROJECTIONS: Final[Mapping[str, _Projection]] = {
@@ -197,9 +207,7 @@ def payload(logged: bytes, stream: Stream) -> bytes:
     if stream not in _AS:
         return logged
     envelope: JsonObject = decode_json(logged)
-    value: JsonObject = envelope["action"]
-    to = V.V0_5_2 if value["type"] == "changeset/filesReviewChanged" else _AS[stream]
-    return encode({**envelope, "action": action(value, to)})
+    return encode({**envelope, "action": _projected(envelope["action"], _AS[stream])})
 
 
 def covers(said: Any, logged: Any) -> bool:

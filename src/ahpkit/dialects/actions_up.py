@@ -94,10 +94,6 @@ def _terminal_content(item: JsonObject) -> JsonObject:
 # -- session -------------------------------------------------------------------------------------------------------
 
 
-def _active_clients(said: Said) -> Sequence[JsonObject]:
-    return said.state.get("activeClients") or ()
-
-
 def _active_client_set(value: JsonObject, said: Said) -> JsonObject:
     return {**value, "activeClient": states.with_customizations(value["activeClient"])}
 
@@ -107,12 +103,12 @@ def _active_client_changed(value: JsonObject, said: Said) -> JsonObject:
     client: JsonObject | None = value["activeClient"]
     if client is None:
         return {"type": "session/activeClientRemoved", "clientId": said.client_id}
-    entry = states.marked_primary(states.with_customizations(client), _active_clients(said))
+    entry = states.marked_primary(states.with_customizations(client), _clients_of(said.state))
     return {"type": "session/activeClientSet", "activeClient": entry}
 
 
 def _active_client_tools(value: JsonObject, said: Said) -> JsonObject:
-    clients = _active_clients(said)
+    clients = _clients_of(said.state)
     own = next((client for client in clients if client["clientId"] == said.client_id), {"clientId": said.client_id})
     entry = states.marked_primary({**own, "tools": value["tools"]}, clients)
     return {"type": "session/activeClientSet", "activeClient": entry}
@@ -188,23 +184,44 @@ _READINGS: Final[Mapping[str, _Reading]] = {
 
 
 def with_hints(value: JsonObject, session: JsonObject | None, *, by: Generation | None) -> JsonObject:
-    """An action as it is logged: with what 0.4 readers need to see whom of the active clients they see.
+    """An action as it is logged: with what 0.4 readers need to see the one active client and the selection they know.
 
     Call it for every action of a session, a client's (`by` its generation) or the host's own (None), before it is
     reduced; `session` is the state before it. Any other action stays as it is.
     """
-    if value["type"] not in ("session/activeClientSet", "session/activeClientRemoved"):
-        return value
-    before: Sequence[JsonObject] = (session or {}).get("activeClients") or ()
-    if value["type"] == "session/activeClientSet":
-        entry: JsonObject = value["activeClient"]
-        others = [entry if one["clientId"] == entry["clientId"] else one for one in before]
-        shown = primary(others if entry in others else [*others, entry])
-        return states.with_note(value, PRIMARY, True) if shown is entry else value
+    match value["type"]:
+        case "session/activeClientSet":
+            return _hint_at_set(value, _clients_of(session))
+        case "session/activeClientRemoved":
+            return _hint_at_removal(value, _clients_of(session), by)
+        case "session/metaChanged":
+            return _keeping_selection(value, session)
+        case _:
+            return value
+
+
+def _clients_of(session: JsonObject | None) -> Sequence[JsonObject]:
+    return (session or {}).get("activeClients") or ()
+
+
+def _hint_at_set(value: JsonObject, before: Sequence[JsonObject]) -> JsonObject:
+    entry: JsonObject = value["activeClient"]
+    others = [entry if one["clientId"] == entry["clientId"] else one for one in before]
+    shown = primary(others if entry in others else [*others, entry])
+    return states.with_note(value, PRIMARY, True) if shown is entry else value
+
+
+def _hint_at_removal(value: JsonObject, before: Sequence[JsonObject], by: Generation | None) -> JsonObject:
     seen = primary(before)
     if by != V.V0_4 and (seen is None or seen["clientId"] != value["clientId"]):
         return value
     return states.with_note(value, PRIMARY, primary([one for one in before if one["clientId"] != value["clientId"]]))
+
+
+def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObject:
+    """`_meta` is replaced as a whole; what 0.4 clients chose is not what the others mean to take away."""
+    kept = without(selection_of(session), CHANGED)
+    return states.with_note(value, SELECTION, kept) if kept and not selection_of(value) else value
 
 
 # -- params of requests --------------------------------------------------------------------------------------------

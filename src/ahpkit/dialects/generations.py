@@ -368,7 +368,10 @@ _REWRITTEN: Final[Mapping[str, Sequence[_Rule]]] = {
     "session/customizationToggled": _ENABLED,
     "session/customizationUpdated": _ENABLED,
     "session/customizationsChanged": _ENABLED,
-    "session/inputNeededSet": ((Generation.V0_7, _L, _CONTENT_REF),),
+    "session/inputNeededSet": (
+        (Generation.V0_6, Stream.OMIT, _has(b'"toolAuthentication"')),
+        (Generation.V0_7, _L, _CONTENT_REF),
+    ),
     "session/metaChanged": ((Generation.V0_5_0, _Z, _SELECTION),),
 }
 """Which generations (those below the first of a rule) get which stream, when the bytes need it. First match."""
@@ -393,7 +396,7 @@ def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Gene
     if (generation, action_type) == (Generation.V0_5_2, "changeset/filesReviewChanged"):
         return Stream.L  # That release alone had another name for it.
     for below, stream in needed:
-        if generation < below and (stream is Stream.Z or knows_action(generation, action_type)):
+        if generation < below and (stream is not Stream.L or knows_action(generation, action_type)):
             return stream
     if knows_action(generation, action_type):
         return Stream.N

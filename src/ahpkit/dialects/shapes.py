@@ -1,20 +1,244 @@
-"""Is what a client says well formed in its own version? Knows the shapes that differ from version to version."""
+"""Is what a client says well formed in its own version? Knows the shapes that differ from version to version.
+
+0.4 has types of its own. 0.5 to 0.9 are checked with those of 1.0, except where they had another form.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
 from ahpkit.dialects.generations import Generation
-from ahpkit.protocol import validation
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol import registry as oldest
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.validation import check
+from ahpkit.protocol_next import registry as newest
+from ahpkit.protocol_next.annotations.state import AnnotationEntry
+from ahpkit.protocol_next.chat.messages import Message
+from ahpkit.protocol_next.common.commands import BaseParams
+from ahpkit.protocol_next.common.state import TextRange
+from ahpkit.protocol_next.session.customizations import ClientPluginCustomization, CustomizationEnablement
+from ahpkit.protocol_next.session.state import SessionActiveClient, ToolDefinition
+from ahpkit.protocol_next.terminal.state import TerminalClientClaim
+
+V = Generation
+
+# -- before 0.6 ----------------------------------------------------------------------------------------------------
+
+
+class _TurnStarted(TypedDict):
+    """Nobody says when."""
+
+    type: Literal["chat/turnStarted"]
+    turnId: str
+    message: Message
+    queuedMessageId: NotRequired[str]
+
+
+class _TurnCancelled(TypedDict):
+    """Nobody says how long it took."""
+
+    type: Literal["chat/turnCancelled"]
+    turnId: str
+
+
+class _FetchTurnsById(BaseParams):
+    """0.5.0: turns before a turn."""
+
+    before: NotRequired[str]
+    limit: NotRequired[int]
+
+
+# -- before 0.7 ----------------------------------------------------------------------------------------------------
+
+
+class _ForkSource(TypedDict):
+    chat: str
+    turnId: str
+
+
+class _CreateChat(BaseParams):
+    """Only forks, so they need no kind."""
+
+    chat: str
+    initialMessage: NotRequired[Message]
+    source: NotRequired[_ForkSource]
+
+
+class _SessionFork(TypedDict):
+    session: str
+    turnId: str
+
+
+class _Switched(ClientPluginCustomization):
+    """A plugin with a plain switch."""
+
+    enabled: bool
+
+
+class _ActiveClient(TypedDict):
+    clientId: str
+    displayName: NotRequired[str]
+    tools: list[ToolDefinition]
+    customizations: NotRequired[list[_Switched]]
+
+
+class _CreateSession07(BaseParams):
+    """0.7: several directories already, plugins with a switch still."""
+
+    provider: NotRequired[str]
+    workingDirectories: NotRequired[list[str]]
+    fork: NotRequired[_SessionFork]
+    config: NotRequired[JsonObject]
+    activeClient: NotRequired[_ActiveClient]
+    progressToken: NotRequired[str]
+
+
+class _CreateSession05(_CreateSession07):
+    """0.5 and 0.6: one working directory."""
+
+    workingDirectory: NotRequired[str]
+
+
+# -- before 0.8 and 0.9 --------------------------------------------------------------------------------------------
+
+
+class _CreateSession08(BaseParams):
+    """0.8: can still fork a session."""
+
+    provider: NotRequired[str]
+    workingDirectories: NotRequired[list[str]]
+    fork: NotRequired[_SessionFork]
+    config: NotRequired[JsonObject]
+    activeClient: NotRequired[SessionActiveClient]
+    progressToken: NotRequired[str]
+
+
+class _ActiveClientSet(TypedDict):
+    type: Literal["session/activeClientSet"]
+    activeClient: _ActiveClient
+
+
+class _Toggled(TypedDict):
+    """A plain switch."""
+
+    type: Literal["session/customizationToggled"]
+    id: str
+    enabled: bool
+
+
+class _ToggledEither(TypedDict):
+    """0.8: drafts of it sent the switch, the release sends decisions."""
+
+    type: Literal["session/customizationToggled"]
+    id: str
+    enabled: NotRequired[bool]
+    enablement: NotRequired[list[CustomizationEnablement]]
+
+
+class _Annotation(TypedDict):
+    """A remark that came from a turn."""
+
+    id: str
+    turnId: str
+    resource: str
+    range: NotRequired[TextRange]
+    resolved: bool
+    entries: list[AnnotationEntry]
+
+
+class _AnnotationSet(TypedDict):
+    type: Literal["annotations/set"]
+    annotation: _Annotation
+
+
+class _AnnotationUpdated(TypedDict):
+    type: Literal["annotations/updated"]
+    annotationId: str
+    turnId: NotRequired[str]
+    resource: NotRequired[str]
+    range: NotRequired[TextRange]
+    resolved: NotRequired[bool]
+
+
+class _SessionClaim(TypedDict):
+    """A session has a terminal, whatever the chat."""
+
+    kind: Literal["session"]
+    session: str
+    turnId: NotRequired[str]
+    toolCallId: NotRequired[str]
+
+
+class _Claimed(TypedDict):
+    type: Literal["terminal/claimed"]
+    claim: TerminalClientClaim | _SessionClaim
+
+
+class _CreateTerminal(BaseParams):
+    claim: TerminalClientClaim | _SessionClaim
+    name: NotRequired[str]
+    cwd: NotRequired[str]
+    cols: NotRequired[int]
+    rows: NotRequired[int]
+
+
+_Shapes = Mapping[str, Sequence[tuple[Generation, Any]]]
+
+_ACTIONS: Final[_Shapes] = {
+    "annotations/set": [(V.V0_9, _AnnotationSet)],
+    "annotations/updated": [(V.V0_9, _AnnotationUpdated)],
+    "chat/turnCancelled": [(V.V0_6, _TurnCancelled)],
+    "chat/turnStarted": [(V.V0_6, _TurnStarted)],
+    "session/activeClientSet": [(V.V0_8, _ActiveClientSet)],
+    "session/customizationToggled": [(V.V0_8, _Toggled), (V.V0_9, _ToggledEither)],
+    "terminal/claimed": [(V.V0_9, _Claimed)],
+}
+"""Actions that had another form: the first entry whose generation is above the client's."""
+
+_PARAMS: Final[_Shapes] = {
+    "createChat": [(V.V0_7, _CreateChat)],
+    "createSession": [(V.V0_7, _CreateSession05), (V.V0_8, _CreateSession07), (V.V0_9, _CreateSession08)],
+    "createTerminal": [(V.V0_9, _CreateTerminal)],
+    "fetchTurns": [(V.V0_5_1, _FetchTurnsById)],
+}
+"""Params that had another form, in the same way."""
+
+
+class _AnyAction(TypedDict):
+    type: str
+
+
+class _AnyParams(TypedDict):
+    channel: NotRequired[str]
 
 
 def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
-    """Raise `InvalidParams` when the params of a client's request are malformed in its version."""
-    validation.check_params(method, params)
+    """Raise `InvalidParams` when the params of a client's request are malformed in its version.
+
+    Methods nobody knows pass: extensions have rules of their own. `reconnect` may leave out `channel`, as VS Code does.
+    """
+    if method == "reconnect":
+        params = {"channel": ROOT_URI, **params}
+    spec = (oldest if by == V.V0_4 else newest).COMMANDS.get(method)
+    check(_earlier(_PARAMS, method, by) or (_AnyParams if spec is None else spec.params), params)
 
 
 def check_action(action: JsonObject, *, by: Generation) -> None:
-    """Raise `InvalidParams` when a client's action is malformed in its version."""
-    validation.check_action(action)
+    """Raise `InvalidParams` when a client's action is malformed in its version; one of unknown type passes."""
+    kind = action.get("type")
+    known = (oldest if by == V.V0_4 else newest).ACTIONS.get(kind) if isinstance(kind, str) else None
+    shape = _AnyAction if known is None else _earlier(_ACTIONS, known.type, by) or known.shape
+    check(shape, action, at="action")
+    if by == V.V0_8 and kind == "session/customizationToggled" and "enabled" not in action:
+        check(newest.ACTIONS[kind].shape, action, at="action")
+
+
+def _earlier(shapes: _Shapes, name: str, by: Generation) -> Any:
+    """The form that something had in a generation after 0.4 and before the newest; None when it was the same."""
+    if by == V.V0_4:
+        return None
+    return next((shape for below, shape in shapes.get(name, ()) if by < below), None)
 
 
 __all__ = ["check_action", "check_params"]

@@ -14,7 +14,7 @@ from ahpkit.dialects.generations import PRIMARY, SELECTION, Generation, selectio
 from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.common.status import IDLE, with_activity
+from ahpkit.protocol.common.status import IDLE, IN_PROGRESS, with_activity
 
 V = Generation
 
@@ -26,6 +26,9 @@ _CANVAS_CLIENT: Final = ("canvasProviders", "canRenderCanvases")
 
 _CHAT_1_0: Final = ("changes", "movable", "changesets", "backgroundWork", "canvases")
 """Members of a chat that only actions of 1.0 change: older readers would keep them for ever."""
+
+_WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmation"})
+"""States of a tool call that wait for a person, in every generation."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,7 +78,7 @@ def tool_call(call: JsonObject, to: Generation) -> JsonObject:
         call = without({**call, "status": "running"}, "auth")
     if to < V.V0_9 and isinstance(call.get("userSuggestion"), dict):
         call = {**call, "userSuggestion": message(call["userSuggestion"], to)}
-    return call
+    return without(call, "intention", "riskAssessment") if to == V.V0_4 else call
 
 
 def _parts(parts: Sequence[JsonObject], to: Generation) -> list[JsonObject]:
@@ -125,7 +128,7 @@ def chat_origin(value: JsonObject | None, to: Generation) -> JsonObject | None:
 
 def chat_summary(value: JsonObject, to: Generation) -> JsonObject:
     """A chat in its session, as a whole or only what changed of it."""
-    after: JsonObject = without(value, "changes", "movable") if to < V.V1_0 else value
+    after: JsonObject = without(value, "changes", "movable") if to == V.V0_4 else value
     if "origin" in after:
         after = {**after, "origin": chat_origin(after["origin"], to)}
     after = _with_working_directory(after, to)
@@ -161,20 +164,25 @@ def chat_state(state: JsonObject, to: Generation) -> JsonObject:
     after = {**after, "turns": [turn(value, to) for value in turns]}
     if (active := state.get("activeTurn")) is not None:
         after["activeTurn"] = _active_turn(active, to)
-        if to < V.V0_6 and (requests := _open_requests(active)):
-            after["inputRequests"] = requests
+    if to < V.V0_6 and active is not None:
+        after = _with_open_requests(after, active)
     if (draft := state.get("draft")) is not None:
         after["draft"] = message(draft, to)
     if (steering := state.get("steeringMessage")) is not None:
         after["steeringMessage"] = _pending(steering, to)
     if queued := state.get("queuedMessages"):
         after["queuedMessages"] = [_pending(item, to) for item in queued]
-    return without(after, "draft", "turnsNextCursor") if to == V.V0_4 else after
+    return without(after, "draft", "turnsNextCursor", "activity") if to == V.V0_4 else after
 
 
-def _open_requests(active: JsonObject) -> list[JsonObject]:
+def _with_open_requests(after: JsonObject, active: JsonObject) -> JsonObject:
+    """Open questions are a list of the chat, and a tool call that wants a sign-in looks as if it ran."""
     parts: Sequence[JsonObject] = active["responseParts"]
-    return [part["request"] for part in parts if part.get("kind") == "inputRequest" and part.get("response") is None]
+    asked = [part["request"] for part in parts if part.get("kind") == "inputRequest" and part.get("response") is None]
+    statuses = {part["toolCall"]["status"] for part in parts if part.get("kind") == "toolCall"}
+    if "auth-required" in statuses and not (asked or statuses & _WAITING):
+        after = {**after, "status": with_activity(after["status"], IN_PROGRESS)}
+    return {**after, "inputRequests": asked} if asked else after
 
 
 def _pending(item: JsonObject, to: Generation) -> JsonObject:
@@ -253,14 +261,21 @@ def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObje
     if to < V.V0_9 and state["lifecycle"] == "failed":
         after["lifecycle"] = "creationFailed"
     if after.get("inputNeeded"):
-        after["inputNeeded"] = [input_needed(request, to) for request in after["inputNeeded"]]
+        after["inputNeeded"] = [input_needed(one, to) for one in after["inputNeeded"] if can_wait(one, to)]
     after = _with_working_directory(after, to)
     return _session_state_0_4(after, state, uri, summary, ours=ours) if to == V.V0_4 else after
 
 
+def can_wait(request: JsonObject, to: Generation) -> bool:
+    """Whether a generation knows this kind of entry in the queue."""
+    return to >= V.V0_6 or request.get("kind") != "toolAuthentication"
+
+
 def input_needed(request: JsonObject, to: Generation) -> JsonObject:
-    """An entry of the queue of things that wait for somebody."""
-    return {**request, "toolCall": tool_call(request["toolCall"], to)} if "toolCall" in request else request
+    """An entry of the queue of things that wait for somebody, one that `can_wait`."""
+    return (
+        {**request, "toolCall": tool_call(request["toolCall"], max(to, V.V0_6))} if "toolCall" in request else request
+    )
 
 
 def _session_state_0_4(
@@ -377,6 +392,7 @@ __all__ = [
     "agent",
     "annotation",
     "attachment",
+    "can_wait",
     "changeset_status",
     "chat_origin",
     "chat_state",

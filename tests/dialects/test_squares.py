@@ -1,0 +1,77 @@
+"""Every generation arrives at the state that the host shows it: the commuting square, over random histories.
+
+With the specification's data beside the checkout its fixtures are histories too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ahpkit.protocol_next.channels import CHANNELS as NEW
+from hypothesis import example, given
+
+from ahpkit.dialects import Generation
+from ahpkit.protocol.channels import CHANNELS as OLD
+from support.histories import INITIAL, KINDS, histories, opening
+from support.properties import examples
+from support.specification import specification
+from support.squares import ACCEPTED, hinted, project, refused, resyncs, told, unexplained
+
+Json = dict[str, Any]
+
+OLDEST = Generation.V0_4
+
+
+def reduce_new(kind: str, state: Json, action: Json) -> Json:
+    reducer = NEW[kind].reducer
+    assert reducer is not None
+    return reducer(state, action)
+
+
+def reduce_old(kind: str, state: Json, action: Json) -> Json:
+    reducer = OLD[kind].reducer
+    assert reducer is not None
+    return reducer(state, action, now=0)
+
+
+def broken_squares(kind: str, state: Json, actions: list[Json]) -> Iterator[tuple[str, Any]]:
+    """The actions of a history after which a 0.4 reader sees something else than the host would show it."""
+    for said in actions:
+        if refused(kind, said, state):
+            continue
+        action = hinted(kind, said, state)
+        after = reduce_new(kind, state, action)
+        if not resyncs(action, OLDEST):
+            received = told(action, OLDEST)
+            before = project(kind, state, OLDEST)
+            reduced = before if received is None else reduce_old(kind, before, received)
+            if wrong := unexplained(action, OLDEST, reduced, project(kind, after, OLDEST)):
+                yield action["type"], wrong
+        state = after
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_of_0_4_arrives_at_what_the_host_shows(kind: str) -> None:
+    @examples(1.0)
+    @example([])
+    @given(histories(kind))
+    def holds(history: list[Json]) -> None:
+        started = [*opening(), *history] if kind == "chat" else history
+        assert list(broken_squares(kind, INITIAL[kind], started)) == []
+
+    holds()
+
+
+def test_the_fixtures_of_the_specification_are_histories_too() -> None:
+    for path in specification("ahp-1.0.0", "fixtures", "reducers"):
+        fixture = json.loads(path.read_text(encoding="utf-8"))
+        kind = {"resource-watch": "resourceWatch"}.get(fixture["reducer"], fixture["reducer"])
+        if kind in OLD:
+            assert list(broken_squares(kind, fixture["initial"], fixture["actions"])) == [], path.name
+
+
+def test_no_loss_is_accepted_for_actions_that_stream() -> None:
+    assert not {"chat/delta", "chat/reasoning", "terminal/data", "chat/turnComplete"} & set(ACCEPTED)
