@@ -1,0 +1,98 @@
+"""What was written by ahpkit when it was 0.4.0 inside, as 1.0.0: states of a log, and exported sessions. Pure.
+
+Knows no files: whoever opens a log reads it, and writes what comes out of here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ahpkit.dialects import states_up
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+
+OLD_EXPORT: Final = 1
+EXPORT: Final = 2
+"""Versions of an exported session: with turns of 0.4.0, and of 1.0.0."""
+
+
+class Migrated(NamedTuple):
+    """One channel in its new form."""
+
+    state: JsonObject
+    listed: JsonObject | None
+    """Of a session: its entry in lists, with the times that its state has no place for."""
+
+
+def migrate_channels(
+    states: Mapping[str, JsonObject], kind_of: Callable[[str], str | None], session_of: Callable[[str], str | None]
+) -> Mapping[str, Migrated]:
+    """All channels of a 0.4.0 log, by URI, each with every action applied. One that is 1.0.0 already stays so.
+
+    A channel of unknown kind is kept as it is: nothing is lost because nobody knows it.
+    """
+    return {uri: migrate_channel(uri, state, states, kind_of, session_of) for uri, state in states.items()}
+
+
+def migrate_channel(
+    uri: str,
+    state: JsonObject,
+    states: Mapping[str, JsonObject],
+    kind_of: Callable[[str], str | None],
+    session_of: Callable[[str], str | None],
+) -> Migrated:
+    """One of them; `states` are all, in either form: a session's default chat is the same in both."""
+
+    def default_chat(session: str) -> str | None:
+        return states.get(session, {}).get("defaultChat")
+
+    kind = kind_of(uri) or ""
+    migrated = states_up.state_of_kind(kind, state, session=session_of(uri) or "", default_chat=default_chat)
+    return Migrated(migrated, states_up.listed(state) if kind == "session" else None)
+
+
+def highest_numbers(said: Iterable[tuple[str | None, int | None]], before: Mapping[str, int]) -> Mapping[str, int]:
+    """The highest clientSeq of each client: of the entries that a migration drops, and of those dropped before.
+
+    With it, an action that a client sends again after the migration is still known as applied.
+    """
+    highest = dict(before)
+    for client_id, number in said:
+        if client_id is not None and number is not None:
+            highest[client_id] = max(number, highest.get(client_id, number))
+    return highest
+
+
+def migrate_export(document: JsonObject) -> JsonObject:
+    """An exported session with turns of 1.0.0. Raises `InvalidParams`, in words, when it is from the future."""
+    found = document.get("format")
+    if found == OLD_EXPORT:
+        chats: Sequence[JsonObject] = document["chats"]
+        return {**document, "format": EXPORT, "chats": [_migrate_chat(chat) for chat in chats]}
+    if found != EXPORT:
+        raise InvalidParams(
+            f"document.format: only formats {OLD_EXPORT} and {EXPORT} can be read, not {found!r}; is ahpkit up to date?"
+        )
+    return document
+
+
+def _migrate_chat(chat: JsonObject) -> JsonObject:
+    return {**chat, "turns": migrate_turns(chat["turns"])}
+
+
+def migrate_turns(turns: Sequence[JsonObject]) -> list[JsonObject]:
+    """Finished turns, of either form."""
+    return [states_up.turn(turn) for turn in turns]
+
+
+__all__ = [
+    "EXPORT",
+    "OLD_EXPORT",
+    "Migrated",
+    "highest_numbers",
+    "migrate_channel",
+    "migrate_channels",
+    "migrate_export",
+    "migrate_turns",
+]

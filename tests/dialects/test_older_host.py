@@ -1,0 +1,163 @@
+"""A client with a 1.0.0 mirror reads what an older host says, and tells it things in its own words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ahpkit.protocol_next.channels import CHANNELS as NEW
+from hypothesis import given
+
+from ahpkit.dialects import Generation
+from ahpkit.dialects.older_host import Heard, HostDialect, Written
+from ahpkit.protocol.channels import CHANNELS as OLD
+from ahpkit.protocol.errors import LocalProtocolError
+from support.histories import INITIAL, KINDS, SESSION, histories, opening
+from support.properties import examples
+from support.squares import differences, hinted, plain, project, refused, resyncs, told
+
+Json = dict[str, Any]
+
+V = Generation
+OLDEST = HostDialect("0.4.0", V.V0_4)
+CHAT = "ahp-chat:/c"
+
+
+def heard(state: Json | None = None, *, channel: str = SESSION, session: Json | None = None) -> Heard:
+    states = {channel: state} if session is None else {channel: state, SESSION: session}
+    return Heard(channel, 1000, states.get, lambda uri: SESSION)
+
+
+class Mirror:
+    """A client's copy of one channel of a 0.4 host."""
+
+    def __init__(self, kind: str, snapshot: Json) -> None:
+        self.kind = kind
+        self.state = OLDEST.state(kind, snapshot, heard())
+
+    def take(self, action: Json) -> None:
+        reducer = NEW[self.kind].reducer
+        assert reducer is not None
+        for one in OLDEST.actions(action, heard(self.state)):
+            self.state = reducer(self.state, one)
+
+
+def unlike(mirror: Json, host: Json) -> list[str]:
+    """Where a mirror, shown as 0.4 would show it, is not what the host has."""
+    places = differences(plain(mirror), plain(host))
+    return [at for at, _, _ in places if not at.endswith("modifiedAt")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mirror_of_a_0_4_host_has_what_the_host_has(kind: str) -> None:
+    reduce_old, reduce_new = OLD[kind].reducer, NEW[kind].reducer
+    assert reduce_old is not None
+    assert reduce_new is not None
+
+    @examples(1.0)
+    @given(histories(kind))
+    def holds(history: list[Json]) -> None:
+        state = INITIAL[kind]
+        host = project(kind, state, V.V0_4)
+        mirror = Mirror(kind, host)
+        for said in [*opening(), *history] if kind == "chat" else history:
+            action = hinted(kind, said, state)
+            if refused(kind, said, state) or resyncs(action, V.V0_4):
+                continue
+            state = reduce_new(state, action)
+            if (sent := told(action, V.V0_4)) is not None:
+                host = reduce_old(host, sent, now=0)
+                mirror.take(sent)
+                assert unlike(project(kind, mirror.state, V.V0_4), host) == [], sent
+
+    holds()
+
+
+def test_hosts_of_0_9_and_1_0_are_read_as_they_are() -> None:
+    action = {"type": "chat/turnStarted", "turnId": "t"}
+    for generation in (V.V0_9, V.V1_0):
+        dialect = HostDialect(generation.release, generation)
+        assert dialect.actions(action, heard()) == [action]
+        assert dialect.result("listSessions", {"items": [{"createdAt": "x"}]}) == {"items": [{"createdAt": "x"}]}
+
+
+def test_another_active_client_of_0_4_takes_the_place_of_the_one_before() -> None:
+    session = {"activeClients": [{"clientId": "a", "tools": []}]}
+    action = {"type": "session/activeClientChanged", "activeClient": {"clientId": "b", "tools": []}}
+    assert [one["type"] for one in OLDEST.actions(action, heard(session))] == [
+        "session/activeClientRemoved",
+        "session/activeClientSet",
+    ]
+
+
+def test_the_model_of_a_message_is_chosen_before_it() -> None:
+    message = {"text": "hi", "origin": {"kind": "user"}, "model": {"id": "m"}, "agent": {"uri": "file:///a"}}
+    action = {"type": "chat/turnStarted", "turnId": "t", "startedAt": "x", "message": message}
+    session = {"_meta": {"ahpkit.dev/selection": {"agent": {"uri": "file:///a"}}}}
+    written = OLDEST.write_action(action, heard({}, channel=CHAT, session=session))
+    assert written == Written(
+        {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "hi", "origin": {"kind": "user"}}},
+        [(SESSION, {"type": "session/modelChanged", "model": {"id": "m"}})],
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "written"),
+    [
+        (
+            {"type": "session/activeClientSet", "activeClient": {"clientId": "me", "tools": []}},
+            {"type": "session/activeClientChanged", "activeClient": {"clientId": "me", "tools": []}},
+        ),
+        (
+            {"type": "session/activeClientRemoved", "clientId": "me"},
+            {"type": "session/activeClientChanged", "activeClient": None},
+        ),
+        (
+            {"type": "session/customizationToggled", "id": "x", "enablement": [{"kind": "session", "enabled": False}]},
+            {"type": "session/customizationToggled", "id": "x", "enabled": False},
+        ),
+        ({"type": "chat/turnCancelled", "turnId": "t", "duration": 3}, {"type": "chat/turnCancelled", "turnId": "t"}),
+    ],
+)
+def test_actions_are_written_in_the_words_of_0_4(action: Json, written: Json) -> None:
+    assert OLDEST.write_action(action, heard({})).action == written
+
+
+@pytest.mark.parametrize(
+    ("generation", "kind"),
+    [(V.V0_4, "chat/draftChanged"), (V.V0_4, "chat/turnResume"), (V.V0_9, "chat/isReadChanged")],
+)
+def test_what_a_host_cannot_be_told_is_said_in_words(generation: Generation, kind: str) -> None:
+    with pytest.raises(LocalProtocolError, match=f"speaks {generation.release}, which has no {kind}"):
+        HostDialect(generation.release, generation).write_action({"type": kind}, heard())
+
+
+def test_params_are_written_in_the_words_of_0_4() -> None:
+    params = {
+        "channel": SESSION,
+        "workingDirectories": ["file:///a", "file:///b"],
+        "progressToken": "p",
+        "_meta": {"ahpkit.dev/selection": {"model": {"id": "m"}}, "ahpkit.dev/fork": {"session": "s", "turnId": "t"}},
+    }
+    assert OLDEST.write("createSession", params) == {
+        "channel": SESSION,
+        "workingDirectory": "file:///a",
+        "model": {"id": "m"},
+        "fork": {"session": "s", "turnId": "t"},
+    }
+    source = {"kind": "fork", "chat": CHAT, "turnId": "t"}
+    assert OLDEST.write("createChat", {"channel": SESSION, "source": source})["source"] == {"chat": CHAT, "turnId": "t"}
+    with pytest.raises(LocalProtocolError):
+        OLDEST.write("createChat", {"channel": SESSION, "source": {**source, "kind": "sideChat"}})
+    with pytest.raises(LocalProtocolError):
+        OLDEST.write("moveChat", {"channel": CHAT})
+
+
+def test_lists_and_notifications_of_0_4_have_the_newest_form() -> None:
+    items = [{"resource": SESSION, "createdAt": 0, "modifiedAt": 1, "model": {"id": "m"}}]
+    listed = OLDEST.result("listSessions", {"items": items})["items"][0]
+    assert listed["createdAt"] == "1970-01-01T00:00:00.000Z"
+    assert listed["_meta"] == {"ahpkit.dev/selection": {"model": {"id": "m"}}}
+    changed = OLDEST.notification("root/sessionSummaryChanged", {"session": SESSION, "changes": {"activity": ""}})
+    assert changed["changes"] == {"activity": None}
+    assert OLDEST.notification("auth/required", {"resource": "https://r"})["resource"] == {"resource": "https://r"}
