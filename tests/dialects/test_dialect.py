@@ -122,7 +122,7 @@ def test_an_error_names_the_fields_of_the_clients_own_version(
     ],
 )
 def test_what_may_be_dispatched_is_decided_by_version(host: Host, generation: Generation, kind: str, why: str) -> None:
-    action = {
+    action: Json = {
         "type": kind,
         "turnId": "t",
         "partId": "p",
@@ -196,7 +196,7 @@ def test_a_method_of_a_later_version_does_not_exist(host: Host) -> None:
 
 
 def test_reconnect_may_leave_out_the_channel(host: Host) -> None:
-    params = {"clientId": "me", "lastSeenServerSeq": 3, "subscriptions": []}
+    params: Json = {"clientId": "me", "lastSeenServerSeq": 3, "subscriptions": []}
     assert speaking(V.V0_9, host).read("reconnect", params, host.reading())[1]["clientId"] == "me"
 
 
@@ -206,7 +206,7 @@ def test_a_repeated_action_is_known_by_what_the_client_said_of_it(host: Host) ->
     logged = dialect.read_action(CHAT, said, host.reading())
     assert dialect.is_repeat(said, logged)
     assert not dialect.is_repeat({**said, "turnId": "u"}, logged)
-    taken = {"type": "session/activeClientChanged", "activeClient": {"clientId": "me", "tools": []}}
+    taken: Json = {"type": "session/activeClientChanged", "activeClient": {"clientId": "me", "tools": []}}
     entered = with_hints(dialect.read_action(SESSION, taken, host.reading()), host.states[SESSION], by=V.V0_4)
     assert dialect.is_repeat(taken, entered)
 
@@ -229,7 +229,7 @@ def test_the_one_active_client_of_0_4_is_the_last_that_took_the_role_there(host:
         {"type": "session/activeClientSet", "activeClient": {"clientId": "x", "tools": []}}, session, by=V.V1_0
     )
     assert received(old, beside) is None
-    said = {"type": "session/activeClientChanged", "activeClient": {"clientId": "me", "tools": []}}
+    said: Json = {"type": "session/activeClientChanged", "activeClient": {"clientId": "me", "tools": []}}
     logged = apply(old.read_action(SESSION, said, host.reading()), V.V0_4)
     assert received(old, logged) == said
     assert (received(new, logged) or {})["type"] == "session/activeClientSet"
@@ -274,7 +274,7 @@ def test_newer_clients_get_our_canvases_when_they_ask(host: Host) -> None:
     host.states[SESSION]["openCanvases"] = []
     assert "openCanvases" not in speaking(V.V1_0, host).state(SESSION, host.states[SESSION])
     assert "openCanvases" in speaking(V.V1_0, host, canvases=True).state(SESSION, host.states[SESSION])
-    action = {"type": "session/canvasRegistryChanged", "canvases": []}
+    action: Json = {"type": "session/canvasRegistryChanged", "canvases": []}
     assert received(speaking(V.V0_9, host), action) is None
     assert received(speaking(V.V0_9, host, canvases=True), action) == action
 

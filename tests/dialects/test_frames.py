@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import jsonschema_rs
 import pytest
-from ahpkit.protocol_next.channels import CHANNELS as NEW
 from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.dialects import states_down as down
 from ahpkit.protocol.channels import CHANNELS as OLD
 from ahpkit.protocol.validation import check, check_action
+from ahpkit.protocol_next.channels import CHANNELS as NEW
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples
 from support.specification import specification

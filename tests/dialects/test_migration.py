@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ahpkit.protocol_next.channels import CHANNELS as NEW
 from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.dialects.migration import highest_numbers, migrate_channels, migrate_export
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
+from ahpkit.protocol_next.channels import CHANNELS as NEW
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples
 from support.squares import hinted, plain, project, refused
@@ -166,8 +166,8 @@ def test_what_a_client_already_did_is_remembered() -> None:
 
 
 def test_an_old_export_can_be_read_and_a_newer_one_cannot() -> None:
-    turn = {"id": "t", "message": USER, "responseParts": [], "state": "error", "error": ERROR}
-    document = {"format": 1, "title": "T", "provider": "p", "chats": [{"title": "c", "turns": [turn]}]}
+    turn: Json = {"id": "t", "message": USER, "responseParts": [], "state": "error", "error": ERROR}
+    document: Json = {"format": 1, "title": "T", "provider": "p", "chats": [{"title": "c", "turns": [turn]}]}
     read = migrate_export(document)
     assert read["format"] == 2
     assert read["chats"][0]["turns"][0]["responseParts"] == [{"kind": "error", "error": ERROR}]

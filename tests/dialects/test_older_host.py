@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ahpkit.protocol_next.channels import CHANNELS as NEW
 from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.dialects.older_host import Heard, HostDialect, Written
 from ahpkit.protocol.channels import CHANNELS as OLD
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.protocol_next.channels import CHANNELS as NEW
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples
 from support.squares import differences, hinted, plain, project, refused, resyncs, told
@@ -25,7 +25,7 @@ CHAT = "ahp-chat:/c"
 
 def heard(state: Json | None = None, *, channel: str = SESSION, session: Json | None = None) -> Heard:
     states = {channel: state} if session is None else {channel: state, SESSION: session}
-    return Heard(channel, 1000, states.get, lambda uri: SESSION)
+    return Heard(channel, 1000, states.get, {channel: SESSION, SESSION: SESSION}.get)
 
 
 class Mirror:
@@ -82,8 +82,8 @@ def test_hosts_of_0_9_and_1_0_are_read_as_they_are() -> None:
 
 
 def test_another_active_client_of_0_4_takes_the_place_of_the_one_before() -> None:
-    session = {"activeClients": [{"clientId": "a", "tools": []}]}
-    action = {"type": "session/activeClientChanged", "activeClient": {"clientId": "b", "tools": []}}
+    session: Json = {"activeClients": [{"clientId": "a", "tools": []}]}
+    action: Json = {"type": "session/activeClientChanged", "activeClient": {"clientId": "b", "tools": []}}
     assert [one["type"] for one in OLDEST.actions(action, heard(session))] == [
         "session/activeClientRemoved",
         "session/activeClientSet",

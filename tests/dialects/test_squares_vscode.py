@@ -9,16 +9,16 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ahpkit.protocol_next.channels import CHANNELS as NEW
 from hypothesis import given
 
 from ahpkit.dialects import Generation
+from ahpkit.protocol_next.channels import CHANNELS as NEW
 from support.histories import INITIAL, KINDS, histories, opening
 from support.properties import examples
 from support.specification import specification
@@ -53,7 +53,7 @@ def protocol_folder() -> Path:
 
 
 @contextmanager
-def running_vscode() -> Iterator[VsCode]:
+def running_vscode() -> Generator[VsCode]:
     node = shutil.which("node")
     folder = protocol_folder()
     if node is None or not folder.is_dir():

@@ -83,7 +83,7 @@ class HostDialect:
 
     def result(self, method: str, result: Any) -> Any:
         """The answer to a request; snapshots and actions in it are read one by one."""
-        if not self._is_old or not isinstance(result, dict):
+        if not self._is_old:
             return result
         match method:
             case "listSessions":
@@ -91,7 +91,7 @@ class HostDialect:
             case "fetchTurns" if "turns" in result:
                 return {**result, "turns": [up.turn(one) for one in result["turns"]]}
             case _:
-                return result  # pyright: ignore[reportUnknownVariableType]
+                return result
 
     def notification(self, method: str, params: JsonObject) -> JsonObject:
         """What the host tells unasked."""
@@ -302,8 +302,8 @@ def _create_session(params: JsonObject) -> JsonObject:
         after = {**after, "workingDirectory": directories[0]}
     if params.get("activeClient") is not None:
         after = {**after, "activeClient": down.active_client(params["activeClient"], V.V0_4, ours=True)}
-    fork: JsonObject | None = (params.get("_meta") or {}).get(FORK)
-    return down.without_note(_with_selected(put(after, "fork", fork)), FORK)
+    notes: JsonObject = params.get("_meta") or {}
+    return down.without_note(_with_selected(put(after, "fork", notes.get(FORK))), FORK)
 
 
 def _create_chat(params: JsonObject, version: str) -> JsonObject:
