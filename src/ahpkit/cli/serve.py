@@ -29,6 +29,7 @@ from ahpkit.host.host import Host
 from ahpkit.host.resources import Resources
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.terminals import Terminals
+from ahpkit.host.trust import TRUST_FILE, Trust
 from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
@@ -223,14 +224,14 @@ def make_parts(
     settings: Settings, data_dir: Path, pages: Pages, *, fence: Fence, directory: Path
 ) -> tuple[Sequence[Agent], Sequence[Feature]]:
     """The agents and the features: agents reach files and run commands through those of the host."""
-    sealed = programs(settings, fence)
-    resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed)
+    sealed, trust = programs(settings, fence), Trust(data_dir / TRUST_FILE)
+    resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
-    customizations, canvases = make_customizations(settings, directory), make_canvases(settings, data_dir, pages)
+    customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
     return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases]
 
 
-def make_customizations(settings: Settings, directory: Path) -> Feature:
+def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Feature:
     from ahpkit.customizations.feature import Customizations, CustomizationSettings
 
     return Customizations(
@@ -239,6 +240,7 @@ def make_customizations(settings: Settings, directory: Path) -> Feature:
             home=Path.home(),
             plugins=settings.plugins,
             trusted=settings.trusted,
+            trust=trust,
             allow_hooks=settings.allow_hooks,
             remember_toggles=settings.remember_toggles,
             environment=os.environ,

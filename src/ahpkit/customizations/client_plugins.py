@@ -7,7 +7,7 @@ is forgotten when its reading ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from ahpkit.customizations.details import Container, Parsed
@@ -23,9 +23,18 @@ from ahpkit.protocol.common.state import JsonObject
 class ClientPlugins:
     """Follows who is active in each session. `publish` brings a session's state up to date."""
 
-    def __init__(self, services: Services, publish: Callable[[SessionTree], None], *, timeout: float) -> None:
+    def __init__(
+        self,
+        services: Services,
+        publish: Callable[[SessionTree], None],
+        *,
+        judge: Callable[[SessionTree, ClientPlugin], Parsed | None],
+        timeout: float,
+    ) -> None:
+        """`judge` says what of a plugin that was read may run; it blocks."""
         self._services = services
         self._publish = publish
+        self._judge = judge
         self._timeout = timeout
 
     def active_client_changed(self, tree: SessionTree, state: JsonObject) -> None:
@@ -45,10 +54,19 @@ class ClientPlugins:
             self._services.spawn(self._read(tree, plugin), name=f"read {plugin.published['uri']}")
 
     async def _read(self, tree: SessionTree, plugin: ClientPlugin) -> None:
-        parsed = await self._parsed(plugin)
+        plugin.read = await self._parsed(plugin)
+        parsed = await asyncio.to_thread(self._judge, tree, plugin)
         if tree.plugins.get(plugin.published["id"]) is plugin:
             plugin.parsed = parsed
             self._publish(tree)
+
+    async def judge_again(self, trees: Iterable[SessionTree]) -> None:
+        """The owner said something: what he agreed to may run now."""
+        for tree in list(trees):
+            for plugin in list(tree.plugins.values()):
+                plugin.parsed = await asyncio.to_thread(self._judge, tree, plugin)
+            if tree.plugins:
+                self._publish(tree)
 
     async def _parsed(self, plugin: ClientPlugin) -> Parsed:
         client = self._services.client(plugin.client_id)

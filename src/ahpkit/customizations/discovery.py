@@ -94,16 +94,17 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
         folders = _up_to_repository(working_directory)
         for folder in folders:
             here = folder == folders[0]
-            found += (_located(folder, place, folders[-1], here=here) for place in WORKSPACE)
-        found.append(_located(folders[0], NESTED, folders[-1]))
+            found += (located(folder, place, folders[-1], here=here) for place in WORKSPACE)
+        found.append(located(folders[0], NESTED, folders[-1]))
     if home is not None:
-        found += (replace(_located(home, place, home, prefix="~/"), trusted=True) for place in USER)
+        found += (replace(located(home, place, home, prefix="~/"), trusted=True) for place in USER)
     for folder in plugins:
         found += _plugins(folder)
     return list({location.id: location for location in reversed(found)}.values())[::-1]
 
 
-def _located(base: Path, place: Place, boundary: Path, *, here: bool = True, prefix: str = "") -> Location:
+def located(base: Path, place: Place, boundary: Path, *, here: bool = True, prefix: str = "") -> Location:
+    """A place below a folder."""
     root = base / place.folder if place.folder else base
     name = place.title or f"{prefix}{place.path}"
     name = name if here else f"{clean_name(base.name)}/{name}"
@@ -250,4 +251,4 @@ def discover(
     return assemble(parsed for parsed in read if parsed is not None)
 
 
-__all__ = ["Library", "Location", "discover", "locate"]
+__all__ = ["Library", "Location", "discover", "locate", "located"]

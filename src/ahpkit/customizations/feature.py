@@ -20,19 +20,34 @@ from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
 from ahpkit.customizations.offers import Offering, fill_context
-from ahpkit.customizations.session_tree import SessionTree
+from ahpkit.customizations.runnables import (
+    Surrounding,
+    Word,
+    judged,
+    own_runnables,
+    runnables_at,
+    runnables_in,
+    runs_something,
+    shown_with,
+    surrounding_of,
+)
+from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.shown import is_ours
 from ahpkit.customizations.toggles import ToggleMemory
 from ahpkit.customizations.watch import Watched, Watcher
 from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import Applied, Feature
 from ahpkit.host.live_chat import path_of
+from ahpkit.host.trust import Trust
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
+
+_TRUST = "trust"
+"""Key of the watched file with the owner's word; no container has it."""
 
 _PATIENCE = 10.0
 """Seconds a new session waits for its customizations; what takes longer arrives later."""
@@ -48,17 +63,15 @@ class CustomizationSettings:
     """Where the user's own customizations are; None: nowhere."""
     plugins: Sequence[Path] = ()
     trusted: Sequence[Path] = ()
-    """Directories whose servers may be started and whose hooks may run, with everything below them."""
+    """Directories that the owner trusts with everything below them, as they are when he first says so."""
+    trust: Trust = field(default_factory=lambda: Trust(None))
+    """What the owner trusts, by its content."""
     allow_hooks: bool = False
     remember_toggles: bool = True
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that declarations of trusted servers may refer to."""
     client_timeout: float = 20.0
     """Seconds a client has to show a plugin it published."""
-
-    def trusts(self, directory: Path) -> bool:
-        real = Path(os.path.realpath(directory))
-        return any(real.is_relative_to(os.path.realpath(folder)) for folder in self.trusted)
 
 
 class Customizations(Feature):
@@ -85,11 +98,28 @@ class Customizations(Feature):
 
     async def start(self) -> None:
         self._toggles = ToggleMemory(self.services.values, remember=self._settings.remember_toggles)
-        self._clients = ClientPlugins(self.services, self._publish, timeout=self._settings.client_timeout)
-        self._hooks = HookEvents(self.services, allowed=self._settings.allow_hooks)
+        self._word = await asyncio.to_thread(self._first_word)
+        self._clients = ClientPlugins(
+            self.services, self._publish, judge=self._judge_client, timeout=self._settings.client_timeout
+        )
+        self._hooks = HookEvents(
+            self.services, allowed=self._settings.allow_hooks, word=self._word, home=self._settings.home
+        )
         self._started = True
         self._declare()
         self.services.spawn(self._follow_changes(), name="watch customizations")
+
+    def _first_word(self) -> Word:
+        """The user's own configuration is trusted as it is now, a directory as it is when it is first named."""
+        home, trust, own = self._settings.home, self._settings.trust, Trust(None)
+        if trust.path is not None:
+            trust.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # So that this folder can be watched.
+        own.add(own_runnables(home, self._settings.plugins), now=self.services.now())
+        for folder in self._settings.trusted:
+            real = Path(os.path.realpath(folder))
+            if str(real) not in trust.directories():
+                trust.add(runnables_at(real, home=home), now=self.services.now(), directory=real)
+        return Word(trust, own)
 
     async def aclose(self) -> None:
         await self._watcher.aclose()
@@ -193,11 +223,29 @@ class Customizations(Feature):
         for location in locations:
             async with self._reading:
                 if again or location.id not in self._latest:
-                    self._latest[location.id] = await asyncio.to_thread(self._library.read, location)
+                    self._latest[location.id] = await asyncio.to_thread(self._read_now, location)
             for tree in list(self._trees.values()):
                 if any(known.id == location.id for known in tree.locations):
                     tree.read[location.id] = self._latest.get(location.id)
                     self._publish(tree)
+
+    def _read_now(self, location: Location) -> Parsed | None:
+        """Read a container and judge what would run of it, in a worker."""
+        parsed = self._library.read(location)
+        if parsed is None or not runs_something(location):
+            return parsed
+        found = runnables_in(parsed, surrounding_of(location, self._settings.home))
+        return shown_with(parsed, {id: self._word.standing(runnable) for id, runnable in found.items()})
+
+    def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
+        """What a client's plugin would run, and how that stands; what nobody agreed to yet is kept for the owner."""
+        if plugin.read is None:
+            return None
+        home = self._settings.home
+        around = Surrounding(str(tree.workspace), None, None if home is None else str(home))
+        found = runnables_in(plugin.read, around, container=plugin.entry)
+        self._settings.trust.ask(found.values(), now=self.services.now())
+        return shown_with(plugin.read, {id: self._word.standing(runnable) for id, runnable in found.items()})
 
     def _publish(self, tree: SessionTree) -> None:
         if self._trees.get(tree.uri) is tree:
@@ -210,13 +258,19 @@ class Customizations(Feature):
     async def _follow_changes(self) -> None:
         async for changed in self._watcher:
             locations = self._locations()
+            if _TRUST in changed:
+                changed |= {id for id, location in locations.items() if runs_something(location)}
+                await self._clients.judge_again(self._trees.values())
             await self._read((locations[id] for id in changed if id in locations), again=True)
 
     async def _watch_all(self) -> None:
-        await self._watcher.watch(
+        places = [
             Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
             for location in self._locations().values()
-        )
+        ]
+        if (path := self._settings.trust.path) is not None:
+            places.append(Watched(_TRUST, path.parent, (path.name,)))
+        await self._watcher.watch(places)
 
     def _locations(self) -> dict[str, Location]:
         return {location.id: location for tree in self._trees.values() for location in tree.locations}
@@ -224,7 +278,7 @@ class Customizations(Feature):
     # -- turns -----------------------------------------------------------------------------------------------------
 
     async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        offering = self._offering(chat.session_uri, chat.working_directory)
+        offering = await self._judged(chat.session_uri, chat.working_directory)
         selected = None if chat.agent is None else chat.agent["uri"]
         fill_context(context, offering, message, agent_uri=selected, environment=self._settings.environment)
         invocation = read_invocation(prompt)
@@ -233,13 +287,11 @@ class Customizations(Feature):
             prompt = invoked(called.detail, invocation, offering.variables(called))
         elif invocation is not None and (off := offering.switched_off(invocation.token, "skill", "prompt")):
             raise AgentError(f"`{off}` is switched off in this session; switch it on to use it", error_type="host/off")
-        trusted = self._settings.trusts(chat.working_directory)
-        return await self._hooks.before_prompt(offering, chat.session_uri, prompt, trusted=trusted)
+        return await self._hooks.before_prompt(offering, chat.session_uri, prompt)
 
     async def before_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
         offering = self._offering(chat.session_uri, chat.working_directory)
-        trusted = self._settings.trusts(chat.working_directory)
-        return await self._hooks.before_tool(offering, chat.session_uri, name, tool_input, trusted=trusted)
+        return await self._hooks.before_tool(offering, chat.session_uri, name, tool_input)
 
     async def completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session_uri = self._session_of(chat_uri)
@@ -248,19 +300,22 @@ class Customizations(Feature):
     def _offering(self, session_uri: str, workspace: Path | None = None) -> Offering:
         tree = self._tree(session_uri)
         workspace = workspace or tree.workspace
-        return tree.offering(self._shown(session_uri), workspace, trusted=self._settings.trusts(workspace))
+        return tree.offering(self._shown(session_uri), workspace)
+
+    async def _judged(self, session_uri: str, workspace: Path) -> Offering:
+        offering = self._offering(session_uri, workspace)
+        return await asyncio.to_thread(judged, offering, self._word, self._settings.home)
 
     def _run_hooks_after(self, applied: Applied) -> None:
         session_uri = self._session_of(applied.channel)
         if session_uri is None:
             return
         offering = self._offering(session_uri)
-        trusted = self._settings.trusts(self._tree(session_uri).workspace)
         if applied.action["type"] == "chat/turnComplete":
-            work = self._hooks.after_turn(offering, session_uri, trusted=trusted)
+            work = self._hooks.after_turn(offering, session_uri)
         else:
             call = {**_tool_call(applied), **applied.action["result"]}
-            work = self._hooks.after_tool(offering, session_uri, call, trusted=trusted)
+            work = self._hooks.after_tool(offering, session_uri, call)
         self.services.spawn(work, name="hooks")
 
     def _session_of(self, chat_uri: str) -> str | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.customizations.details import HookDetail
-from ahpkit.customizations.hooks import Gate, HookCommand, HookEvent, Verdict, command_of, judge, matching, payload
+from ahpkit.customizations.hooks import HookCommand, HookEvent, Verdict, command_of, judge, matching, payload
+from ahpkit.host.trust import Standing
+
+CHANGED = "changed since it was trusted, so it does not run; look at it with `ahpkit trust show`"
+"""Said of a hook or server whose content is not the one that was trusted."""
 
 _OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of a hook's output; the rest is read and dropped, so that it does not block."""
@@ -24,10 +28,11 @@ PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ",
 
 @dataclass(frozen=True, slots=True)
 class PlacedHook:
-    """A hook that is in force, and where its plugin is."""
+    """A hook that is in force, where it was declared, and where its plugin is."""
 
     detail: HookDetail
     plugin_root: str | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +49,28 @@ async def run_hooks(
     hooks: Sequence[PlacedHook],
     event: HookEvent,
     *,
-    gate: Gate,
+    standing: Callable[[PlacedHook], Awaitable[Standing]],
     session_id: str,
     workspace: str,
     now: int,
     facts: Mapping[str, Any],
 ) -> Outcome:
-    """Run the hooks of an event one after the other, until one says no. With the gate shut nothing runs."""
-    if not gate.open:
-        return Outcome()
+    """Run the hooks of an event one after the other, until one says no. What is not trusted does not run.
+
+    `standing` is asked right before. A hook that changed since it was trusted counts as one that could not be run.
+    """
     told = payload(event, session_id=session_id, cwd=workspace, now=now, facts=facts)
     subject = facts.get("tool_name") or facts.get("source")
     context: list[str] = []
     messages: list[str] = []
     for hook in hooks:
-        for action in matching([hook.detail], event, subject if isinstance(subject, str) else None):
-            verdict = await _run_action(action, hook, event, workspace, told)
+        actions = list(matching([hook.detail], event, subject if isinstance(subject, str) else None))
+        found = await standing(hook) if actions else "unknown"
+        for action in actions if found != "unknown" else ():
+            if found == "changed":
+                verdict = judge(event, None, "", f"{hook.source} {CHANGED}")
+            else:
+                verdict = await _run_action(action, hook, event, workspace, told)
             context += [verdict.context] if verdict.context else []
             messages += [verdict.message] if verdict.message else []
             if verdict.denied:
@@ -142,4 +153,4 @@ async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
         await stream.wait_closed()
 
 
-__all__ = ["PASSED_ON", "Outcome", "PlacedHook", "run_command", "run_hooks"]
+__all__ = ["CHANGED", "PASSED_ON", "Outcome", "PlacedHook", "run_command", "run_hooks"]

@@ -1,6 +1,6 @@
 """Hooks: which ones an event calls, as what they run, and what their answer means. Pure; `hook_process` runs them.
 
-Nothing here is asked unless the user allowed hooks and trusts the working directory (`Gate`). What products disagree on
+Nothing here is asked unless the owner allowed hooks and trusts exactly this one. What products disagree on
 is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call.
 """
 
@@ -34,18 +34,6 @@ _PLACE = re.compile(r"\$\{?(CLAUDE_PLUGIN_ROOT|PLUGIN_ROOT|CLAUDE_PROJECT_DIR)\}
 
 _TIMEOUT = 30.0
 _LONGEST_TIMEOUT = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Both must be true for anything to run: the user allowed hooks, and trusts this working directory."""
-
-    allowed: bool
-    trusted: bool
-
-    @property
-    def open(self) -> bool:
-        return self.allowed and self.trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,4 +182,4 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-__all__ = ["Gate", "HookCommand", "HookEvent", "Verdict", "command_of", "judge", "matches", "matching", "payload"]
+__all__ = ["HookCommand", "HookEvent", "Verdict", "command_of", "judge", "matches", "matching", "payload"]

@@ -17,6 +17,7 @@ from ahpkit.customizations.expand import expand
 from ahpkit.customizations.globs import any_match, is_universal
 from ahpkit.customizations.launch import Surroundings, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
+from ahpkit.host.trust import Standing
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import Customizations, Placed, walk
@@ -51,8 +52,8 @@ class Offering:
     roots: Mapping[str, str]
     """Where containers are on this machine, by id."""
     workspace: str | None = None
-    trusted: frozenset[str] | None = None
-    """Containers whose servers may be started, by id; None: all of them."""
+    standings: Mapping[str, Standing] | None = None
+    """What may run, by id, as `judged` found it; None: everything."""
 
     def enabled(self, type: str) -> Iterator[tuple[Placed, Detail]]:
         """Those of one type that are in force, in order of precedence."""
@@ -88,9 +89,9 @@ class Offering:
         """Where the container of a customization is on this machine."""
         return None if placed.container is None else self.roots.get(placed.container["id"])
 
-    def trusts(self, placed: Placed) -> bool:
-        """Whether code of this customization's container may run."""
-        return self.trusted is None or placed.container is None or placed.container["id"] in self.trusted
+    def may_run(self, placed: Placed) -> bool:
+        """Whether a hook or a server may run: the host's owner trusts exactly this content, or consented to it."""
+        return self.standings is None or placed.container is None or self.standings.get(placed.entry["id"]) == "trusted"
 
     def variables(self, text: Text) -> dict[str, str]:
         """The `${…}` a text may use: folders, nothing from the environment."""
@@ -177,11 +178,12 @@ def _mentioned(message: Message, mark: str) -> set[str]:
 def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServerOffer]:
     """Enabled servers that can be started and may be: starting one runs code.
 
-    A name is offered once; a plugin's second one carries the plugin's name.
+    What a client brought gets nothing of the environment: the owner consented to the server, not to the client. A name
+    is offered once; a plugin's second one carries the plugin's name.
     """
     offers: dict[str, McpServerOffer] = {}
     for placed, detail in offering.enabled("mcpServer"):
-        if not isinstance(detail, ServerDetail) or detail.problem or not offering.trusts(placed):
+        if not isinstance(detail, ServerDetail) or detail.problem or not offering.may_run(placed):
             continue
         name = placed.entry["name"]
         plugin = placed.container if placed.container is not None and placed.container["type"] == "plugin" else None
@@ -190,7 +192,7 @@ def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServe
         around = Surroundings(
             plugin_root=None if plugin is None else offering.root_of(placed),
             workspace=offering.workspace,
-            environment=environment,
+            environment={} if "clientId" in (placed.container or {}) else environment,
         )
         offers.setdefault(name, McpServerOffer(placed.entry["id"], name, launch_config(detail, around)))
     return list(offers.values())

@@ -37,7 +37,7 @@ class Place:
     files: tuple[str, ...] = ()
     """Only these files of the folder; such a place is listed when one of them holds something."""
     writable: bool = True
-    """Clients may write there. Not where what they write would run: hooks, and servers of the user's own."""
+    """Clients may write there. Not where what they write would run: hooks and servers."""
     offered: bool = False
     """Listed while it does not exist yet: clients save this kind of thing there, or must not."""
     title: str = ""
@@ -89,10 +89,10 @@ WORKSPACE: tuple[Place, ...] = (
     _file(".claude", "settings.json", "hook", "settings", writable=False),
     _file(".claude", "settings.local.json", "hook", "settings", writable=False),
     _file(".cursor", "hooks.json", "hook", "settings", writable=False),
-    _file("", ".mcp.json", "mcpServer", "servers"),
-    _file(".vscode", "mcp.json", "mcpServer", "servers"),
-    _file(".cursor", "mcp.json", "mcpServer", "servers"),
-    _file(".kiro/settings", "mcp.json", "mcpServer", "servers"),
+    _file("", ".mcp.json", "mcpServer", "servers", writable=False),
+    _file(".vscode", "mcp.json", "mcpServer", "servers", writable=False),
+    _file(".cursor", "mcp.json", "mcpServer", "servers", writable=False),
+    _file(".kiro/settings", "mcp.json", "mcpServer", "servers", writable=False),
 )
 
 NESTED = Place("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")

@@ -22,6 +22,8 @@ class ClientPlugin:
     published: JsonObject
     client_id: str
     parsed: Parsed | None = None
+    read: Parsed | None = None
+    """As it was read, before it was judged what of it may run."""
 
     @property
     def entry(self) -> JsonObject:
@@ -68,10 +70,9 @@ class SessionTree:
             for entry in (*self._located(done), *self._published(done))
         ]
 
-    def offering(self, state: Sequence[JsonObject], workspace: Path, *, trusted: bool) -> Offering:
-        """What a turn may draw from. Servers that the workspace or a client brought count only where it is trusted."""
-        allowed = None if trusted else frozenset(location.id for location in self.locations if location.trusted)
-        return Offering(state, self.discovery.details, self.discovery.roots, str(workspace), allowed)
+    def offering(self, state: Sequence[JsonObject], workspace: Path) -> Offering:
+        """What a turn may draw from. Nothing of it may run before it was judged."""
+        return Offering(state, self.discovery.details, self.discovery.roots, str(workspace), {})
 
     def _parsed(self) -> Iterator[Parsed]:
         for location in self.locations:

@@ -36,8 +36,14 @@ Kind = Literal["hook", "server", "extension"]
 Standing = Literal["trusted", "changed", "unknown"]
 """`changed`: something of that file was trusted, but not this content. `unknown`: nothing of it ever was."""
 
+TRUST_FILE = "trust/trust.json"
+"""The file in the host's data directory. In a folder of its own: that is watched, and the log is written beside it."""
+
 CLIENT = "client:"
 """Before the URI of a client's plugin, as the source of what it brought."""
+
+_ASKED = 200
+"""Contents of clients that wait for consent; the oldest are forgotten."""
 
 _MISSING = "missing"
 """In place of a fingerprint: the file is not there, or is no regular file."""
@@ -128,9 +134,35 @@ class Trust:
         return list(self._content().get("directories", ()))
 
     @property
+    def path(self) -> Path | None:
+        """Where the word is kept, to notice when it changes."""
+        return None if self._file is None else self._file.path
+
+    @property
     def stamp(self) -> object:
         """Changes whenever an answer may have changed because the owner said something."""
         return self._memory.get("stamp", 0) if self._file is None else self._file.stamp
+
+    # -- what waits for the owner's word ---------------------------------------------------------------------------
+
+    def ask(self, runnables: Iterable[Runnable], *, now: int) -> None:
+        """Keep what clients brought and nobody agreed to yet, so that the owner can be shown it."""
+        fresh = [Trusted(one, one.digest, now) for one in runnables if one.of_client and not self.consented(one)]
+        known = {entry.digest for entry in self.asked()}
+        fresh = [entry for entry in fresh if entry.digest not in known]
+        if not fresh:
+            return
+
+        def work(content: JsonObject) -> JsonObject:
+            return {**content, "asked": [*content.get("asked", ()), *(entry.as_json() for entry in fresh)][-_ASKED:]}
+
+        self._change(work)
+
+    def asked(self) -> list[Trusted]:
+        """What waits for consent; `since` is when it was first seen."""
+        agreed = {entry.digest for entry in self.entries()}
+        waiting = [_trusted(entry) for entry in self._content().get("asked", ())]
+        return [entry for entry in waiting if entry.digest not in agreed]
 
     # -- the owner's word ------------------------------------------------------------------------------------------
 
@@ -149,7 +181,11 @@ class Trust:
             if directory is not None:
                 kept = [entry for entry in kept if not _below(entry.runnable.source, str(directory))]
                 folders = [*(folder for folder in folders if folder != str(directory)), str(directory)]
-            return {"trusted": [entry.as_json() for entry in (*kept, *fresh)], "directories": folders}
+            return {
+                **content,
+                "trusted": [entry.as_json() for entry in (*kept, *fresh)],
+                "directories": folders,
+            }
 
         self._change(work)
         return [entry.runnable for entry in fresh]
@@ -164,7 +200,7 @@ class Trust:
             kept = [entry for entry in entries if not gone(entry.runnable)]
             count = len(entries) - len(kept)
             folders = [folder for folder in content.get("directories", ()) if folder != str(directory)]
-            return {"trusted": [entry.as_json() for entry in kept], "directories": folders}
+            return {**content, "trusted": [entry.as_json() for entry in kept], "directories": folders}
 
         self._change(work)
         return count
@@ -221,4 +257,4 @@ def _below(path: str, folder: str) -> bool:
     return path.startswith(f"{folder.rstrip('/')}/")
 
 
-__all__ = ["CLIENT", "Kind", "Runnable", "Standing", "Trust", "Trusted", "fingerprint", "fingerprints"]
+__all__ = ["CLIENT", "TRUST_FILE", "Kind", "Runnable", "Standing", "Trust", "Trusted", "fingerprint", "fingerprints"]

@@ -1,0 +1,286 @@
+"""Hooks and servers as what would run: the declaration, and the files that it names. Starts nothing; reads files.
+
+Trust is bound to this content (`ahpkit.host.trust`). A command names files by the words of its line: those of them that
+lie in the workspace, in the plugin or in the user's home are part of the content, and so is what `make`, `npm` and the
+like read there. What those files load in turn is not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from ahpkit.customizations.details import Container, HookDetail, Parsed, ServerDetail
+from ahpkit.customizations.diagnostics import Diagnostic, load_state
+from ahpkit.customizations.discovery import Library, Location, locate, located
+from ahpkit.customizations.hook_process import CHANGED
+from ahpkit.customizations.hooks import command_of
+from ahpkit.customizations.launch import Surroundings, launch_config
+from ahpkit.customizations.offers import Offering
+from ahpkit.customizations.places import WORKSPACE
+from ahpkit.customizations.source import IGNORED_FOLDERS
+from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import walk
+
+META_TRUST = "ahpkit/trust"
+"""In `_meta` of a hook or a server that may not run: `changed` since it was trusted, or `unknown`."""
+
+FOLDER_LIMIT = 20_000
+"""Folders looked at when a directory is trusted: those near its top first."""
+
+_RUNS = ("hook", "mcpServer")
+
+_BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
+_HOME = re.compile(r"^(?:~|\$HOME|\$\{HOME\})(?=/|$)")
+
+_NOWHERE = "/nonexistent"
+
+_IMPLIED = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "just": ("justfile", "Justfile"),
+    "npm": ("package.json",),
+    "npx": ("package.json",),
+    "pnpm": ("package.json",),
+    "yarn": ("package.json",),
+    "bun": ("package.json",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+}
+"""Programs that run what a file of the folder says, without naming it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """Where something would run."""
+
+    workspace: str
+    plugin_root: str | None = None
+    home: str | None = None
+
+    def holds(self, path: str) -> bool:
+        """Whether a file is of a kind that people change, unlike the programs of the system."""
+        return any(
+            place is not None and path.startswith(f"{os.path.realpath(place).rstrip('/')}/")
+            for place in (self.workspace, self.plugin_root, self.home)
+        )
+
+
+def runnable_of(detail: HookDetail | ServerDetail, source: str, around: Surrounding) -> Runnable:
+    """What a hook or a server would run, there and now."""
+    if isinstance(detail, HookDetail):
+        name = detail.event if detail.matcher is None else f"{detail.event} ({detail.matcher})"
+        declaration: JsonObject = {"event": detail.event, "matcher": detail.matcher, "actions": list(detail.actions)}
+        return Runnable("hook", name, source, declaration, fingerprints(_hook_files(detail, around)))
+    words, cwd = _server_words(detail, around)
+    return Runnable("server", detail.name, source, dict(detail.config), fingerprints(_files(words, cwd, around)))
+
+
+def _hook_files(detail: HookDetail, around: Surrounding) -> Iterator[str]:
+    for action in detail.actions:
+        command = command_of(action, workspace=around.workspace, plugin_root=around.plugin_root, environment={})
+        if command is not None:
+            yield from _files(command.argv, command.cwd, around)
+
+
+def _server_words(detail: ServerDetail, around: Surrounding) -> tuple[list[str], str]:
+    config = launch_config(detail, Surroundings(plugin_root=around.plugin_root, workspace=around.workspace))
+    words = [config.get("command"), *config.get("args", ()), *config.get("env", {}).values()]
+    cwd = config.get("cwd")
+    folder = os.path.join(around.workspace, cwd) if isinstance(cwd, str) else around.workspace
+    return [word for word in words if isinstance(word, str)], folder
+
+
+def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
+    """The files that words of a command name."""
+    for word in words:
+        for piece in _pieces(word):
+            path = os.path.normpath(os.path.join(cwd, _HOME.sub(around.home or "~", piece)))
+            real = os.path.realpath(path)
+            if os.path.isfile(real) and (around.holds(real) or around.holds(path)):
+                yield path
+
+
+def _pieces(word: str) -> Iterator[str]:
+    for piece in {word, *_BETWEEN_WORDS.split(word)}:
+        if piece and "\0" not in piece:
+            yield piece
+            yield from filter(None, (piece.partition("=")[2],))
+            yield from _IMPLIED.get(os.path.basename(piece), ())
+
+
+# -- containers ----------------------------------------------------------------------------------------------------
+
+
+def runnables_in(
+    parsed: Parsed, around: Surrounding, *, container: Mapping[str, Any] | None = None
+) -> dict[str, Runnable]:
+    """What a container would run, by the id of the child. `container`: as clients see it, where that says more."""
+    found: dict[str, Runnable] = {}
+    for child in parsed.container.get("children", ()):
+        detail = parsed.details.get(child["id"])
+        if isinstance(detail, HookDetail | ServerDetail):
+            found[child["id"]] = runnable_of(detail, source_of(child["uri"], container or parsed.container), around)
+    return found
+
+
+def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
+    """Where something was declared: the path of a file on this machine, or the client's plugin."""
+    if container is not None and "clientId" in container:
+        return f"{CLIENT}{container['uri']}"
+    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
+
+
+def surrounding_of(location: Location, home: Path | None) -> Surrounding:
+    """Where things of a location run when a session works in the folder that it belongs to."""
+    folder = None if home is None else str(home)
+    if location.trusted:  # It runs in any workspace: what it names there is the workspace's, and no part of it.
+        return Surrounding(_NOWHERE, str(location.root.absolute()) if location.place is None else None, folder)
+    assert location.place is not None
+    depth = len(Path(location.place.folder).parts)
+    base = location.root.absolute().parents[depth - 1] if depth else location.root.absolute()
+    return Surrounding(str(base), None, folder)
+
+
+def runs_something(location: Location) -> bool:
+    """Whether what is found there could run at all."""
+    return location.place is None or location.place.contents in _RUNS
+
+
+# -- what the owner trusts -----------------------------------------------------------------------------------------
+
+
+def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
+    """What would run of a directory and everything below it, or of one file that declares something. Blocks."""
+    real = path.absolute()
+    locations = _locations_of_file(real, home) if real.is_file() else _locations_below(real, home)
+    found = _read(locations, home)
+    return [one for one in found if real.is_dir() or one.source == str(real)]
+
+
+def own_runnables(home: Path | None, plugins: Sequence[Path]) -> list[Runnable]:
+    """What would run of the user's own configuration: the home folders, and plugins that were named. Blocks."""
+    return _read(filter(runs_something, locate(None, home=home, plugins=plugins)), home)
+
+
+def _read(locations: Iterable[Location], home: Path | None) -> list[Runnable]:
+    library, found = Library(), list[Runnable]()
+    for location in locations:
+        parsed = library.read(location)
+        if parsed is not None:
+            found += runnables_in(parsed, surrounding_of(location, home)).values()
+    return found
+
+
+def _locations_below(directory: Path, home: Path | None) -> Iterator[Location]:
+    for folder in _folders(directory):
+        yield from _locations_in(folder, directory, home)
+
+
+def _locations_in(folder: Path, boundary: Path, home: Path | None) -> Iterator[Location]:
+    found = [located(folder, place, boundary) for place in WORKSPACE]
+    found += locate(None, home=home) if folder == home else ()
+    for location in found:
+        if runs_something(location) and location.root.exists():
+            yield location
+
+
+def _locations_of_file(file: Path, home: Path | None) -> Iterator[Location]:
+    for folder in file.parents:
+        for location in _locations_in(folder, folder, home):
+            files = () if location.place is None else location.place.files
+            if (file.parent == location.root and file.name in files) or (not files and location.root in file.parents):
+                yield location
+
+
+def _folders(directory: Path) -> Iterator[Path]:
+    """A directory and the folders below it, those near the top first; links are not followed."""
+    waiting = deque([directory])
+    for _ in range(FOLDER_LIMIT):
+        if not waiting:
+            return
+        folder = waiting.popleft()
+        yield folder
+        try:
+            with os.scandir(folder) as entries:
+                below = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        waiting.extend(folder / name for name in sorted(below) if name not in IGNORED_FOLDERS)
+
+
+class Word:
+    """The owner's word about what may run: his trust, and his own configuration as it was when the host started."""
+
+    def __init__(self, trust: Trust, own: Trust | None = None) -> None:
+        self.trust = trust
+        self._own = own or Trust(None)
+
+    def standing(self, runnable: Runnable) -> Standing:
+        """`trusted` means that it may run; of clients, that the owner consented."""
+        if runnable.of_client:
+            return "trusted" if self.trust.consented(runnable) else "unknown"
+        found = {self.trust.standing(runnable), self._own.standing(runnable)}
+        return "trusted" if "trusted" in found else "changed" if "changed" in found else "unknown"
+
+
+def judged(offering: Offering, word: Word, home: Path | None) -> Offering:
+    """An offering that knows which of its hooks and servers may run. Reads the files that they name."""
+    standings: dict[str, Standing] = {}
+    for runnable_id, runnable in offered(offering, home).items():
+        standings[runnable_id] = word.standing(runnable)
+    return replace(offering, standings=standings)
+
+
+def offered(offering: Offering, home: Path | None) -> dict[str, Runnable]:
+    """What of an offering would run, by id."""
+    found: dict[str, Runnable] = {}
+    for placed in walk(offering.customizations):
+        detail = offering.details.get(placed.entry["id"])
+        if isinstance(detail, HookDetail | ServerDetail):
+            container = placed.container
+            plugin = offering.root_of(placed) if container is not None and container["type"] == "plugin" else None
+            around = Surrounding(offering.workspace or _NOWHERE, plugin, None if home is None else str(home))
+            found[placed.entry["id"]] = runnable_of(detail, source_of(placed.entry["uri"], container), around)
+    return found
+
+
+def shown_with(parsed: Parsed, standings: Mapping[str, Standing]) -> Parsed:
+    """A container whose children tell how they stand with the owner, and that tells what changed."""
+    children = [_told(child, standings.get(child["id"])) for child in parsed.container.get("children", ())]
+    changed = [child["name"] for child in children if standings.get(child["id"]) == "changed"]
+    if not children:
+        return parsed
+    warnings = [Diagnostic("warning", "changed", f"`{name}` {CHANGED}") for name in changed]
+    diagnostics = (*parsed.diagnostics, *warnings)
+    container = {**parsed.container, "children": children, "load": load_state(diagnostics)}
+    return replace(parsed, container=cast("Container", container), diagnostics=diagnostics)
+
+
+def _told(child: Any, standing: Standing | None) -> Any:
+    if standing in (None, "trusted"):
+        return child
+    return {**child, "_meta": {**child.get("_meta", {}), META_TRUST: standing}}
+
+
+__all__ = [
+    "FOLDER_LIMIT",
+    "META_TRUST",
+    "Surrounding",
+    "Word",
+    "judged",
+    "offered",
+    "own_runnables",
+    "runnable_of",
+    "runnables_at",
+    "runnables_in",
+    "runs_something",
+    "shown_with",
+    "source_of",
+    "surrounding_of",
+]
