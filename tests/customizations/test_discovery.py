@@ -142,6 +142,7 @@ def test_clients_may_not_write_what_would_run(tmp_path: Path) -> None:
     assert sealed == {
         ".github/hooks": (work / ".github/hooks").as_uri(),
         ".claude/settings.json": (work / ".claude/settings.json").as_uri(),
+        ".mcp.json": (work / ".mcp.json").as_uri(),
         "~/.copilot/settings.json": (home / ".copilot/settings.json").as_uri(),
         "~/.copilot/mcp-config.json": (home / ".copilot/mcp-config.json").as_uri(),
     }

@@ -9,26 +9,40 @@ import pytest
 
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.hook_process import Outcome, PlacedHook, run_hooks
-from ahpkit.customizations.hooks import Gate, HookEvent
+from ahpkit.customizations.hooks import HookEvent
+from ahpkit.host.trust import Standing
 from support.waiting import BOUND, gone, is_alive, until
-
-OPEN = Gate(allowed=True, trusted=True)
 
 
 def script(body: str, **more: Any) -> dict[str, Any]:
     return {"type": "command", "command": sys.executable, "args": ["-c", body], **more}
 
 
-async def run(tmp_path: Path, *actions: dict[str, Any], gate: Gate = OPEN, event: HookEvent = "PreToolUse") -> Outcome:
-    hooks = [PlacedHook(HookDetail(event, None, actions, "claude"), "/plugin")]
+async def run(
+    tmp_path: Path, *actions: dict[str, Any], trust: Standing = "trusted", event: HookEvent = "PreToolUse"
+) -> Outcome:
+    async def standing(hook: PlacedHook) -> Standing:
+        return trust
+
+    hooks = [PlacedHook(HookDetail(event, None, actions, "claude"), "/plugin", "/w/hooks.json")]
     facts = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
     async with asyncio.timeout(BOUND):
-        return await run_hooks(hooks, event, gate=gate, session_id="s", workspace=str(tmp_path), now=1, facts=facts)
+        return await run_hooks(
+            hooks, event, standing=standing, session_id="s", workspace=str(tmp_path), now=1, facts=facts
+        )
 
 
-@pytest.mark.parametrize("gate", [Gate(allowed=False, trusted=True), Gate(allowed=True, trusted=False)])
-async def test_with_the_gate_shut_nothing_runs(tmp_path: Path, gate: Gate) -> None:
-    assert await run(tmp_path, script("open('ran', 'w')"), gate=gate) == Outcome()
+async def test_what_nobody_trusted_does_not_run(tmp_path: Path) -> None:
+    assert await run(tmp_path, script("open('ran', 'w')"), trust="unknown") == Outcome()
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_what_changed_does_not_run_and_a_guard_that_changed_denies(tmp_path: Path) -> None:
+    outcome = await run(tmp_path, script("open('ran', 'w')"), trust="changed")
+    assert outcome.denied
+    assert "/w/hooks.json changed since it was trusted" in (outcome.reason or "")
+    outcome = await run(tmp_path, script("open('ran', 'w')"), trust="changed", event="PostToolUse")
+    assert (outcome.denied, len(outcome.messages)) == (False, 1)
     assert not (tmp_path / "ran").exists()
 
 

@@ -4,16 +4,11 @@ from typing import Any
 import pytest
 
 from ahpkit.customizations.details import Dialect, HookDetail
-from ahpkit.customizations.hooks import Gate, HookEvent, Verdict, command_of, judge, matches, matching, payload
+from ahpkit.customizations.hooks import HookEvent, Verdict, command_of, judge, matches, matching, payload
 
 
 def hook(matcher: str | None, dialect: Dialect = "claude", event: str = "PreToolUse") -> HookDetail:
     return HookDetail(event, matcher, ({"type": "command", "command": "x"},), dialect)
-
-
-@pytest.mark.parametrize(("allowed", "trusted", "open"), [(1, 1, True), (1, 0, False), (0, 1, False), (0, 0, False)])
-def test_hooks_run_only_when_allowed_and_trusted(allowed: int, trusted: int, open: bool) -> None:
-    assert Gate(allowed=bool(allowed), trusted=bool(trusted)).open is open
 
 
 @pytest.mark.parametrize(

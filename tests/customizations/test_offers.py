@@ -166,7 +166,8 @@ def test_one_disabled_child_is_not_offered_and_its_siblings_are(
 def test_servers_are_offered_filled_in_and_only_where_trusted(offering: Offering, tmp_path: Path) -> None:
     [offer] = context_of(offering).mcp_servers
     assert (offer.name, offer.config["command"]) == ("files", f"{tmp_path}/x")
-    assert context_of(replace(offering, trusted=frozenset({"another"}))).mcp_servers == []
+    assert context_of(replace(offering, standings={})).mcp_servers == []
+    assert context_of(replace(offering, standings={offer.id: "changed"})).mcp_servers == []
 
 
 @requirement("customizations:tree:mcp-server-either-position")

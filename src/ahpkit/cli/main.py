@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
+    "trust": Subcommand("ahpkit.cli.trust:trust", "Show or change what may run: hooks and servers, by content."),
     "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +39,18 @@ FOLDER_LIMIT = 20_000
 _RUNS = ("hook", "mcpServer")
 
 _BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
-_HOME = re.compile(r"^(?:~|\$HOME|\$\{HOME\})(?=/|$)")
+_PLACE = re.compile(r"^~(?=/)|\$\{?(HOME|PWD|CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|PLUGIN_ROOT)\b\}?")
+
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
+_INTERPRETERS = _SHELLS | {"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "xargs", "source"}
+
+_READS_DATA = frozenset(
+    {
+        *("echo", "printf", "cat", "tee", "grep", "egrep", "fgrep", "jq", "head", "tail", "wc", "sort", "uniq", "cut"),
+        *("test", "[", "touch", "mkdir", "rm", "rmdir", "cp", "mv", "ls", "date", "sleep", "true", "false", "exit"),
+    }
+)
+"""Programs that run nothing of the files they are given: those change, and the hook stays the same."""
 
 _NOWHERE = "/nonexistent"
 
@@ -62,6 +74,11 @@ class Surrounding:
     workspace: str
     plugin_root: str | None = None
     home: str | None = None
+
+    def filled(self, word: str) -> str:
+        """A word with the places that a shell would fill in."""
+        places = {"PWD": self.workspace, "CLAUDE_PROJECT_DIR": self.workspace, "HOME": self.home, None: self.home}
+        return _PLACE.sub(lambda match: places.get(match[1], self.plugin_root) or match[0], word)
 
     def holds(self, path: str) -> bool:
         """Whether a file is of a kind that people change, unlike the programs of the system."""
@@ -97,13 +114,60 @@ def _server_words(detail: ServerDetail, around: Surrounding) -> tuple[list[str],
 
 
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
-    """The files that words of a command name."""
-    for word in words:
-        for piece in _pieces(word):
-            path = os.path.normpath(os.path.join(cwd, _HOME.sub(around.home or "~", piece)))
-            real = os.path.realpath(path)
-            if os.path.isfile(real) and (around.holds(real) or around.holds(path)):
-                yield path
+    """The files that the words of a command name."""
+    for word in named_by(words):
+        path = os.path.join(cwd, around.filled(word))
+        real = os.path.realpath(path)
+        if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
+            yield real
+
+
+def named_by(words: Sequence[str]) -> Iterator[str]:
+    """What of a command may name a file that it runs: too much rather than too little, but no data and no output."""
+    if len(words) > 2 and os.path.basename(words[0]) in _SHELLS and words[1].startswith("-") and "c" in words[1]:
+        yield from _named_by_line(words[2])
+        words = [words[0], *words[3:]]
+    if os.path.basename(words[0]) not in _READS_DATA:
+        for word in words:
+            yield from _pieces(word)
+
+
+def _named_by_line(text: str) -> Iterator[str]:
+    """The same for lines of shell."""
+    try:
+        commands = [command for line in text.splitlines() for command in _commands(line)]
+    except ValueError:  # Quotes over several lines: everything counts.
+        yield from _pieces(text)
+        return
+    runs_data = any(_program(command) in _INTERPRETERS for command in commands)
+    for command in commands:
+        for word in command:
+            if runs_data or _program(command) not in _READS_DATA or "$(" in word or "`" in word:
+                yield from _pieces(word)
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    """The simple commands of a line, without the files that output goes to."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    command: list[str] = []
+    output = False
+    for token in lexer:
+        if set(token) <= set(";|&()"):
+            yield command
+            command = []
+        elif set(token) <= set("<>|&"):
+            output = ">" in token
+        elif output:
+            output = False
+        else:
+            command.append(token)
+    yield command
+
+
+def _program(command: Sequence[str]) -> str:
+    words = (word for word in command if "=" not in word)
+    return os.path.basename(next(words, ""))
 
 
 def _pieces(word: str) -> Iterator[str]:
@@ -133,7 +197,7 @@ def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
     """Where something was declared: the path of a file on this machine, or the client's plugin."""
     if container is not None and "clientId" in container:
         return f"{CLIENT}{container['uri']}"
-    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
+    return os.path.realpath(unquote(urlsplit(uri).path)) if uri.startswith("file:") else uri
 
 
 def surrounding_of(location: Location, home: Path | None) -> Surrounding:
@@ -157,7 +221,7 @@ def runs_something(location: Location) -> bool:
 
 def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
     """What would run of a directory and everything below it, or of one file that declares something. Blocks."""
-    real = path.absolute()
+    real = Path(os.path.realpath(path))
     locations = _locations_of_file(real, home) if real.is_file() else _locations_below(real, home)
     found = _read(locations, home)
     return [one for one in found if real.is_dir() or one.source == str(real)]
@@ -274,6 +338,7 @@ __all__ = [
     "Surrounding",
     "Word",
     "judged",
+    "named_by",
     "offered",
     "own_runnables",
     "runnable_of",

@@ -60,6 +60,15 @@ class Opened:
         counts = self._counts[kind]
         return any(str(place) in counts for place in (real, *real.parents))
 
+    def only_shows(self, real: Path) -> bool:
+        """Whether the nearest directory that is open is one that clients only see."""
+        for place in map(str, (real, *real.parents)):
+            if place in self._counts["work"] or place in self._counts["saved"]:
+                return False
+            if place in self._counts["shown"]:
+                return True
+        return False
+
 
 class Access:
     """Decides, per client, about one path at a time."""
@@ -123,7 +132,7 @@ class Access:
             return what
         if any(str(place) in sealed for place in (path, *path.parents)):
             return "part of what runs on this machine: a program, a plugin, or something that was trusted"
-        if self._opened.opens("shown", path) and not self._opened.opens("saved", path):
+        if self._opened.only_shows(path):
             return "in a customization directory that clients do not write"
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -338,11 +338,26 @@ def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
 
 def opened_by(session: JsonObject) -> list[tuple[Opening, Path]]:
     """The directories that a session's state opens."""
-    named: list[tuple[Opening, str | None]] = [("work", session.get("summary", {}).get("workingDirectory"))]
+    working = _local(session.get("summary", {}).get("workingDirectory"))
+    opened: list[tuple[Opening, Path]] = [] if working is None else [("work", working)]
     for container in session.get("customizations", ()):
         if container.get("type") == "directory":
-            named.append(("saved" if container.get("writable") else "shown", container["uri"]))
-    return [(kind, path) for kind, uri in named if (path := _local(uri)) is not None]
+            kind: Opening = "saved" if container.get("writable") else "shown"
+            opened.extend((kind, path) for path in _places(container, working))
+    return opened
+
+
+def _places(container: JsonObject, working: Path | None) -> Iterator[Path]:
+    """The directory of a container. One that holds the working directory opens its own files and nothing around it."""
+    path = _local(container["uri"])
+    if path is None:
+        return
+    if working is None or not working.is_relative_to(path):
+        yield path
+        return
+    for child in container.get("children", ()):
+        if (inner := _local(child.get("uri"))) is not None:
+            yield inner
 
 
 def _local(uri: str | None) -> Path | None:

@@ -1,0 +1,108 @@
+"""What would run: which files a command names, and how changes of them are noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ahpkit.customizations.details import HookDetail, ServerDetail
+from ahpkit.customizations.runnables import (
+    Surrounding,
+    Word,
+    named_by,
+    own_runnables,
+    runnable_of,
+    runnables_at,
+)
+from ahpkit.host.trust import Trust
+from customizations.builders import write
+
+
+def files(tmp_path: Path, command: str, **more: object) -> set[str]:
+    detail = HookDetail("Stop", None, ({"command": command, **more},), "claude")
+    around = Surrounding(str(tmp_path), home=str(tmp_path / "home"))
+    return {Path(path).relative_to(tmp_path).as_posix() for path in runnable_of(detail, "s", around).files}
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("./a.sh", {"a.sh"}),
+        ("a.sh", {"a.sh"}),
+        ("python a.sh --x", {"a.sh"}),
+        ("bash -c './a.sh; echo x'", {"a.sh"}),
+        ("env X=1 sh dir/b", {"dir/b"}),
+        ("FOO=1 ./a.sh && true", {"a.sh"}),
+        ("if true; then ./a.sh; fi", {"a.sh"}),
+        ('"$CLAUDE_PROJECT_DIR"/a.sh', {"a.sh"}),
+        ("$CLAUDE_PROJECT_DIR/dir/b", {"dir/b"}),
+        ('true && "${CLAUDE_PROJECT_DIR}"/a.sh', {"a.sh"}),
+        ("true; $HOME/h.py", {"home/h.py"}),
+        ("~/h.py | tee a.sh", {"home/h.py"}),
+        ("echo started >> a.sh", set[str]()),
+        ("cat a.sh", set[str]()),
+        ("cat a.sh | sh", {"a.sh"}),
+        ('echo "$(./a.sh)"', {"a.sh"}),
+        ("sh < a.sh", {"a.sh"}),
+        ("echo x > dir/b; ./a.sh", {"a.sh"}),
+        ("make check", {"Makefile"}),
+        ("npm run lint", {"package.json"}),
+        ("echo 'one\n./a.sh\n'; python a.sh", {"a.sh"}),
+        ("/usr/bin/env python3 -c pass", set[str]()),
+    ],
+)
+def test_files_that_a_hook_names(tmp_path: Path, command: str, named: set[str]) -> None:
+    write(tmp_path, {"a.sh": "", "dir/b": "", "home/h.py": "", "Makefile": "", "package.json": "{}"})
+    assert files(tmp_path, command) == named
+
+
+def test_arguments_and_folders_of_an_action_count(tmp_path: Path) -> None:
+    write(tmp_path, {"a.sh": "", "dir/b": ""})
+    assert files(tmp_path, "node", args=["b"], cwd="dir") == {"dir/b"}
+    assert list(named_by(["x"])) == ["x"]
+
+
+def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) -> None:
+    write(tmp_path, {"server.py": "1", "preload.js": ""})
+    config = {"command": "python", "args": ["server.py"], "env": {"NODE_OPTIONS": "--require=./preload.js"}}
+    detail = ServerDetail("db", config, "workspace")
+    found = runnable_of(detail, "s", Surrounding(str(tmp_path)))
+    assert sorted(found.files) == [str(tmp_path / "preload.js"), str(tmp_path / "server.py")]
+    write(tmp_path, {"server.py": "2"})
+    assert runnable_of(detail, "s", Surrounding(str(tmp_path))).digest != found.digest
+
+
+def test_a_directory_is_looked_through_but_not_what_others_install_there(tmp_path: Path) -> None:
+    server = {"mcpServers": {"db": {"command": "x"}}}
+    write(
+        tmp_path,
+        {
+            ".mcp.json": server,
+            "deep/er/.vscode/mcp.json": server,
+            "deep/.claude/settings.json": {"hooks": {"Stop": [{"command": "x"}]}},
+            "node_modules/p/.mcp.json": server,
+            ".git/.mcp.json": server,
+        },
+    )
+    found = {Path(one.source).relative_to(tmp_path).as_posix() for one in runnables_at(tmp_path, home=None)}
+    assert found == {".mcp.json", "deep/er/.vscode/mcp.json", "deep/.claude/settings.json"}
+    [one] = runnables_at(tmp_path / "deep/.claude/settings.json", home=None)
+    assert one.kind == "hook"
+
+
+def test_the_users_own_configuration_is_trusted_as_it_was_at_the_start(tmp_path: Path) -> None:
+    home = write(tmp_path / "home", {".copilot/hooks/a.json": {"hooks": {"Stop": [{"command": "~/x.sh"}]}}, "x.sh": ""})
+    plugin = write(
+        tmp_path / "plugin",
+        {".plugin/plugin.json": {"name": "p"}, ".mcp.json": {"db": {"command": "${PLUGIN_ROOT}/db"}}},
+    )
+    own = Trust(None)
+    own.add(own_runnables(home, [plugin]), now=1)
+    word = Word(Trust(None), own)
+    assert [(one.kind, word.standing(one)) for one in own_runnables(home, [plugin])] == [
+        ("hook", "trusted"),
+        ("server", "trusted"),
+    ]
+    write(home, {"x.sh": "changed", ".copilot/hooks/b.json": {"hooks": {"Stop": [{"command": "y"}]}}})
+    assert [word.standing(one) for one in own_runnables(home, [])] == ["changed", "unknown"]
