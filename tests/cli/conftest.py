@@ -10,5 +10,6 @@ from support.process import HostProcess, host_process
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostProcess]:
-    async with host_process(tmp_path_factory.mktemp("home"), "--durability", "memory") as running:
+    home = tmp_path_factory.mktemp("home")
+    async with host_process(home, "--durability", "memory", "--root", str(home.parent)) as running:
         yield running

@@ -20,7 +20,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ".github/skills/deploy/SKILL.md": skill(
                 "deploy", "Ships [bold]it[/bold].", disable_model_invocation="true"
             ),
-            ".cursor/rules/ts.mdc": "---\nglobs: **/*.ts\n---\nRule",
+            ".cursor/rules/ts.mdc": "---\nglobs: **/*.ts\ntools: *\n---\nRule",
             ".mcp.json": {"db": {"command": "secret-command"}},
             ".github/agents/README.md": "x",
         },

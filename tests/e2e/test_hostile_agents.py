@@ -95,7 +95,9 @@ class Stage:
 async def staged(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Stage]:
     home = tmp_path_factory.mktemp("stage")
     async with (
-        host_process(home, "--config", str(configuration(home)), "--durability", "memory") as host,
+        host_process(
+            home, "--config", str(configuration(home)), "--durability", "memory", "--root", str(home.parent)
+        ) as host,
         connect(host.url, token=host.token) as client,
     ):
         made = Stage(host, client)
