@@ -1,4 +1,4 @@
-"""Imports go one way: protocol → wire, log, dialects → host | client → everything else → cli."""
+"""Imports go one way: wire → protocol → log, dialects → host | client → everything else → cli."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 EDGE = {"agents", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports"}
 
 ALLOWED: dict[str, set[str]] = {
-    "protocol": {"protocol"},
-    "protocol_next": {"protocol", "protocol_next"},
-    "wire": {"protocol", "wire"},
-    "log": {"protocol", "log"},
-    "dialects": {"protocol", "protocol_next", "dialects"},
+    "wire": {"wire"},
+    "protocol": {"protocol", "wire"},
+    "protocol_next": {"protocol", "protocol_next", "wire"},
+    "log": {"protocol", "wire", "log"},
+    "dialects": {"protocol", "protocol_next", "wire", "dialects"},
     "host": {"protocol", "wire", "log", "dialects", "tools", "host"},
     "client": {"protocol", "wire", "dialects", "client"},
     "transports": {"protocol", "wire", "transports"},
@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
     "testing": {"protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
     "changes": {"protocol", "wire", "host", "changes"},
-    "tools": {"protocol", "tools"},
+    "tools": {"protocol", "wire", "tools"},
     "mcp": {"protocol", "wire", "host", "tools", "mcp", "transports"},
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""

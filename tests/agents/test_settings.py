@@ -7,7 +7,7 @@ from ahpkit.agents.acp import AcpAgent
 from ahpkit.agents.openai import OpenAiAgent
 from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.settings import agent_from_settings, missing_program
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 
 def test_an_option_names_a_known_agent_a_program_or_an_endpoint() -> None:

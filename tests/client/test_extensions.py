@@ -9,8 +9,8 @@ import pytest
 from ahpkit.client import Client, ExtensionNotSupported
 from ahpkit.client.extensions import check_announced
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.testing.fake_host import FakeHost
+from ahpkit.wire.errors import MethodNotFound
 from support import requirement
 from support.clients import QUICKLY, SESSION, eventually
 

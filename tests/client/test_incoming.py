@@ -9,8 +9,9 @@ import pytest
 
 from ahpkit.client import Client
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotFound, NotFound, PermissionDenied
+from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.testing.fake_host import FakeHost
+from ahpkit.wire.errors import InternalError, LocalProtocolError, MethodNotFound
 from support import requirement
 from support.clients import eventually
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Backoff, Client, ClientClosed, ConnectionLost
-from ahpkit.protocol.errors import TransportClosed, UnsupportedProtocolVersion
+from ahpkit.protocol.errors import UnsupportedProtocolVersion
 from ahpkit.testing.fake_host import FakeHost
+from ahpkit.wire.errors import TransportClosed
 from support.clients import QUICKLY, eventually, lose_connection
 
 

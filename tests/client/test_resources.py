@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ahpkit.client.resources import FolderResources, MemoryResources, ResourceProvider, Resources, fingerprint
-from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from ahpkit.protocol.errors import NotFound, PermissionDenied
+from ahpkit.wire.errors import InvalidParams
 from support import requirement
 
 FILES = {"plugin.json": "{}", "skills/tidy/SKILL.md": "Tidy up.", "icon.png": b"\x89PNG\xff"}

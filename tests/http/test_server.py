@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 
 from ahpkit.http.server import serve_http
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.auth import Authenticator, fingerprint
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import BindError
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
 from support import requirement
 from support.waiting import BOUND

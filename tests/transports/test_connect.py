@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ahpkit.http.server import serve_http
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
 from support.waiting import BOUND
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from ahpkit.protocol.errors import TransportClosed
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import ABNORMAL_CLOSURE, Transport
 from support.waiting import BOUND
 

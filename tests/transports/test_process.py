@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import ChildProcess, Tail
 from ahpkit.transports.process_family import MARK
+from ahpkit.wire.errors import TransportClosed
 from support.waiting import BOUND, gone, is_alive
 
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.stdio import LineSplitter, LineTransport
+from ahpkit.wire.errors import TransportClosed
 from support.waiting import BOUND
 
 ECHO = """
 import asyncio, os
-from ahpkit.protocol.errors import TransportClosed
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.transports.stdio import open_stdio
 
 async def main():

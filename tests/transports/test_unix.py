@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ahpkit.http.server import serve_http
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import BindError
 from ahpkit.transports.unix import reachable, unix_listener, unix_path, unix_url
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
 
 

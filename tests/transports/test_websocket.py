@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.websocket import address
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
 from transports.raw import Raw, masked, raw
 from transports.serving import serving

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.protocol.errors import (
+from ahpkit.protocol.errors import ERRORS, NotFound
+from ahpkit.wire.errors import (
     InvalidRequest,
     LocalProtocolError,
     MethodNotFound,
-    NotFound,
     ParseError,
     RemoteProtocolError,
     RpcError,
@@ -74,7 +74,7 @@ class TestAsking:
         assert peer.receive(wire(id=first, result=None)) == Answered(first, None)
 
     def test_an_error_reaches_its_request_as_its_own_exception(self) -> None:
-        peer = Peer()
+        peer = Peer(errors=ERRORS)
         id, _ = peer.request("a", {})
         event = peer.receive(wire(id=id, error={"code": -32008, "message": "no such turn", "data": {"x": 1}}))
         assert isinstance(event, Answered)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import LocalProtocolError, MethodNotFound, NotFound, TransportClosed
+from ahpkit.protocol.errors import ERRORS, NotFound
 from ahpkit.transports.memory import MemoryTransport, memory_pair
+from ahpkit.wire.errors import LocalProtocolError, MethodNotFound, RpcError, TransportClosed
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import (
     MAX_BUFFERED,
@@ -23,7 +24,7 @@ from ahpkit.wire.rpc import (
     Tap,
 )
 from support import requirement
-from support.waiting import BOUND
+from support.waiting import BOUND, until
 
 
 async def no_requests(method: str, params: JsonObject) -> Any:
@@ -56,10 +57,17 @@ async def connected(
     peer: Peer | None = None,
     max_buffered: int = MAX_BUFFERED,
     tap: Tap | None = None,
+    **options: Any,
 ) -> AsyncGenerator[tuple[RpcConnection, Wire]]:
     far, near = memory_pair()
     rpc = RpcConnection(
-        near, on_request=on_request, on_notification=on_notification, peer=peer, max_buffered=max_buffered, tap=tap
+        near,
+        on_request=on_request,
+        on_notification=on_notification,
+        peer=peer,
+        max_buffered=max_buffered,
+        tap=tap,
+        **options,
     )
     async with asyncio.timeout(BOUND), rpc:
         yield rpc, Wire(far)
@@ -83,11 +91,20 @@ class TestAsking:
             assert await asyncio.gather(*asking) == [0, 1, 2, 3, 4]
 
     async def test_an_error_of_the_other_side_is_raised(self) -> None:
-        async with connected() as (rpc, wire):
+        async with connected(peer=Peer(errors=ERRORS)) as (rpc, wire):
             asking = asyncio.create_task(rpc.request("m", {}))
             wire.send(id=(await wire.receive())["id"], error={"code": -32008, "message": "gone"})
             with pytest.raises(NotFound, match="gone"):
                 await asking
+
+    async def test_an_error_code_of_another_protocol_means_nothing_here(self) -> None:
+        """An ACP agent says -32002 for a file that is not there; in AHP it would be an unknown provider."""
+        async with connected() as (rpc, wire):
+            asking = asyncio.create_task(rpc.request("m", {}))
+            wire.send(id=(await wire.receive())["id"], error={"code": -32002, "message": "no such file"})
+            with pytest.raises(RpcError, match="no such file") as caught:
+                await asking
+            assert type(caught.value) is RpcError
 
     async def test_no_answer_in_time_raises_and_a_late_one_is_ignored(self) -> None:
         async with connected() as (rpc, wire):
@@ -381,3 +398,57 @@ class TestLifetime:
             ("sent", None),
             ("sent", "n"),
         ]
+
+
+class TestOneAfterTheOther:
+    async def test_an_ordered_method_is_answered_before_the_next_message_is_looked_at(self) -> None:
+        go, seen = asyncio.Event(), list[str]()
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            seen.append(method)
+            if method == "first":
+                await go.wait()
+            return method
+
+        async with connected(on_request=serve, ordered={"first"}.__contains__) as (_, wire):
+            wire.send(id=1, method="first", params={})
+            wire.send(id=2, method="second", params={})
+            await until(lambda: seen == ["first"])
+            await asyncio.sleep(0)
+            assert seen == ["first"]
+            go.set()
+            assert [(await wire.receive())["result"] for _ in range(2)] == ["first", "second"]
+
+    async def test_while_enough_requests_run_none_is_read(self) -> None:
+        go, seen = asyncio.Event(), list[Any]()
+
+        async def serve(method: str, params: JsonObject) -> Any:
+            seen.append(params["n"])
+            await go.wait()
+
+        async with connected(on_request=serve, max_serving=2) as (_, wire):
+            for n in range(5):
+                wire.send(id=n, method="m", params={"n": n})
+            await until(lambda: len(seen) == 2)
+            await asyncio.sleep(0)
+            assert seen == [0, 1]
+            go.set()
+            assert {(await wire.receive())["id"] for _ in range(5)} == set(range(5))
+
+    async def test_messages_can_leave_another_way(self) -> None:
+        left: list[bytes] = []
+        async with connected(send=left.append) as (rpc, _):
+            rpc.notify("n", {})
+            assert len(left) == 1
+
+
+class TestInATaskOfOnesOwn:
+    async def test_run_ends_with_the_connection(self) -> None:
+        far, near = memory_pair()
+        rpc = RpcConnection(near, on_request=no_requests, on_notification=ignore)
+        running = asyncio.create_task(rpc.run())
+        await far.aclose(code=1001, reason="enough")
+        async with asyncio.timeout(BOUND):
+            await running
+        assert rpc.closed is not None
+        assert rpc.closed.code == 1001

@@ -26,7 +26,7 @@ from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
 from ahpkit.protocol.chat.state import UsageInfo
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 _STOP: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 

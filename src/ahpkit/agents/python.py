@@ -25,8 +25,8 @@ from ahpkit.host.agent import Agent, AgentChat, Chat, Command, StopReason, Turn,
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import ModelSelection
-from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.wire.errors import AhpError
 
 AgentFunction = (
     Callable[[Turn], AsyncIterator[str]]

@@ -14,8 +14,8 @@ from ahpkit.client.offers import Offered, Offers
 from ahpkit.client.outcome import Dispatch, Outcome, Rejected
 from ahpkit.client.tool_runner import ToolRunner
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.session.state import ClientPluginCustomization, SessionActiveClient
+from ahpkit.wire.errors import AhpError
 
 _log = logging.getLogger(__name__)
 

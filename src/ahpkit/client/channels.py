@@ -18,7 +18,7 @@ from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, Pending
 from ahpkit.client.outcome import Dispatch, Outcome, Rejected
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError, RpcError, TransportClosed
+from ahpkit.wire.errors import AhpError, RpcError, TransportClosed
 
 
 class Listener(Protocol):

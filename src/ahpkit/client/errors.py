@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 
 class ClientError(AhpError):

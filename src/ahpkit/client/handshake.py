@@ -9,10 +9,10 @@ from typing import Any
 from ahpkit.client.channels import Channels
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import RemoteProtocolError, RpcError
 from ahpkit.protocol.meta_keys import CAPABILITIES
 from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import SPOKEN
+from ahpkit.wire.errors import RemoteProtocolError, RpcError
 from ahpkit.wire.rpc import RpcConnection
 
 

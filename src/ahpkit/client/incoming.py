@@ -12,8 +12,8 @@ from typing import Any
 from ahpkit.client.resources import METHODS, Resources
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.extensions import check_method
+from ahpkit.wire.errors import MethodNotFound
 
 RequestHandler = Callable[[JsonObject], Awaitable[Any] | Any]
 """Serves a request of the host: its params to its result. Raise an `RpcError` to refuse."""

@@ -11,7 +11,9 @@ from typing import Any, Literal
 from ahpkit.client.errors import ClientClosed, ConnectionLost
 from ahpkit.client.reconnect import Backoff
 from ahpkit.client.tasks import Tasks
-from ahpkit.protocol.errors import AhpError, InternalError, RpcError, TransportClosed
+from ahpkit.protocol.errors import ERRORS
+from ahpkit.wire.errors import AhpError, InternalError, RpcError, TransportClosed
+from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
 from ahpkit.wire.transport import Transport
 
@@ -108,7 +110,10 @@ class Link:
         try:
             transport = await self._dial()
             async with RpcConnection(
-                transport, on_request=self._on_request, on_notification=self._on_notification
+                transport,
+                on_request=self._on_request,
+                on_notification=self._on_notification,
+                peer=Peer(errors=ERRORS),
             ) as rpc:
                 await self._shake_hands(rpc)
                 self._rpc = rpc

@@ -9,7 +9,7 @@ from typing import Any
 
 from ahpkit.client.errors import ActionRejected
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from typing import Any, Literal, Protocol
 from urllib.parse import quote, unquote
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from ahpkit.protocol.errors import NotFound, PermissionDenied
+from ahpkit.wire.errors import InvalidParams
 
 EntryType = Literal["file", "directory"]
 

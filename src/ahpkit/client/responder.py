@@ -26,7 +26,7 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.outcome import Outcome, Rejected
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None] | Decision | bool | None]
 """Decides about a tool call: True, False, `Approve`, `Deny`, or None to leave it to others. Plain or async."""

@@ -8,8 +8,8 @@ from typing import Any, Self, cast
 
 from ahpkit.client.core import Core
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.protocol.session.state import SessionSummary
+from ahpkit.wire.errors import TransportClosed
 
 
 class SessionList:

@@ -11,7 +11,7 @@ from ahpkit.client.errors import LaggedError
 from ahpkit.client.feed import LIMIT, Feed, Lagged
 from ahpkit.protocol.common.actions import ActionEnvelope
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 
 class Subscription:

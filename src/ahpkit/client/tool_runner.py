@@ -14,7 +14,7 @@ from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tools import Tool, ToolContext, failed
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 _STREAMING = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "chat/toolCallContentChanged"})
 """Actions that never start or end a call."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard, cast, get_type_hints
 
 from ahpkit.protocol.chat.state import ToolCallResult, ToolResultContent
-from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
 from ahpkit.protocol.tool_schema import ToolFunction
+from ahpkit.wire.codec import encode
 
 Content = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """What a tool shows: text, one content object of the wire, or several."""

@@ -13,7 +13,7 @@ from ahpkit.client.feed import Feed, Lagged
 from ahpkit.client.outcome import Dispatch, Outcome, Rejected
 from ahpkit.client.turn_tracker import TurnTracker, find_turn
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 _BEHIND = 1000
 """Actions a consumer may be behind. Beyond it gets the difference of two states instead: fewer, longer deltas."""

@@ -15,7 +15,7 @@ from ahpkit.host.fanout import Outbox
 from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit
 from ahpkit.host.policy import check_method
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidRequest, MethodNotFound, RequestId, RpcError, TransportClosed
+from ahpkit.protocol.errors import ERRORS, InvalidRequest, MethodNotFound, RequestId, RpcError, TransportClosed
 from ahpkit.protocol.validation import check_params, make_whole
 from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
@@ -41,7 +41,7 @@ class Connection:
     def __init__(self, host: Host, transport: Transport) -> None:
         self._host = host
         self._transport = transport
-        self._peer = Peer(max_bytes=host.config.max_message_bytes)
+        self._peer = Peer(max_bytes=host.config.max_message_bytes, errors=ERRORS)
         self._flood = FloodLimit(now=host.monotonic(), rate=host.config.message_rate, burst=host.config.message_burst)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._serving: set[asyncio.Task[None]] = set()

@@ -39,6 +39,10 @@ class Rope:
     def __str__(self) -> str:
         return "".join(self.chunks)
 
+    def __json__(self) -> str:
+        """What the codec writes for it."""
+        return str(self)
+
     def __len__(self) -> int:
         return self._length
 

@@ -12,14 +12,10 @@ from types import UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin, is_typeddict
 
 from ahpkit.protocol.schema import discriminator, hints, literals
+from ahpkit.wire.codec import whole
 
 Fix = Callable[[Any], Any]
 """Returns a value with its integers made whole; objects and lists are changed in place."""
-
-
-def whole(value: Any) -> Any:
-    """An integer for a float that is one; anything else as it is."""
-    return int(value) if type(value) is float and value.is_integer() else value
 
 
 @cache

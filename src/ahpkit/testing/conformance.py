@@ -23,14 +23,14 @@ from typing import Any, Final
 
 from ahpkit.protocol import channels as channels_0_4
 from ahpkit.protocol import types as types_0_4
-from ahpkit.protocol.codec import decode, decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, RpcError
 from ahpkit.protocol.validation import check
 from ahpkit.protocol_next import channels as channels_1_0
 from ahpkit.protocol_next import types as types_1_0
 from ahpkit.testing.diff import Difference, differences, without_nulls
 from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
+from ahpkit.wire.codec import decode, decode_json, encode
+from ahpkit.wire.errors import InvalidParams, RpcError
 
 __all__ = ["NOW", "PROTOCOLS", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
 

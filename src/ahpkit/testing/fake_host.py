@@ -18,8 +18,10 @@ from typing import Any
 
 from ahpkit.protocol.channels import ROOT_URI, reduce
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import MethodNotFound, NotFound, SessionNotFound
+from ahpkit.protocol.errors import ERRORS, NotFound, SessionNotFound
 from ahpkit.transports.memory import memory_pair
+from ahpkit.wire.errors import MethodNotFound
+from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.transport import Transport
 
@@ -146,7 +148,7 @@ class FakeHost:
         def on_notification(method: str, params: JsonObject) -> None:
             self._hear(connection, method, params)
 
-        rpc = RpcConnection(transport, on_request=on_request, on_notification=on_notification)
+        rpc = RpcConnection(transport, on_request=on_request, on_notification=on_notification, peer=Peer(errors=ERRORS))
         connection = FakeConnection(rpc)
         self.connections.append(connection)
         async with rpc:

@@ -7,7 +7,7 @@ AhpError
 
 from __future__ import annotations
 
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 
 class BindError(AhpError):

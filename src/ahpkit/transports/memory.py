@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from ahpkit.protocol.errors import TransportClosed
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
 
 _HEADER = 4

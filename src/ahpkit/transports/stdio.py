@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Generator
 from io import FileIO
 
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.errors import BindError
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
 
 MAX_LINE = 100 * 1000 * 1000

@@ -19,8 +19,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import Event, State
 
-from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.auth import Admission
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
 
 PING_INTERVAL = 20.0

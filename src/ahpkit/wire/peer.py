@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ahpkit.protocol.codec import (
+from ahpkit.wire.codec import (
     ErrorResponse,
+    JsonObject,
     Notification,
     Request,
     Response,
@@ -23,9 +24,10 @@ from ahpkit.protocol.codec import (
     encode_request,
     encode_response,
 )
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import (
+from ahpkit.wire.errors import (
+    RPC_ERRORS,
     AhpError,
+    ErrorClasses,
     InternalError,
     InvalidAnswer,
     InvalidRequest,
@@ -76,11 +78,14 @@ Event = Incoming | Answered | Rejected
 
 
 class Peer:
-    """One side of one connection."""
+    """One side of one connection. `errors` are the classes of its protocol's error codes."""
 
-    def __init__(self, *, max_pending: int = MAX_PENDING, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, *, max_pending: int = MAX_PENDING, max_bytes: int = MAX_BYTES, errors: ErrorClasses = RPC_ERRORS
+    ) -> None:
         self._max_pending = max_pending
         self._max_bytes = max_bytes
+        self._errors = errors
         self._last_id = 0
         self._asked: set[int] = set()
         self._asking: set[RequestId] = set()
@@ -131,7 +136,7 @@ class Peer:
     def receive(self, data: bytes) -> Event:
         """What the other side said. Never raises."""
         try:
-            message = decode(data, max_bytes=self._max_bytes)
+            message = decode(data, max_bytes=self._max_bytes, errors=self._errors)
         except InvalidAnswer as error:
             return self._on_invalid_answer(error)
         except RpcError as error:

@@ -6,6 +6,7 @@ answer is never seen before a notification that was sent before it, and what the
 there when the next message is handled.
 
 Only incoming requests run beside the reader, each as a task of the connection, and each is answered exactly once.
+Methods that are `ordered` do not: the next message waits until they are answered.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AhpError, RequestId, RpcError, TransportClosed
+from ahpkit.wire.codec import JsonObject
+from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
@@ -29,6 +30,9 @@ NotificationHandler = Callable[[str, JsonObject], None]
 
 Tap = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every raw message, in order: for logs and tests."""
+
+Ordered = Callable[[str], bool]
+"""Whether a method is answered before the next message is looked at."""
 
 MAX_BUFFERED = 64 * 1024 * 1024
 """Output the other side has not read. Above it the connection is dropped: a slow reader never costs our memory."""
@@ -46,7 +50,11 @@ _log = logging.getLogger(__name__)
 
 
 class RpcConnection:
-    """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport."""
+    """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport.
+
+    Or `await RpcConnection(…).run()` in a task of one's own. `peer` says which errors the protocol knows and how long a
+    message may be. `send` takes each message in place of the transport. While `max_serving` requests run, none is read.
+    """
 
     def __init__(
         self,
@@ -55,6 +63,9 @@ class RpcConnection:
         on_request: RequestHandler,
         on_notification: NotificationHandler,
         peer: Peer | None = None,
+        send: Callable[[bytes], None] | None = None,
+        ordered: Ordered = lambda method: False,
+        max_serving: int | None = None,
         max_buffered: int = MAX_BUFFERED,
         tap: Tap | None = None,
     ) -> None:
@@ -62,6 +73,9 @@ class RpcConnection:
         self._on_request = on_request
         self._on_notification = on_notification
         self._peer = peer or Peer()
+        self._write = send or self._write_frame
+        self._ordered = ordered
+        self._max_serving = max_serving
         self._max_buffered = max_buffered
         self._tap = tap
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -71,7 +85,7 @@ class RpcConnection:
         self._runner: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:
-        self._runner = asyncio.create_task(self._run(), name="ahpkit-rpc")
+        self._runner = asyncio.create_task(self.run(), name="ahpkit-rpc")
         return self
 
     async def __aexit__(
@@ -122,6 +136,9 @@ class RpcConnection:
     def _send(self, data: bytes) -> None:
         if self._tap is not None:
             self._tap("sent", data)
+        self._write(data)
+
+    def _write_frame(self, data: bytes) -> None:
         self.transport.write(self.transport.frame(data))
         if self.transport.buffered > self._max_buffered:
             _log.warning("%s reads too slowly: connection dropped", self.transport.peer.address)
@@ -134,7 +151,8 @@ class RpcConnection:
 
     # What the other side says.
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Take messages until the connection is over and all handlers have ended."""
         try:
             async with asyncio.TaskGroup() as handlers:
                 await self._read(handlers)
@@ -160,10 +178,10 @@ class RpcConnection:
             case Incoming(id, method, params):
                 if id is None:
                     self._hand_over(method, params)
+                elif self._ordered(method):
+                    self._send(await self._answer(id, method, params))
                 else:
-                    serving = self._serve(id, method, params)
-                    self._serving[id] = handlers.create_task(serving, name=f"ahpkit-rpc {method}")
-                    await asyncio.sleep(0)  # It runs to its first wait now, before the next message.
+                    await self._start(id, method, params, handlers)
             case Answered() as answered:
                 self._resolve(answered)
                 await asyncio.sleep(0)  # The one who asked runs now, before the next message.
@@ -171,6 +189,12 @@ class RpcConnection:
                 self._tell_rejected(error)
                 if reply is not None:
                     self._send(reply)
+
+    async def _start(self, id: RequestId, method: str, params: JsonObject, handlers: asyncio.TaskGroup) -> None:
+        if self._max_serving is not None and len(self._serving) >= self._max_serving:
+            await asyncio.wait(self._serving.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._serving[id] = handlers.create_task(self._serve(id, method, params), name=f"ahpkit-rpc {method}")
+        await asyncio.sleep(0)  # It runs to its first wait now, before the next message.
 
     def _tell_rejected(self, error: AhpError) -> None:
         self._told += 1
@@ -224,6 +248,7 @@ __all__ = [
     "REQUEST_CANCELLED",
     "UNREAD",
     "NotificationHandler",
+    "Ordered",
     "RequestHandler",
     "RpcConnection",
     "Tap",

@@ -15,7 +15,7 @@ from opentelemetry.context import Context
 from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import Span
 
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.codec import JsonObject
 
 TRACE_KEYS = ("traceparent", "tracestate", "baggage")
 """The only keys at the root of a `_meta` that belong to tracing; nothing else is ever stored under them."""

@@ -9,8 +9,8 @@ from ahpkit.agents.acp.access import TerminalOutput
 from ahpkit.agents.acp.callbacks import Callbacks
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.host.agent import Chat
-from ahpkit.protocol.errors import InvalidParams, MethodNotFound
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
+from ahpkit.wire.errors import InvalidParams, MethodNotFound
 from support.scripted_acp import Scripted
 from support.waiting import until
 

@@ -18,8 +18,8 @@ from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.shape import objects, text
 from ahpkit.host.agent import Agent, AgentError, AgentSession, Chat, History
 from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
-from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.session.state import SessionConfigSchema
+from ahpkit.wire.errors import MethodNotFound
 
 
 class AcpAgent(Agent):

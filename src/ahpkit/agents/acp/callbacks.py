@@ -19,8 +19,9 @@ from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import integer, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, InvalidRequest, MethodNotFound, NotFound, RpcError
+from ahpkit.protocol.errors import NotFound
 from ahpkit.protocol.json_schema import check_schema
+from ahpkit.wire.errors import InvalidParams, InvalidRequest, MethodNotFound, RpcError
 
 T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]

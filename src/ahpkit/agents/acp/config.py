@@ -13,7 +13,7 @@ from typing import Any, cast, get_args
 
 from ahpkit.agents.acp.permissions import Policy
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
-from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.errors import AhpError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

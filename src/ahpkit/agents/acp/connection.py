@@ -24,10 +24,10 @@ from ahpkit.agents.acp.registry import KNOWN_AGENTS
 from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import AgentError, LoginNeeded
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import RpcError, TransportClosed
 from ahpkit.transports.process_family import MARK
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc
+from ahpkit.wire.errors import RpcError, TransportClosed
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
 

@@ -21,7 +21,7 @@ from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import MethodNotFound
+from ahpkit.wire.errors import MethodNotFound
 
 State = Literal["missing", "installed", "answers", "fails"]
 

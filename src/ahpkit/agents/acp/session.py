@@ -30,7 +30,7 @@ from ahpkit.agents.shape import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
-from ahpkit.protocol.errors import InvalidParams
+from ahpkit.wire.errors import InvalidParams
 from ahpkit.wire.trace_context import carried, passed_on
 
 MAX_EARLY = 64

@@ -18,7 +18,7 @@ from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import Confirmation, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidRequest
+from ahpkit.wire.errors import InvalidRequest
 
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
 _MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.protocol.codec import (
+from ahpkit.protocol.rope import Rope
+from ahpkit.wire.codec import (
     MAX_ANSWER_DEPTH,
     MAX_BYTES,
     MAX_DEPTH,
@@ -28,8 +29,7 @@ from ahpkit.protocol.codec import (
     encode_request,
     encode_response,
 )
-from ahpkit.protocol.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, RpcError
-from ahpkit.protocol.rope import Rope
+from ahpkit.wire.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, RpcError
 
 JSON = st.recursive(
     st.none()
