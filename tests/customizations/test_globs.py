@@ -1,6 +1,6 @@
 import pytest
 
-from ahpkit.customizations.globs import any_match, is_universal
+from ahpkit.customizations.globs import Paths, is_universal
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from ahpkit.customizations.globs import any_match, is_universal
     ],
 )
 def test_patterns_match_as_people_mean_them(pattern: str, path: str, matches: bool) -> None:
-    assert any_match([pattern], [path]) is matches
+    assert Paths([path]).match([pattern]) is matches
 
 
 @pytest.mark.parametrize("pattern", ["**", "*", "**/*", " ** "])
@@ -39,4 +39,27 @@ def test_some_patterns_mean_every_file(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["*a" * 60 + "b", "**/" * 200 + "b", "{a,b}" * 60, "{" * 500])
 def test_patterns_made_to_hurt_end(pattern: str) -> None:
-    assert any_match([pattern], ["a" * 200 + "/" + "a/" * 100 + "c"]) is False
+    assert Paths(["a" * 200 + "/" + "a/" * 100 + "c"]).match([pattern]) is False
+
+
+def test_what_a_message_costs_is_bounded_whatever_the_workspace_has() -> None:
+    """Counted in comparisons, not in seconds: they are what it costs."""
+    paths = Paths([f"src/{n}/a/b/c.py" for n in range(200)], budget=10_000)
+    rules = [[f"src/**/{{{','.join(f'a{n}*' for n in range(64))}}}/**/{rule}*.py"] for rule in range(1_500)]
+    assert not any(paths.match(globs) for globs in rules)
+    assert -1_000 < paths.budget <= 0
+
+
+def test_a_pattern_is_dismissed_by_its_ending() -> None:
+    paths = Paths(["src/main.py", "docs/index.md"])
+    left = paths.budget
+    assert not paths.match(["**/*.ts", "src/**/*.{js,jsx,rs}", "Makefile", "**/*_test.go"])
+    assert paths.budget == left
+    assert paths.match(["**/*.ts", "**/ma*.py"])
+
+
+@pytest.mark.parametrize("pattern", ["{a," * 500 + "b" + "}" * 500, "{a}" * 300, "a" * 5_000, "*" * 900 + "b"])
+def test_a_hostile_pattern_matches_nothing_and_costs_little(pattern: str) -> None:
+    paths = Paths(["a" * 500])
+    assert paths.match([pattern]) is False
+    assert paths.budget > 0

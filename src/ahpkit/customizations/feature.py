@@ -280,7 +280,10 @@ class Customizations(Feature):
     async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         offering = await self._judged(chat.session_uri, chat.working_directory)
         selected = None if chat.agent is None else chat.agent["uri"]
-        fill_context(context, offering, message, agent_uri=selected, environment=self._settings.environment)
+        # In a thread: a workspace may have thousands of rules, and a message hundreds of paths.
+        await asyncio.to_thread(
+            fill_context, context, offering, message, agent_uri=selected, environment=self._settings.environment
+        )
         invocation = read_invocation(prompt)
         called = None if invocation is None else offering.called(invocation.token, "skill", "prompt")
         if invocation is not None and called is not None:

@@ -1,20 +1,89 @@
-"""Glob patterns of rules against paths of files. Pure, and linear enough for patterns written by strangers.
+"""Glob patterns of rules against paths of files. Pure, and bounded for patterns and paths written by strangers.
 
 `**` spans folders, `{a,b}` are alternatives, a pattern without `/` means the file name wherever it is, and a pattern
 that ends in `/` means everything below.
+
+A workspace may have thousands of rules with dozens of alternatives each, and a message may name hundreds of paths. So
+patterns are taken apart once, most are dismissed by how they end, and the comparisons for one message are counted.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 _ALTERNATIVES = 64
 """Patterns one pattern with braces may stand for."""
 
+_LONGEST = 1_000
+"""Characters of a pattern or a path. Longer ones match nothing."""
+
+_BRACES = 16
+"""Pairs of braces in one pattern."""
+
+_TAIL = 12
+"""Characters at the end of a name by which patterns are dismissed."""
+
+_BUDGET = 200_000
+"""Comparisons for one message: some 100 ms. Patterns that come after that match nothing."""
+
+_COMPILING = 200
+"""What it takes to compile a part with `?` or `[`, in comparisons."""
+
 _UNIVERSAL = frozenset({"**", "*", "**/*", "**/**", "/**", "./**"})
+
+
+class _Option(NamedTuple):
+    """One way to read a pattern: how the last part must end, and all parts."""
+
+    tail: str
+    parts: tuple[str, ...]
+
+
+class Paths:
+    """The files that a message names, to be compared with the patterns of many rules."""
+
+    def __init__(self, paths: Iterable[str], *, budget: int = _BUDGET) -> None:
+        short = dict.fromkeys(path for path in paths if len(path) <= _LONGEST)
+        self._split = [tuple(path.split("/")) for path in short]
+        self._tails = {path[-1][-length:] for path in self._split for length in range(1, _TAIL + 1)} | {""}
+        self.budget = budget
+        """Comparisons that are left."""
+
+    def match(self, patterns: Iterable[str]) -> bool:
+        """One of the paths (relative, with `/`) matches one of the patterns."""
+        return any(
+            option.tail in self._tails and self._matches_one(option.parts)
+            for pattern in patterns
+            if self.budget > 0 and len(pattern) <= _LONGEST
+            for option in _options(pattern)
+        )
+
+    def _matches_one(self, parts: tuple[str, ...]) -> bool:
+        return any(self._matches(parts, path) for path in self._split if self.budget > 0)
+
+    def _matches(self, parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
+        """Part by part, keeping every position a `**` makes possible: no backtracking."""
+        positions = {0}
+        for part in parts:
+            self.budget -= 1 + len(positions)
+            if self.budget < 0 or not positions:
+                return False
+            if part == "**":
+                positions = set(range(min(positions), len(path) + 1))
+            else:
+                positions = {at + 1 for at in positions if at < len(path) and self._part_matches(part, path[at])}
+        return len(path) in positions
+
+    def _part_matches(self, part: str, name: str) -> bool:
+        if "?" not in part and "[" not in part:
+            return _stars_match(part, name)
+        self.budget -= _COMPILING
+        return fnmatch.fnmatchcase(name, part)
 
 
 def is_universal(pattern: str) -> bool:
@@ -22,16 +91,36 @@ def is_universal(pattern: str) -> bool:
     return pattern.strip() in _UNIVERSAL
 
 
-def any_match(patterns: Iterable[str], paths: Iterable[str]) -> bool:
-    """One of the paths (relative, with `/`) matches one of the patterns."""
-    split = [tuple(path.split("/")) for path in paths]
-    return any(_matches(option, path) for pattern in patterns for option in _options(pattern) for path in split)
+def _stars_match(part: str, name: str) -> bool:
+    """A part whose only wild card is `*`: the texts between them must follow each other."""
+    first, *middle = part.split("*")
+    if not middle:
+        return part == name
+    last = middle.pop()
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for text in middle:
+        at = name.find(text, at, end)
+        if at < 0:
+            return False
+        at += len(text)
+    return True
 
 
-@lru_cache(maxsize=4096)
-def _options(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """The pattern as lists of segments, one for each way to read its braces."""
-    return tuple(_segments(option) for option in islice(_braces(pattern.strip()), _ALTERNATIVES))
+@lru_cache(maxsize=16_384)
+def _options(pattern: str) -> tuple[_Option, ...]:
+    """The ways to read the braces of a pattern."""
+    if pattern.count("{") > _BRACES:
+        return ()
+    found = dict.fromkeys(map(_segments, islice(_braces(pattern.strip()), _ALTERNATIVES)))
+    return tuple(_Option(_tail(parts), parts) for parts in found)
+
+
+def _tail(parts: tuple[str, ...]) -> str:
+    """What every name that the last part matches ends with."""
+    last = parts[-1] if parts and parts[-1] != "**" else "*"
+    return "" if "[" in last else re.split(r"[*?]", last)[-1][-_TAIL:]
 
 
 def _segments(pattern: str) -> tuple[str, ...]:
@@ -75,15 +164,4 @@ def _alternatives(inner: str) -> Iterator[str]:
     yield inner[start:]
 
 
-def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Segment by segment, keeping every position a `**` makes possible: no backtracking."""
-    positions = {0}
-    for part in pattern:
-        if part == "**":
-            positions = set(range(min(positions), len(path) + 1)) if positions else positions
-        else:
-            positions = {at + 1 for at in positions if at < len(path) and fnmatch.fnmatchcase(path[at], part)}
-    return len(path) in positions
-
-
-__all__ = ["any_match", "is_universal"]
+__all__ = ["Paths", "is_universal"]

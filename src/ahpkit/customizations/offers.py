@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from ahpkit.customizations.details import Detail, ServerDetail, TextDetail
 from ahpkit.customizations.expand import expand
-from ahpkit.customizations.globs import any_match, is_universal
+from ahpkit.customizations.globs import Paths, is_universal
 from ahpkit.customizations.launch import Surroundings, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
 from ahpkit.host.trust import Standing
@@ -134,7 +134,7 @@ def system_prompt(offering: Offering, agent_uri: str | None) -> str | None:
 
 def rules_for(offering: Offering, message: Message) -> list[str]:
     """Bodies of the rules for this message: always on, matching a file it mentions, or asked for with `#name`."""
-    paths = mentioned_paths(message, offering.workspace)
+    paths = Paths(mentioned_paths(message, offering.workspace))
     asked = _mentioned(message, "#")
     return [
         offering.plain(text)
@@ -143,12 +143,12 @@ def rules_for(offering: Offering, message: Message) -> list[str]:
     ]
 
 
-def _applies(rule: JsonObject, paths: Sequence[str]) -> bool:
+def _applies(rule: JsonObject, paths: Paths) -> bool:
     """`alwaysApply` without globs, or a glob that matches; with both the globs decide."""
     globs: list[str] = rule.get("globs") or []
     if not globs:
         return rule.get("alwaysApply") is True
-    return any(map(is_universal, globs)) or any_match(globs, paths)
+    return any(map(is_universal, globs)) or paths.match(globs)
 
 
 def mentioned_paths(message: Message, workspace: str | None) -> list[str]:
