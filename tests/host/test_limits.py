@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from ahpkit.host.feature import CommandHandler, ConnectedClient, Feature
 from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
+from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench
 from support.waiting import BOUND
@@ -28,6 +30,27 @@ def test_messages_come_back_with_time_up_to_the_burst() -> None:
     assert limit.take(now=0.1)
     assert not limit.take(now=0.1)
     assert [limit.take(now=100.0) for _ in range(4)] == [True, True, True, False]
+
+
+def test_bytes_beyond_the_burst_have_to_wait_for_their_share() -> None:
+    limit = FloodLimit(now=0.0, rate=10, burst=30)
+    assert limit.wait(30, now=0.0) == 0
+    assert limit.wait(5, now=0.0) == 0.5
+    assert limit.wait(5, now=0.5) == 0.5
+    assert limit.wait(5, now=100.0) == 0
+
+
+async def test_a_connection_that_sends_too_many_bytes_is_read_more_slowly(bench: Bench) -> None:
+    clock = [0.0]
+    await bench.stop()
+    bench.config = replace(bench.config, byte_rate=1_000_000, byte_burst=10_000)
+    await bench.start()
+    bench.host.monotonic = lambda: clock[0]
+    client = await bench.client(ROOT_URI)
+    began = asyncio.get_running_loop().time()
+    await client.call("ping", text="x" * 100_000)
+    assert await client.ask("ping") is None
+    assert asyncio.get_running_loop().time() - began > 0.08
 
 
 def test_a_clock_that_goes_back_gives_nothing_and_takes_nothing() -> None:

@@ -380,3 +380,34 @@ def test_no_object_raises_anything_but_the_documented_errors(value: dict[str, An
     except InvalidRequest:
         return
     assert isinstance(read, Request | Notification | Response | ErrorResponse)
+
+
+def call(meta: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": "x", "params": {"_meta": meta}}).encode()
+
+
+@pytest.mark.parametrize(
+    "meta", [[0] * 2_000, [[]] * 2_000, [""] * 2_000, {str(n): n for n in range(2_000)}, [{"a": 1}] * 1_000]
+)
+def test_a_message_with_too_many_values_is_refused(meta: object) -> None:
+    with pytest.raises(InvalidRequest, match="one message may hold 1000 values"):
+        decode(call(meta), max_values=1_000)
+    assert decode(call(meta))
+
+
+@pytest.mark.parametrize("text", ["1,2,[{:\n", '"a","b",\\"\\', "\\", "ü,", '":{['])
+def test_a_long_text_is_one_value_whatever_is_in_it(text: str) -> None:
+    message = decode(call({"text": text * 5_000}), max_values=1_000)
+    assert isinstance(message, Notification)
+    assert message.params["_meta"]["text"] == text * 5_000
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 100_000])
+def test_a_member_twice_is_noticed_in_any_spelling(padding: str) -> None:
+    for data in (
+        f'{{"jsonrpc":"2.0","method":"x","params":{{"a":1,"a":2,"t":"{padding}"}}}}',
+        f'{{ "jsonrpc" : "2.0", "method": "x", "params": {{"a\\":": 1, "a\\":": 2, "t": "{padding}"}} }}',
+        f'{{"jsonrpc":"2.0","method":"x","params":{{"a":[{{"b":1,"b":1}}],"t":"{padding}"}}}}',
+    ):
+        with pytest.raises(InvalidRequest, match="is given twice in one object"):
+            decode(data.encode())

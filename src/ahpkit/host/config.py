@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ahpkit.host.limits import MESSAGE_BURST, MESSAGES_PER_SECOND
+from ahpkit.host.limits import BYTE_BURST, BYTES_PER_SECOND, MESSAGE_BURST, MESSAGES_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,9 @@ class HostConfig:
     message_rate: float = MESSAGES_PER_SECOND
     """Messages a second that one connection may send for long; see `ahpkit.host.limits`."""
     message_burst: float = MESSAGE_BURST
+    byte_rate: float = BYTES_PER_SECOND
+    """Bytes a second that one connection may send for long; who sends more is read more slowly."""
+    byte_burst: float = BYTE_BURST
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
 

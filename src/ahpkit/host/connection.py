@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ahpkit.host.fanout import Outbox
-from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit
+from ahpkit.host.limits import LONG_MESSAGE, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
 from ahpkit.host.policy import check_method
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ERRORS, InvalidRequest, MethodNotFound, RequestId, RpcError, TransportClosed
 from ahpkit.protocol.validation import check_params, make_whole
-from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
+from ahpkit.wire.peer import Answered, Event, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ class Connection:
     def __init__(self, host: Host, transport: Transport) -> None:
         self._host = host
         self._transport = transport
-        self._peer = Peer(max_bytes=host.config.max_message_bytes, errors=ERRORS)
+        self._peer = Peer(max_bytes=host.config.max_message_bytes, max_values=MAX_VALUES, errors=ERRORS)
         self._flood = FloodLimit(now=host.monotonic(), rate=host.config.message_rate, burst=host.config.message_burst)
+        self._bytes = FloodLimit(now=host.monotonic(), rate=host.config.byte_rate, burst=host.config.byte_burst)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._closing: str | None = None
@@ -107,7 +108,9 @@ class Connection:
         if not self._flood.take(now=self._host.monotonic()):
             self.close(f"too many messages: more than {self._flood.rate:.0f} a second")
             return
-        match self._peer.receive(data):
+        if (delay := self._bytes.wait(len(data), now=self._host.monotonic())) > 0:
+            await asyncio.sleep(delay)
+        match await self._read(data):
             case Incoming(id=request_id, method=method, params=params):
                 if request_id is None:
                     self._notification(method, params)
@@ -119,6 +122,12 @@ class Connection:
                 _log.debug("%s sent something unusable: %s", self._transport.peer.address, error)
                 if reply is not None:
                     self.outbox.send(reply)
+
+    async def _read(self, data: bytes) -> Event:
+        """A long message is read in a thread, so that others are served meanwhile. This connection waits for it."""
+        if len(data) <= LONG_MESSAGE:
+            return self._peer.receive(data)
+        return self._peer.take(await asyncio.to_thread(self._peer.read, data))
 
     def _answered(self, request_id: int, result: Any, error: RpcError | None) -> None:
         waiting = self._answers.get(request_id)

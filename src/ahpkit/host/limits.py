@@ -12,6 +12,18 @@ the whole host is expected to be is a loop that went wrong, or an attack."""
 MESSAGE_BURST = 40_000
 """Messages that may come at once: a client that was offline sends what it kept."""
 
+BYTES_PER_SECOND = 16 * 1024 * 1024
+"""Sustained rate of one connection, beside that of messages: as much as one of the largest messages every second."""
+
+BYTE_BURST = 64 * 1024 * 1024
+"""Bytes that may come at once: a few large files."""
+
+MAX_VALUES = 50_000
+"""JSON values in one message. Each costs time wherever the message goes; long texts are one value."""
+
+LONG_MESSAGE = 256 * 1024
+"""Bytes of a message that a thread reads, so that the event loop goes on."""
+
 MAX_SUBSCRIPTIONS = 4_096
 """Channels of one connection: every chat a person could have open, and every list a tool could follow. More is refused,
 so that one connection cannot make each batch of the fan-out slow for all."""
@@ -34,7 +46,7 @@ MAX_TOOLS_BYTES = 1024 * 1024
 
 
 class FloodLimit:
-    """A token bucket: each message takes one, `rate` come back every second, up to `burst`."""
+    """A token bucket: each message takes one, `rate` come back every second, up to `burst`. Bytes are counted alike."""
 
     def __init__(self, *, now: float, rate: float = MESSAGES_PER_SECOND, burst: float = MESSAGE_BURST) -> None:
         self.rate = rate
@@ -44,13 +56,22 @@ class FloodLimit:
 
     def take(self, *, now: float) -> bool:
         """Count one message at `now` (seconds, monotonic); False when it is one too many."""
-        passed = max(0.0, now - self._at)
-        self._tokens = min(self.burst, self._tokens + passed * self.rate)
-        self._at = now
+        self._refill(now)
         if self._tokens < 1:
             return False
         self._tokens -= 1
         return True
+
+    def wait(self, amount: float, *, now: float) -> float:
+        """Count so many at `now`; the seconds to wait before more are taken."""
+        self._refill(now)
+        self._tokens -= amount
+        return max(0.0, -self._tokens / self.rate)
+
+    def _refill(self, now: float) -> None:
+        passed = max(0.0, now - self._at)
+        self._tokens = min(self.burst, self._tokens + passed * self.rate)
+        self._at = now
 
 
 def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | None:
@@ -61,12 +82,16 @@ def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | 
 
 
 __all__ = [
+    "BYTES_PER_SECOND",
+    "BYTE_BURST",
+    "LONG_MESSAGE",
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",
     "MAX_TOOLS",
     "MAX_TOOLS_BYTES",
+    "MAX_VALUES",
     "MESSAGES_PER_SECOND",
     "MESSAGE_BURST",
     "FloodLimit",

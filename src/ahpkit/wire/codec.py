@@ -42,6 +42,12 @@ near 1000 and 255: what is accepted must still be encodable when it sits deeper 
 MAX_ANSWER_DEPTH = 256
 """The same for an answer: it may hold a state, and that state everything that calls brought."""
 
+_SMALL = 64 * 1024
+"""Bytes of a message that is encoded again to see whether it is spelt as we do."""
+
+_MAX_REPAIRED = 1024 * 1024
+"""Bytes of a message in which a lone surrogate is replaced. That is slow; a longer message is refused."""
+
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _CONTAINERS = frozenset((dict, list))
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -123,10 +129,15 @@ def _read(data: bytes) -> tuple[Json, list[str]]:
     """The value, and the names that occur more than once in one object."""
     try:
         value = _decoder.decode(data)
-        # Data that encodes to itself repeats nothing. Only other spellings (spaces, escapes) are read a second time.
-        return value, [] if _encoder.encode(value) == data else _read_slowly(data)[1]
+        # Data that encodes to itself repeats nothing. In other spellings (spaces, escapes) the members are counted, and
+        # only what repeats some is read a second time.
+        if len(data) <= _SMALL and _encoder.encode(value) == data:
+            return value, []
+        if _count_members(value) == _outside_strings(data).count(b":"):
+            return value, []
+        return value, _read_slowly(data)[1]
     except msgspec.DecodeError as exc:
-        if not _SURROGATE_ESCAPE.search(data):
+        if len(data) > _MAX_REPAIRED or not _SURROGATE_ESCAPE.search(data):
             raise ParseError(f"Parse error: {exc}") from None
     except UnicodeDecodeError:
         raise ParseError("Parse error: invalid UTF-8") from None
@@ -154,6 +165,35 @@ def _read_slowly(data: bytes) -> tuple[Json, list[str]]:
         raise ParseError("Parse error: nested too deeply") from None
     except ValueError as exc:
         raise ParseError(f"Parse error: {exc}") from None
+
+
+def _outside_strings(data: bytes) -> bytes:
+    """What JSON is made of besides its strings."""
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(data.split(b'"')[::2])
+
+
+def _count_members(value: Json) -> int:
+    count = 0
+    todo: list[Any] = [value] if type(value) in _CONTAINERS else []
+    while todo:
+        container = todo.pop()
+        if type(container) is dict:
+            count += len(cast("dict[str, Any]", container))
+        todo += [item for item in _members(container) if type(item) in _CONTAINERS]
+    return count
+
+
+def _check_values(data: bytes, limit: int) -> None:
+    """Each value costs time wherever the message goes. Those of a small message need not be counted."""
+    if len(data) <= 2 * limit:
+        return
+    if data.count(b'"') - data.count(b'\\"') <= 4 * limit:
+        data = _outside_strings(data)
+        if data.count(b",") + data.count(b"[") + data.count(b"{") <= limit:
+            return
+    raise InvalidRequest(f"Invalid request: one message may hold {limit} values")
 
 
 def _check_depth(value: Json, data: bytes, limit: int) -> None:
@@ -215,7 +255,13 @@ _decoder = msgspec.json.Decoder()
 # -- JSON-RPC ---------------------------------------------------------------------------------------------------------
 
 
-def decode(data: bytes | str, *, max_bytes: int = MAX_BYTES, errors: ErrorClasses = RPC_ERRORS) -> Message:
+def decode(
+    data: bytes | str,
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_values: int | None = None,
+    errors: ErrorClasses = RPC_ERRORS,
+) -> Message:
     """The message in `data`; an error in it becomes one of `errors`.
 
     Raises `ParseError` or `InvalidRequest`, with `request_id` where one could be read.
@@ -223,6 +269,8 @@ def decode(data: bytes | str, *, max_bytes: int = MAX_BYTES, errors: ErrorClasse
     raw = _as_bytes(data)
     if len(raw) > max_bytes:
         raise InvalidRequest(f"Invalid request: {len(raw)} bytes, at most {max_bytes} are accepted")
+    if max_values is not None:
+        _check_values(raw, max_values)
     value, repeated = _read(raw)
     is_answer = isinstance(value, dict) and "method" not in value
     _check_depth(value, raw, MAX_ANSWER_DEPTH if is_answer else MAX_DEPTH)

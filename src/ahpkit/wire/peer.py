@@ -15,6 +15,7 @@ from typing import Any
 from ahpkit.wire.codec import (
     ErrorResponse,
     JsonObject,
+    Message,
     Notification,
     Request,
     Response,
@@ -81,10 +82,16 @@ class Peer:
     """One side of one connection. `errors` are the classes of its protocol's error codes."""
 
     def __init__(
-        self, *, max_pending: int = MAX_PENDING, max_bytes: int = MAX_BYTES, errors: ErrorClasses = RPC_ERRORS
+        self,
+        *,
+        max_pending: int = MAX_PENDING,
+        max_bytes: int = MAX_BYTES,
+        max_values: int | None = None,
+        errors: ErrorClasses = RPC_ERRORS,
     ) -> None:
         self._max_pending = max_pending
         self._max_bytes = max_bytes
+        self._max_values = max_values
         self._errors = errors
         self._last_id = 0
         self._asked: set[int] = set()
@@ -135,13 +142,22 @@ class Peer:
 
     def receive(self, data: bytes) -> Event:
         """What the other side said. Never raises."""
+        return self.take(self.read(data))
+
+    def read(self, data: bytes) -> Message | RpcError:
+        """The message in `data`, or what is wrong with it. Changes nothing, so a thread may do it for a long one."""
         try:
-            message = decode(data, max_bytes=self._max_bytes, errors=self._errors)
-        except InvalidAnswer as error:
-            return self._on_invalid_answer(error)
+            return decode(data, max_bytes=self._max_bytes, max_values=self._max_values, errors=self._errors)
         except RpcError as error:
-            return Rejected(encode_error(error.request_id, error), error)
+            return error
+
+    def take(self, message: Message | RpcError) -> Event:
+        """What a message that was read means here."""
         match message:
+            case InvalidAnswer():
+                return self._on_invalid_answer(message)
+            case RpcError():
+                return Rejected(encode_error(message.request_id, message), message)
             case Request():
                 return self._on_request(message)
             case Notification():
