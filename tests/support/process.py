@@ -15,6 +15,8 @@ from ahpkit.transports.connect import connect_transport
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND
 
+_TESTS = str(Path(__file__).parents[1])
+
 
 def environment(home: Path) -> dict[str, str]:
     """What the process sees: nothing of the person who runs the tests but the path."""
@@ -79,10 +81,16 @@ class HostProcess:
         return await self.ended()
 
 
-async def start_host(home: Path, *options: str) -> HostProcess:
-    """Start a host and wait until it accepts connections; its data is below `home`."""
+async def start_host(home: Path, *options: str, steps: Path | None = None) -> HostProcess:
+    """Start a host and wait until it accepts connections; its data is below `home`.
+
+    With `steps`, the slow steps of its event loop are written there: see `support.timed_host`.
+    """
     command = ["serve", "--port", "0", "--json", "--data-dir", str(home / "data"), *options]
-    process = await run_cli(command, home)
+    if steps is None:
+        process = await run_cli(command, home)
+    else:
+        process = await run_cli([str(steps), *command], home, module="support.timed_host", PYTHONPATH=_TESTS)
     assert process.stdout is not None
     async with asyncio.timeout(BOUND):
         line = await process.stdout.readline()
@@ -92,12 +100,14 @@ async def start_host(home: Path, *options: str) -> HostProcess:
     return HostProcess(process, json.loads(line), home)
 
 
-async def run_cli(arguments: Sequence[str], home: Path, **extra: str) -> asyncio.subprocess.Process:
+async def run_cli(
+    arguments: Sequence[str], home: Path, *, module: str = "ahpkit", **extra: str
+) -> asyncio.subprocess.Process:
     """Start the command line with pipes."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "ahpkit",
+        module,
         *arguments,
         cwd=home,
         env={**environment(home), **extra},
@@ -122,8 +132,8 @@ async def finish_cli(arguments: Sequence[str], home: Path, *, input: str = "", *
 
 
 @asynccontextmanager
-async def host_process(home: Path, *options: str) -> AsyncGenerator[HostProcess]:
-    host = await start_host(home, *options)
+async def host_process(home: Path, *options: str, steps: Path | None = None) -> AsyncGenerator[HostProcess]:
+    host = await start_host(home, *options, steps=steps)
     try:
         yield host
     finally:

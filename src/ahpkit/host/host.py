@@ -32,6 +32,7 @@ from ahpkit.host.dispatch import Dispatcher, Ledger
 from ahpkit.host.extensions import Extension, Extensions
 from ahpkit.host.fanout import Fanout
 from ahpkit.host.feature import Applied, ConnectedClient, Feature
+from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.live_chat import LiveChat, path_of
 from ahpkit.host.recovery import end_interrupted_turns
 from ahpkit.host.root import SessionCatalogue, agent_info, initial_root
@@ -293,7 +294,7 @@ class Host:
     def reject(self, uri: str, action: JsonObject, origin: Origin, reason: str) -> None:
         """Send an action back to whoever dispatched it."""
         if (client := self.clients.get(origin.client_id)) is not None:
-            client.notify("action", envelope(uri, action, self.store.committed_head, origin, reason))
+            client.notify("action", envelope(uri, action, self.store.committed_head, origin, reason[:MAX_REASON]))
 
     def client_tool(self, session_uri: str, model_name: str) -> tuple[str, str] | None:
         return client_tool(self.store.state(session_uri) or {}, model_name)
@@ -399,7 +400,7 @@ class Host:
             self.fanout.close(uri)
         self.catalogue.follow(turnover, {entry.channel for entry in entries})
         for uri in self.log.snapshots_due():
-            self.store.checkpoint(uri)
+            asyncio.get_running_loop().call_soon(self.store.checkpoint, uri)  # Each may be large: one step for each.
         if self.store.backlog <= self.config.max_log_backlog:
             self._room.set()
 

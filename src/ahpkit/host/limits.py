@@ -35,6 +35,12 @@ slowly: nothing is refused, and it cannot fill our memory with half-done work.""
 MAX_QUEUED_MESSAGES = 100
 """Messages waiting in one chat. Each becomes a turn that costs money; a longer queue is not what somebody wants."""
 
+MAX_REASON = 2_000
+"""Characters of the reason for a refusal. Many reasons quote what was sent, however long."""
+
+MAX_TYPED = 1_000_000
+"""Characters of a message that is being typed, for which completions are asked with every key."""
+
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -87,10 +93,12 @@ __all__ = [
     "LONG_MESSAGE",
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
+    "MAX_REASON",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",
     "MAX_TOOLS",
     "MAX_TOOLS_BYTES",
+    "MAX_TYPED",
     "MAX_VALUES",
     "MESSAGES_PER_SECOND",
     "MESSAGE_BURST",

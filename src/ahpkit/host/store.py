@@ -184,7 +184,9 @@ class Store:
 
     def checkpoint(self, uri: str) -> None:
         """Write the newest state, so that a restart need not replay what led to it."""
-        self._log.snapshot(ChannelSnapshot(uri, self.head, encode(self._channels[uri].state)))
+        channel = self._channels.get(uri)
+        if channel is not None:
+            self._log.snapshot(ChannelSnapshot(uri, self.head, encode(channel.state)))
 
     def commit(self, durable: int, entries: Sequence[Entry]) -> Turnover:
         """That many steps of the log are durable now, these entries the last of them."""

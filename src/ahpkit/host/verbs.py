@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from ahpkit.host.agent import Agent
 from ahpkit.host.completions import utf16_length
-from ahpkit.host.limits import check_subscriptions
+from ahpkit.host.limits import MAX_REASON, MAX_TYPED, check_subscriptions
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.session_config import resolve_config
 from ahpkit.host.store import Origin, envelope
@@ -192,7 +192,8 @@ class Verbs:
         uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
         if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
             origin, sent = Origin(client.client_id, cast("int", seq)), cast("JsonObject", action)
-            client.notify("action", envelope(uri, sent, self._host.store.committed_head, origin, reason))
+            refused = envelope(uri, sent, self._host.store.committed_head, origin, reason[:MAX_REASON])
+            client.notify("action", refused)
         else:
             _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
 
@@ -268,6 +269,8 @@ class Verbs:
     async def completions(self, client: Connection, params: JsonObject) -> JsonObject:
         chat_uri, text, offset = params["channel"], params["text"], params["offset"]
         self._chat(chat_uri)
+        if len(text) > MAX_TYPED:
+            raise InvalidParams(f"text: has {len(text)} characters, completions are for at most {MAX_TYPED}")
         length = utf16_length(text)
         if not 0 <= offset <= length:
             raise InvalidParams(f"offset: {offset} is outside 0 to {length}, the text's length in UTF-16 code units")

@@ -18,8 +18,17 @@ from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, CommandSp
 from ahpkit.protocol.schema import json_schema
 from ahpkit.protocol.whole_numbers import whole_numbers
 
+MAX_URI_LENGTH = 16 * 1024
+"""Characters of a URI in the params of a method: the longest path of a file, every character of it escaped."""
+
+_URIS = frozenset({"channel", "uri", "source", "destination", "chat", "session", "workingDirectory"})
+"""Params that are URIs, where a method has them."""
+
 _MOST_ERRORS = 5
 """Wrong places that one refusal names."""
+
+_FEW_VALUES = 500
+"""JSON values in which all errors are looked for."""
 
 _LONGEST_VALUE = 60
 """Characters of a wrong value that an error quotes."""
@@ -39,6 +48,9 @@ def check_params(method: str, params: JsonObject) -> None:
     dispatcher in an envelope, as a notification has no other answer.
     """
     spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
+    for name, value in params.items():
+        if name in _URIS and isinstance(value, str) and len(value) > MAX_URI_LENGTH:
+            raise InvalidParams(f"{name}: a URI has at most {MAX_URI_LENGTH} characters, this one has {len(value)}")
     check(_AnyParams if spec is None else spec.params, params)
 
 
@@ -50,7 +62,7 @@ def check(shape: Shape, value: Any, *, at: str = "") -> None:
     try:
         if validator.is_valid(value):
             return
-        errors = list(islice(validator.iter_errors(value), _MOST_ERRORS))
+        errors = list(islice(_errors(validator, value), _MOST_ERRORS))
     except ValueError as exc:  # not JSON: only possible for values that did not come through the codec
         raise InvalidParams(f"{at or 'params'}: {exc}") from None
     raise InvalidParams("; ".join(_describe(error, at) for error in errors))
@@ -63,6 +75,30 @@ def make_whole(method: str, params: JsonObject, *, result: Any = None) -> None:
         fix(params)
     if isinstance(spec, CommandSpec) and (fix := whole_numbers(spec.result)) is not None:
         fix(result)
+
+
+def _errors(validator: _Validator, value: Any) -> Iterable[_Error]:
+    """All that is wrong with a small value; of a large one the first, because the validator looks for all at once."""
+    if _is_small(value):
+        return validator.iter_errors(value)
+    try:
+        validator.validate(value)
+    except ValueError as error:
+        return [cast("_Error", error)]
+    return []
+
+
+def _is_small(value: Any) -> bool:
+    todo: list[Any] = [value]
+    for _ in range(_FEW_VALUES):
+        if not todo:
+            return True
+        item = todo.pop()
+        if isinstance(item, dict | list):
+            if len(cast("list[Any]", item)) > _FEW_VALUES:
+                return False
+            todo += cast("dict[str, Any]", item).values() if isinstance(item, dict) else cast("list[Any]", item)
+    return False
 
 
 class _AnyAction(TypedDict):
@@ -80,6 +116,7 @@ class _Error(Protocol):
 
 
 class _Validator(Protocol):
+    def validate(self, instance: Any) -> None: ...
     def is_valid(self, instance: Any) -> bool: ...
     def iter_errors(self, instance: Any) -> Iterable[_Error]: ...
 

@@ -33,6 +33,9 @@ RULES: Mapping[str, Rule] = {
 BEFORE_HANDSHAKE = frozenset({"initialize", "ping", "reconnect"})
 """All that a connection may ask before it has said who it is."""
 
+_QUOTED = 200
+"""Characters of a name that a reason repeats."""
+
 _HANDSHAKES = frozenset({"initialize", "reconnect"})
 
 
@@ -54,7 +57,7 @@ def check_action(
 def _check_type(action_type: str, channel: str) -> str | None:
     spec = ACTIONS.get(action_type)
     if spec is None:
-        return f"unknown action type {action_type!r}"
+        return f"unknown action type {action_type[:_QUOTED]!r}"
     if not spec.client_dispatchable or action_type not in RULES:
         return f"{action_type} is dispatched by the host, not by clients"
     target = channel_of(channel)
@@ -67,7 +70,7 @@ def check_method(method: str, *, initialized: bool) -> str | None:
     """Why a connection may not use this method yet, or not again."""
     if initialized:
         return "this connection is initialized already" if method in _HANDSHAKES else None
-    return None if method in BEFORE_HANDSHAKE else f"{method} is not served before initialize"
+    return None if method in BEFORE_HANDSHAKE else f"{method[:_QUOTED]} is not served before initialize"
 
 
 __all__ = [

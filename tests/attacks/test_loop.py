@@ -1,0 +1,216 @@
+"""No request of one client holds the event loop for more than 50 ms of CPU, whatever it asks for.
+
+Counted as CPU time of one step of the loop, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from support.flow import open_session, remark, say
+from support.process import HostProcess, host_process
+from support.raw_client import Json, RawClient
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BOUND = 0.05
+"""Seconds of CPU on a machine like the one of `_this_machine`."""
+
+ROOT = "ahp-root://"
+LARGE = 15_000_000
+VALUES = 45_000
+
+
+def _this_machine() -> float:
+    """How much slower this machine is now than one that counts to a million in 25 ms."""
+    began = time.thread_time()
+    sum(number for number in range(1_000_000))
+    return max(1.0, (time.thread_time() - began) / 0.025)
+
+
+class Target:
+    """A host under attack and the session that it is attacked through."""
+
+    def __init__(self, host: HostProcess, steps: Path, client: RawClient, session: str, chat: str) -> None:
+        self.host = host
+        self.client = client
+        self.session = session
+        self.chat = chat
+        self._steps = steps
+
+    def slow_steps(self) -> list[str]:
+        """The steps since the last call that took long, the slowest first."""
+        found = self._steps.read_text().splitlines() if self._steps.exists() else []
+        self._steps.write_text("")
+        return sorted(found, reverse=True)
+
+    async def dispatch(self, channel: str, action: Json) -> None:
+        """Dispatch, and wait until it was accepted or refused."""
+        await self.client.dispatch(channel, action)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def timed(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[HostProcess, Path]]:
+    home = tmp_path_factory.mktemp("host")
+    async with host_process(home, "--terminals", steps=home / "steps") as host:
+        yield host, home / "steps"
+        assert "Traceback" not in host.errors, host.errors
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def target(timed: tuple[HostProcess, Path]) -> AsyncGenerator[Target]:
+    host, steps = timed
+    client = await host.client(ROOT)
+    session, chat = await open_session(client)
+    await client.ask("subscribe", f"{session}/annotations")
+    yield Target(host, steps, client, session, chat)
+    await client.ask("disposeSession", session)
+    await client.aclose()
+
+
+async def large_remark(target: Target) -> None:
+    await target.dispatch(f"{target.session}/annotations", remark("1,2,[{:" * (LARGE // 7)))
+    await target.client.ask("subscribe", f"{target.session}/annotations")
+    await target.dispatch(f"{target.session}/annotations", remark("small"))
+
+
+async def escaped_remark(target: Target) -> None:
+    await target.dispatch(f"{target.session}/annotations", remark('"\\\n' * (LARGE // 6)))
+
+
+async def large_title(target: Target) -> None:
+    await target.dispatch(target.session, {"type": "session/titleChanged", "title": "x" * LARGE})
+
+
+async def many_values(target: Target) -> None:
+    action = {"type": "session/isReadChanged", "isRead": True, "_meta": {"a": [{"b": 1}] * (VALUES // 3)}}
+    await target.dispatch(target.session, action)
+    await target.dispatch(target.session, {**action, "_meta": {str(number): [] for number in range(VALUES // 3)}})
+
+
+async def too_many_values(target: Target) -> None:
+    for value in ("[]", "{}", "0", '""'):
+        values = f"{value}," * (LARGE // (len(value) + 1)) + value
+        target.client.received.clear()
+        frame = f'{{"jsonrpc":"2.0","id":"v","method":"ping","params":{{"channel":"{ROOT}","a":[{values}]}}}}'
+        target.client.send_bytes(frame.encode())
+        assert "error" in await target.client.wait(lambda message: "error" in message)
+
+
+async def wrong_everywhere(target: Target) -> None:
+    wrong = [{"id": number} for number in range(VALUES // 3)]
+    await target.client.refused("createSession", "ahp-session:/x", activeClient={"clientId": "tester", "tools": wrong})
+
+
+async def long_names(target: Target) -> None:
+    name = "x" * LARGE
+    assert "error" in await target.client.call(name)
+    assert "error" in await target.client.call("subscribe", name)
+    assert "error" in await target.client.call("resourceRead", uri=f"file:///{name}")
+    await target.dispatch(f"ahp-session:/{name}", {"type": "session/isReadChanged", "isRead": True})
+    await target.dispatch(target.session, {"type": name})
+
+
+async def many_subscriptions(target: Target) -> None:
+    wanted = [f"ahp-chat:/{number}" for number in range(4_000)]
+    for method in ("initialize", "reconnect"):
+        client = await target.host.connect("many")
+        await client.call(
+            method,
+            clientId="many",
+            protocolVersions=["0.4.0"],
+            initialSubscriptions=wanted,
+            lastSeenServerSeq=0,
+            subscriptions=wanted,
+        )
+        await client.aclose()
+
+
+async def long_completions(target: Target) -> None:
+    for text in ("x" * LARGE, "@a " * 300_000, "/" * 1_000_000, "ä" * 1_000_000):
+        await target.client.call("completions", target.chat, text=text, offset=len(text), kind="userMessage")
+
+
+async def long_message(target: Target) -> None:
+    for number, text in enumerate(("a/b.py " * (LARGE // 28), "#" * (LARGE // 4), "x" * (LARGE // 4))):
+        target.client.received.clear()
+        await target.dispatch(target.chat, say(text, f"long-{number}"))
+        await target.dispatch(target.chat, {"type": "chat/turnCancelled", "turnId": f"long-{number}"})
+
+
+async def many_tools(target: Target) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"^\w{1,20}$"}}}
+    tools = [{"name": f"t{number}", "inputSchema": {**schema, "title": str(number)}} for number in range(1_000)]
+    claim: Json = {"clientId": "tester", "tools": tools}
+    await target.dispatch(target.session, {"type": "session/activeClientChanged", "activeClient": claim})
+    await target.dispatch(target.session, {"type": "session/activeClientChanged", "activeClient": None})
+
+
+async def hostile_patterns(target: Target) -> None:
+    schema = {"patternProperties": {f"^\\p{{L}}{{{number}}}": {} for number in range(1, 15)}}
+    canvas = {"canvasId": "c", "displayName": "C", "description": "A canvas", "inputSchema": schema}
+    claim: Json = {"clientId": "tester", "tools": [], "canvasProviders": [canvas]}
+    await target.dispatch(target.session, {"type": "session/activeClientChanged", "activeClient": claim})
+
+
+async def many_remarks(target: Target) -> None:
+    entries = [{"id": str(number), "text": "x"} for number in range(VALUES // 5)]
+    action: Json = remark("x")
+    action["annotation"]["entries"] = entries
+    await target.dispatch(f"{target.session}/annotations", action)
+    for number in range(20):
+        entry = {"id": str(number), "text": "y"}
+        await target.dispatch(
+            f"{target.session}/annotations", {"type": "annotations/entrySet", "annotationId": "a", "entry": entry}
+        )
+
+
+async def long_configuration(target: Target) -> None:
+    config = {str(number): "x" for number in range(VALUES // 2)}
+    await target.client.call("resolveSessionConfig", config=config)
+    await target.client.call("createSession", "ahp-session:/configured", config=config)
+    await target.dispatch(target.session, {"type": "session/configChanged", "config": config})
+
+
+async def many_requests(target: Target) -> None:
+    for _ in range(2_000):
+        target.client.send({"jsonrpc": "2.0", "method": "dispatchAction", "params": {"channel": 7}})
+    for number in range(500):
+        target.client.post(target.session, {"type": "session/titleChanged", "title": f"t{number}"})
+    await target.client.ask("listSessions")
+
+
+ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
+    large_remark,
+    escaped_remark,
+    large_title,
+    many_values,
+    too_many_values,
+    wrong_everywhere,
+    long_names,
+    many_subscriptions,
+    long_completions,
+    long_message,
+    many_tools,
+    hostile_patterns,
+    many_remarks,
+    long_configuration,
+    many_requests,
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+async def test_no_request_holds_the_loop(target: Target, attack: Callable[[Target], Awaitable[Any]]) -> None:
+    target.slow_steps()
+    await attack(target)
+    assert await target.client.ask("ping") is None
+    slow = target.slow_steps()
+    worst = float(slow[0].split()[0]) if slow else 0.0
+    target.client.received.clear()
+    assert worst <= BOUND * _this_machine(), slow[:5]
