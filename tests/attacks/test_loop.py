@@ -186,6 +186,26 @@ async def many_requests(target: Target) -> None:
     await target.client.ask("listSessions")
 
 
+async def many_rules(target: Target) -> None:
+    folder = target.host.home / "workspace" / ".github" / "instructions"
+    folder.mkdir(parents=True)
+    for number in range(1_500):
+        choices = ",".join(f"{choice}{number}*" for choice in range(20))
+        text = f'---\napplyTo: "src/**/{{{choices}}}/**/*.py"\n---\nRule {number}\n'
+        (folder / f"r{number}.instructions.md").write_text(text)
+    session = "ahp-session:/rules"
+    directory = (target.host.home / "workspace").as_uri()
+    await target.client.ask("createSession", session, workingDirectory=directory)
+    state = (await target.client.ask("subscribe", session))["snapshot"]["state"]
+    if state["lifecycle"] == "creating":
+        await target.client.action(
+            lambda said: said["channel"] == session and said["action"]["type"] == "session/ready"
+        )
+    await target.client.ask("subscribe", state["defaultChat"])
+    await target.dispatch(state["defaultChat"], say(" ".join(f"src/{n}/a/b{n}/c.py" for n in range(200)), "rules"))
+    await target.client.action(lambda said: said["action"]["type"] in ("chat/turnComplete", "chat/error"))
+
+
 ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     large_remark,
     escaped_remark,
@@ -202,6 +222,7 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     many_remarks,
     long_configuration,
     many_requests,
+    many_rules,
 ]
 
 
