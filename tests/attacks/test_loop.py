@@ -153,8 +153,8 @@ async def many_tools(target: Target) -> None:
 
 
 async def hostile_patterns(target: Target) -> None:
-    schema = {"patternProperties": {f"^\\p{{L}}{{{number}}}": {} for number in range(1, 15)}}
-    canvas = {"canvasId": "c", "displayName": "C", "description": "A canvas", "inputSchema": schema}
+    schema: Json = {"patternProperties": {f"^\\p{{L}}{{{number}}}": {} for number in range(1, 15)}}
+    canvas: Json = {"canvasId": "c", "displayName": "C", "description": "A canvas", "inputSchema": schema}
     claim: Json = {"clientId": "tester", "tools": [], "canvasProviders": [canvas]}
     await target.dispatch(target.session, {"type": "session/activeClientChanged", "activeClient": claim})
 

@@ -68,7 +68,7 @@ class Paths:
 
     def _matches(self, parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
         """Part by part, keeping every position a `**` makes possible: no backtracking."""
-        positions = {0}
+        positions: set[int] = {0}
         for part in parts:
             self.budget -= 1 + len(positions)
             if self.budget < 0 or not positions:
