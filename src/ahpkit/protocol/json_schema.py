@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, cast
-from urllib.parse import unquote
 
 from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.errors import LocalProtocolError
@@ -193,6 +192,8 @@ class _Measured:
             if name not in self._names:
                 raise _Refused(f"it refers to {reference[:100]}, which it does not have")
             return self._names[name]
+        from urllib.parse import unquote  # here, not above: it loads modules that importing the protocol must not
+
         found: Any = self._schema
         for step in unquote(name).split("/")[1:]:
             found = _step(found, step.replace("~1", "/").replace("~0", "~"), reference)

@@ -48,10 +48,11 @@ def check_params(method: str, params: JsonObject) -> None:
     dispatcher in an envelope, as a notification has no other answer.
     """
     spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
-    for name, value in params.items():
-        if name in _URIS and isinstance(value, str) and len(value) > MAX_URI_LENGTH:
-            raise InvalidParams(f"{name}: a URI has at most {MAX_URI_LENGTH} characters, this one has {len(value)}")
     check(_AnyParams if spec is None else spec.params, params)
+    for name in _URIS & params.keys():
+        value = params[name]
+        if isinstance(value, str) and len(value) > MAX_URI_LENGTH:
+            raise InvalidParams(f"{name}: a URI has at most {MAX_URI_LENGTH} characters, this one has {len(value)}")
 
 
 def check(shape: Shape, value: Any, *, at: str = "") -> None:
