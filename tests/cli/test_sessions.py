@@ -200,6 +200,7 @@ async def test_export_writes_a_file_only_when_there_is_something_to_write(
     assert not target.exists()
     assert await sessions(host, "export", session, "--output", str(target)) == (0, "", "")
     assert json.loads(target.read_text())["title"] == "A session of its own"
+    assert target.stat().st_mode & 0o777 == 0o600, "a conversation is nobody else's"
     code, _, errors = await sessions(host, "export", session, "--output", "/does/not/exist.json")
     assert (code, "Traceback" in errors) == (1, False)
     assert "/does/not/exist.json" in errors

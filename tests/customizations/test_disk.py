@@ -73,20 +73,14 @@ def test_a_plugin_that_is_a_file_or_missing_says_so(tmp_path: Path) -> None:
 
 def test_what_may_not_be_read_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write(tmp_path / "p", {**OPEN, "agents/a.md": text(), "agents/b.md": text(), "agents/c/d.md": text()})
-    open_, scandir = os.open, os.scandir
+    open_ = os.open
 
-    def refusing_open(path: str, flags: int) -> int:
-        if path.endswith("b.md"):
+    def refusing_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "b.md" or (path == "c" and not flags & os.O_PATH):
             raise PermissionError(13, "Permission denied")
-        return open_(path, flags)
-
-    def refusing_scandir(path: str) -> object:
-        if path.endswith("agents/c"):
-            raise PermissionError(13, "Permission denied")
-        return scandir(path)
+        return open_(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refusing_open)
-    monkeypatch.setattr(os, "scandir", refusing_scandir)
     parsed = read_plugin(root)
     assert names(parsed) == ["p:a"]
     assert "agents/b.md: cannot be read (permission denied)" in messages(parsed)

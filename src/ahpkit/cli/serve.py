@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import ssl
+import threading
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -44,6 +45,9 @@ _EXIT_AT_ONCE = 130
 """Exit code after the second Ctrl-C."""
 
 _AGENT_HELP = "Add an agent: one `ahpkit agents` lists, a program that speaks ACP, or a model's URL (repeatable)."
+
+_STOP_DEADLINE = 20.0
+"""Seconds after which a host that was told to stop ends, finished or not. The log needs no goodbye."""
 
 _PATIENCE = 1.0
 """Seconds before a person wonders whether Ctrl-C did anything."""
@@ -135,12 +139,26 @@ def _stop_signals() -> asyncio.Event:
     def asked() -> None:
         if stop.is_set():
             running.cancel()
+        if not stop.is_set():
+            _end_at_last()
         stop.set()
         loop.call_later(_PATIENCE, lambda: click.echo("stopping; Ctrl-C again ends it at once", err=True))
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, asked)
     return stop
+
+
+def _end_at_last() -> None:
+    """A stop ends, whatever hangs: a thread in a dead file system cannot be ended, and nobody waits for it."""
+
+    def end() -> None:
+        os.write(2, b"something did not stop in time; the host ends without it\n")
+        os._exit(1)
+
+    timer = threading.Timer(_STOP_DEADLINE, end)
+    timer.daemon = True
+    timer.start()
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -195,9 +196,9 @@ def _confirm(question: str) -> None:
 
 @sessions.command("export")
 @click.argument("session")
-@click.option("--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="Write to a file.")
+@click.option("--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="Write to a file.")
 @host_command
-async def export_command(url: str | None, token: str | None, session: str, output: Any) -> None:
+async def export_command(url: str | None, token: str | None, session: str, output: str) -> None:
     """Write a session as JSON.
 
     That is its title, its agent, its chats and their finished turns.
@@ -209,7 +210,21 @@ async def export_command(url: str | None, token: str | None, session: str, outpu
     async with connected(url, token) as client:
         with progress("Exporting") as tell:
             document = await export_session(client, await find_session(client, session), tell)
-    click.echo(as_json(document), file=output)
+    if output == "-":
+        click.echo(as_json(document))
+    else:
+        _write_private(output, f"{as_json(document)}\n")
+
+
+def _write_private(path: str, text: str) -> None:
+    """A conversation is nobody else's: the file is for its owner only, also when it was there before."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(text)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
 
 
 @sessions.command("import")

@@ -15,9 +15,8 @@ from pathlib import Path
 from ahpkit.customizations.diagnostics import Diagnostic, Level
 from ahpkit.customizations.source import Listing
 from ahpkit.customizations.tree import Content, File, Unreadable, join, parent
-
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-"""The leaf was resolved before, so it is no link; a pipe put in its place must not block."""
+from ahpkit.host.resources.beneath import Entry, Passage, open_regular, reach
+from ahpkit.protocol.errors import InvalidParams, PermissionDenied, RpcError
 
 _ATTEMPTS = 3
 """Reads of a file that changes under our hands before we take what we got."""
@@ -34,6 +33,7 @@ class DiskSource:
         self._boundary = self._real_root if boundary is None else os.path.realpath(boundary)
         self._only = only
         self._real_folders = {"": self._real_root}
+        self._passage = Passage(self._check)
 
     async def list(self, folders: Sequence[str], *, limit: int) -> Sequence[Listing]:
         if self._only is not None:
@@ -64,9 +64,9 @@ class DiskSource:
             _find(listing, "error", "link-escapes", "this folder is a link that leads outside", folder)
             return listing
         try:
-            with os.scandir(real) as entries:
-                for entry in islice(entries, limit):
-                    self._entry(listing, folder, entry)
+            reach(Path(real), self._passage, lambda entry: self._scan(listing, folder, entry, limit))
+        except RpcError as error:
+            _find(listing, "warning", "unreadable", error.message, folder)
         except FileNotFoundError:
             listing.missing = True
         except NotADirectoryError:
@@ -75,16 +75,21 @@ class DiskSource:
             _find(listing, "error" if folder == "" else "warning", "unreadable", _reason(error), folder)
         return listing
 
-    def _entry(self, listing: Listing, folder: str, entry: os.DirEntry[str]) -> None:
+    def _scan(self, listing: Listing, folder: str, opened: Entry, limit: int) -> None:
+        with opened.listed() as descriptor, os.scandir(descriptor) as entries:
+            for entry in islice(entries, limit):
+                self._entry(listing, folder, entry, str(opened.path / entry.name))
+
+    def _entry(self, listing: Listing, folder: str, entry: os.DirEntry[str], full: str) -> None:
         path = join(folder, entry.name)
         if entry.is_symlink():
-            self._link(listing, path, entry.path)
+            self._link(listing, path, full)
         elif entry.is_dir(follow_symlinks=False):
-            self._real_folders[path] = entry.path
+            self._real_folders[path] = full
             listing.folders.append(entry.name)
         else:
             with suppress(FileNotFoundError):
-                self._file(listing, path, entry.path, entry.stat(follow_symlinks=False))
+                self._file(listing, path, full, entry.stat(follow_symlinks=False))
 
     def _link(self, listing: Listing, path: str, full: str) -> None:
         real = os.path.realpath(full)
@@ -125,17 +130,16 @@ class DiskSource:
             return Unreadable("the file is gone")
         except OSError as error:
             return Unreadable(f"cannot be read ({_reason(error)})")
+        except InvalidParams:
+            return Unreadable("this is not a regular file")
+        except RpcError:
+            return Unreadable("the path leads outside now; not read")
 
     def _read_stable(self, file: File, limit: int) -> Content | Unreadable:
         content = Content(b"")
         for _ in range(_ATTEMPTS):
-            descriptor = os.open(file.real, _OPEN_FLAGS)
+            descriptor, before = reach(Path(self._real_root, file.path), self._passage, open_regular)
             try:
-                before = os.fstat(descriptor)
-                if not stat.S_ISREG(before.st_mode):
-                    return Unreadable("this is not a regular file")
-                if _stamp(before) != file.stamp and not self._still_ours(file, before):
-                    return Unreadable("the path leads outside now; not read")
                 content = _take(descriptor, limit)
                 if _stamp(os.fstat(descriptor)) == _stamp(before):
                     return content
@@ -143,10 +147,9 @@ class DiskSource:
                 os.close(descriptor)
         return Content(content.data, "the file changed while it was read")
 
-    def _still_ours(self, file: File, opened: os.stat_result) -> bool:
-        """After a file was replaced since it was listed: what was opened must be what its path resolves to, inside."""
-        real = os.path.realpath(os.path.join(self._real_root, file.path))
-        return self._inside(real) and os.path.samestat(os.stat(real), opened)
+    def _check(self, real: Path) -> None:
+        if not self._inside(str(real)):
+            raise PermissionDenied(f"{real} is outside")
 
 
 def _take(descriptor: int, limit: int) -> Content:

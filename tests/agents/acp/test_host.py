@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -248,6 +249,40 @@ async def test_the_agent_reads_what_an_editor_has_not_saved_and_writes_to_disk(s
     read, written, missing = scripted.answers()
     assert (read, written, missing["code"]) == ({"content": "typed, not saved"}, {}, -32002)
     assert path.read_text() == "by the agent"
+
+
+def write_hook(scripted: Scripted) -> tuple[Path, list[Any]]:
+    path = scripted.chat().working_directory / ".github" / "hooks" / "evil.json"
+    return path, [{"request": "fs/write_text_file", "params": {"path": str(path), "content": "{}"}}]
+
+
+@pytest.mark.parametrize("policy", ["ask", "allow"])
+async def test_what_can_cause_execution_is_written_only_when_a_person_agreed_and_saw_what_it_is(
+    scripted: Scripted, policy: str
+) -> None:
+    path, steps = write_hook(scripted)
+    async with hosted(scripted, turns=[steps], config={"permissions": policy}) as at:
+        asking = asyncio.create_task(at.chat.ask("write"))
+        await until(lambda: at.statuses() == ["pending-confirmation"])
+        [pending] = at.calls()
+        assert not path.exists()
+        at.chat.approve(pending["toolCallId"])
+        await asking
+        assert "hook file" in pending["confirmationTitle"]
+        assert str(path) in pending["toolInput"]
+        assert at.calls()[0]["status"] == "completed"
+    assert path.read_text() == "{}"
+
+
+async def test_what_can_cause_execution_and_was_denied_is_not_written(scripted: Scripted) -> None:
+    path, steps = write_hook(scripted)
+    async with hosted(scripted, turns=[steps]) as at:
+        asking = asyncio.create_task(at.chat.ask("write"))
+        await until(lambda: at.statuses() == ["pending-confirmation"])
+        at.chat.deny(at.calls()[0]["toolCallId"])
+        await asking
+    assert "nobody approved" in scripted.answers()[0]["message"]
+    assert not path.exists()
 
 
 async def held_elsewhere(scripted: Scripted) -> None:

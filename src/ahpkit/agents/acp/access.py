@@ -1,4 +1,4 @@
-"""What an agent may reach through the host: files and terminals. Interfaces only; knows no host.
+"""What an agent may reach through the host: files and terminals. Interfaces only.
 
 Without access an agent's requests are refused as unknown methods, which is what agents expect of a client that did not
 offer them.
@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ahpkit.host.resources.agent_files import Approval
+
 
 class FileAccess(Protocol):
     """Text files as one chat's agent sees them. Refuse with an `RpcError`."""
 
     async def read(self, path: Path) -> str: ...
 
-    async def write(self, path: Path, content: str) -> None: ...
+    async def needs_approval(self, path: Path) -> Approval | None:
+        """What only a person may agree to write; None: nobody has to be asked."""
+        ...
+
+    async def write(self, path: Path, content: str, *, approved: Approval | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +63,4 @@ class TerminalAccess(Protocol):
         ...
 
 
-__all__ = ["FileAccess", "TerminalAccess", "TerminalOutput"]
+__all__ = ["Approval", "FileAccess", "TerminalAccess", "TerminalOutput"]

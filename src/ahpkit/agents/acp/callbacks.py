@@ -6,20 +6,21 @@ Every request is answered. What waits for a person is ended when the turn is: th
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ahpkit.agents.acp import elicitation, permissions
-from ahpkit.agents.acp.access import FileAccess, TerminalAccess, TerminalOutput
+from ahpkit.agents.acp.access import Approval, FileAccess, TerminalAccess, TerminalOutput
 from ahpkit.agents.acp.limits import MAX_WAITING, MAX_WORDS, cut
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.shape import integer, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.wire.errors import InvalidParams, InvalidRequest, MethodNotFound, RpcError
 
@@ -58,7 +59,7 @@ class Callbacks:
             "elicitation/create": self._elicit,
         }
         if files is not None:
-            self._handlers |= _file_handlers(files)
+            self._handlers |= self._file_handlers(files)
         if terminals is not None:
             self._handlers |= self._terminal_handlers(terminals)
 
@@ -155,6 +156,54 @@ class Callbacks:
             task.cancel()
         return None if task.cancelled() else task.result()
 
+    # Files.
+
+    def _file_handlers(self, files: FileAccess) -> Mapping[str, Handler]:
+        async def read(params: JsonObject) -> JsonObject:
+            path = Path(_required(params, "path"))
+            try:
+                content = await files.read(path)
+            except NotFound as error:
+                raise RpcError(RESOURCE_NOT_FOUND, error.message) from None
+            return {"content": _lines(content, params.get("line"), params.get("limit"))}
+
+        async def write(params: JsonObject) -> JsonObject:
+            content = params.get("content")
+            if not isinstance(content, str):
+                raise InvalidParams("content: expected string")
+            path = Path(_required(params, "path"))
+            approval = await files.needs_approval(path)
+            if approval is None:
+                await files.write(path, content)
+            else:
+                await self._write_approved(files, path, content, approval)
+            return {}
+
+        return {"fs/read_text_file": read, "fs/write_text_file": write}
+
+    async def _write_approved(self, files: FileAccess, path: Path, content: str, approval: Approval) -> None:
+        """Write what can cause execution: only after a person saw what it is. No setting agrees in their place."""
+        refused = PermissionDenied(f"{approval.path} is {approval.what}: nobody approved that it is written")
+        turn = self._mapper.turn
+        if turn is None:
+            raise refused
+        self._check_waiting()
+        call = turn.turn.tool_call("write_text_file", display_name=f"Write {cut(approval.path.name, 200)}")
+        asked = call.confirm(
+            tool_input=json.dumps({"path": str(approval.path), "content": cut(content, MAX_WORDS)}, ensure_ascii=False),
+            title=f"Write {approval.path}? It is {approval.what}.",
+            message=f"Write {approval.path}, which is {approval.what}",
+        )
+        answer = await self._answered(asked)
+        if answer is None or not answer.approved:
+            raise refused
+        try:
+            await files.write(path, content, approved=approval)
+        except RpcError as error:
+            call.complete(success=False, error=error.message)
+            raise
+        call.complete(success=True, message=f"Wrote {approval.path}")
+
     # Terminals.
 
     def _terminal_handlers(self, access: TerminalAccess) -> Mapping[str, Handler]:
@@ -206,25 +255,6 @@ def _meta_of(params: JsonObject) -> JsonObject | None:
 
 def _with(meta: JsonObject) -> JsonObject:
     return {"_meta": meta} if meta else {}
-
-
-def _file_handlers(files: FileAccess) -> Mapping[str, Handler]:
-    async def read(params: JsonObject) -> JsonObject:
-        path = Path(_required(params, "path"))
-        try:
-            content = await files.read(path)
-        except NotFound as error:
-            raise RpcError(RESOURCE_NOT_FOUND, error.message) from None
-        return {"content": _lines(content, integer(params.get("line")), integer(params.get("limit")))}
-
-    async def write(params: JsonObject) -> JsonObject:
-        content = params.get("content")
-        if not isinstance(content, str):
-            raise InvalidParams("content: expected string")
-        await files.write(Path(_required(params, "path")), content)
-        return {}
-
-    return {"fs/read_text_file": read, "fs/write_text_file": write}
 
 
 def _lines(content: str, line: int | None, limit: int | None) -> str:

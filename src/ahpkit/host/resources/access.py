@@ -110,15 +110,15 @@ class Access:
 
         return Passage(check, self.fence.barred())
 
-    def to_write(self, client_id: str, uri: str, *, approved: bool = False) -> Passage:
-        """Lets real paths through that may be written. `approved`: a person agreed to what is sealed."""
+    def to_write(self, client_id: str, uri: str, *, approved: Path | None = None) -> Passage:
+        """Lets real paths through that may be written. `approved`: a person agreed to this one, although sealed."""
         granted = frozenset(self._granted.get(client_id, (set[Path](), set[Path]()))[1])
 
         sealed = self._sealed()
 
         def check(path: Path) -> None:
             self._check_open(path, granted, _denied(uri, path, write=True), ("work", "saved"))
-            if not approved and (what := self._why_sealed(path, sealed)) is not None:
+            if path != approved and (what := self._why_sealed(path, sealed)) is not None:
                 raise PermissionDenied(f"{path} is not to be written through the host: it is {what}")
 
         return Passage(check, self.fence.barred())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,14 @@ from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 _AGENT = ""
 """Who asks, for `Access`: no client's id, so nothing was ever granted to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's yes to write one file that can cause execution: which one it really is, and what."""
+
+    path: Path
+    what: str
 
 
 class AgentFiles:
@@ -46,17 +55,27 @@ class AgentFiles:
         text = await self._unsaved(_name(path))
         return text if text is not None else _text(path, await self._run(lambda: self._read(path, passage)))
 
-    async def needs_approval(self, path: Path) -> str | None:
-        """What a file is that only a person may agree to write; None: nobody has to be asked."""
-        await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=True))
-        return await self._run(lambda: self._access.why_sealed(real_path(path)))
+    async def needs_approval(self, path: Path) -> Approval | None:
+        """What only a person may agree to write; None: nobody has to be asked, or nobody could allow it."""
 
-    async def write(self, path: Path, content: str, *, approved: bool = False) -> None:
-        """`approved`: a person agreed to write this, although it can cause execution."""
+        def look() -> Approval | None:
+            real = real_path(path)
+            what = self._access.why_sealed(real)
+            return None if what is None else Approval(real, what)
+
+        found: Approval | None = await self._run(look) if path.is_absolute() else None
+        if found is not None:  # What nobody could allow is refused before anybody is asked.
+            allowed = found.path
+            await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
+        return found
+
+    async def write(self, path: Path, content: str, *, approved: Approval | None = None) -> None:
+        """`approved`: a person agreed to write exactly this file, although it can cause execution."""
+        allowed = None if approved is None else approved.path
         data = files.decode_content(content, "utf-8")
         if len(data) > files.MAX_READ:
             raise InvalidParams(f"content: more than {files.MAX_READ} bytes")
-        passage = await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=approved))
+        passage = await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
         async with self._changing:
             await self._run(lambda: self._write(path, passage, data))
 
@@ -107,4 +126,4 @@ def _text(path: Path, content: JsonObject) -> str:
     return content["data"]
 
 
-__all__ = ["AgentFiles"]
+__all__ = ["AgentFiles", "Approval"]

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
 
+from ahpkit.host.resources.beneath import READ
 from ahpkit.protocol.errors import ContentNotFound
 
 _SCHEME = "ahp-content:/"
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ContentStore:
@@ -27,23 +34,48 @@ class ContentStore:
         name = hashlib.sha256(content_type.encode() + b"\0" + data).hexdigest()
         if self._directory is None:
             self._memory[name] = (data, content_type)
-        elif not (self._directory / name).exists():
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (self._directory / f"{name}.json").write_text(json.dumps({"contentType": content_type}))
-            draft = self._directory / f"{name}.tmp"
-            draft.write_bytes(data)
-            draft.replace(self._directory / name)
+        else:
+            self._keep(self._directory, name, data, content_type)
         return _SCHEME + name
+
+    @staticmethod
+    def _keep(directory: Path, name: str, data: bytes, content_type: str) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if os.path.lexists(directory / name):
+                return
+            _write(folder, f"{name}.json", json.dumps({"contentType": content_type}).encode())
+            _write(folder, f"{name}.tmp", data)
+            os.replace(f"{name}.tmp", name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
 
     def get(self, uri: str) -> tuple[bytes, str]:
         """The bytes and their type."""
         name = uri.removeprefix(_SCHEME)
-        if self._directory is None and name in self._memory:
+        missing = ContentNotFound(f"there is no content {uri}")
+        if not _NAME.fullmatch(name):
+            raise missing
+        if self._directory is None:
+            if name not in self._memory:
+                raise missing
             return self._memory[name]
-        if self._directory is not None and name.isalnum() and (self._directory / name).is_file():
-            about = json.loads((self._directory / f"{name}.json").read_text())
-            return (self._directory / name).read_bytes(), about["contentType"]
-        raise ContentNotFound(f"there is no content {uri}")
+        try:
+            about = json.loads(_read(self._directory / f"{name}.json"))
+            return _read(self._directory / name), about["contentType"]
+        except FileNotFoundError:
+            raise missing from None
+
+
+def _write(folder: int, name: str, data: bytes) -> None:
+    with open(os.open(name, _NEW, 0o600, dir_fd=folder), "wb") as file:
+        file.write(data)
+
+
+def _read(path: Path) -> bytes:
+    with open(os.open(path, READ), "rb") as file:
+        return file.read()
 
 
 __all__ = ["ContentStore"]
