@@ -1,4 +1,4 @@
-"""Imports go one way: wire → protocol → log, dialects → host | client → everything else → cli."""
+"""Imports go one way: platform, wire → protocol → log, dialects → host | client → everything else → cli."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 EDGE = {"agents", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports"}
 
 ALLOWED: dict[str, set[str]] = {
+    "platform": {"platform"},
     "wire": {"wire"},
     "protocol": {"protocol", "wire"},
     "protocol_next": {"protocol", "protocol_next", "wire"},
-    "log": {"protocol", "wire", "log"},
+    "log": {"platform", "protocol", "wire", "log"},
     "dialects": {"protocol", "protocol_next", "wire", "dialects"},
-    "host": {"protocol", "wire", "log", "dialects", "tools", "host"},
-    "client": {"protocol", "wire", "dialects", "client"},
-    "transports": {"protocol", "wire", "transports"},
-    "agents": {"protocol", "wire", "host", "agents", "transports"},
-    "customizations": {"protocol", "wire", "host", "customizations"},
+    "host": {"platform", "protocol", "wire", "log", "dialects", "tools", "host"},
+    "client": {"platform", "protocol", "wire", "dialects", "client"},
+    "transports": {"platform", "protocol", "wire", "transports"},
+    "agents": {"platform", "protocol", "wire", "host", "agents", "transports"},
+    "customizations": {"platform", "protocol", "wire", "host", "customizations"},
     "http": {"protocol", "wire", "http", "transports"},
-    "canvas": {"protocol", "wire", "host", "canvas", "http", "transports"},
-    "cli": {"protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
-    "testing": {"protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
-    "changes": {"protocol", "wire", "host", "changes"},
+    "canvas": {"platform", "protocol", "wire", "host", "canvas", "http", "transports"},
+    "cli": {"platform", "protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
+    "testing": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
+    "changes": {"platform", "protocol", "wire", "host", "changes"},
     "tools": {"protocol", "wire", "tools"},
-    "mcp": {"protocol", "wire", "host", "tools", "mcp", "transports"},
+    "mcp": {"platform", "protocol", "wire", "host", "tools", "mcp", "transports"},
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""
 

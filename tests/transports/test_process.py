@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ahpkit.platform.processes import MARK
 from ahpkit.transports.process import ChildProcess, Tail
-from ahpkit.transports.process_family import MARK
 from ahpkit.wire.errors import TransportClosed
 from support.waiting import BOUND, gone, is_alive
 
@@ -116,7 +116,7 @@ class TestEnding:
         (shown / "exe").symlink_to("/bin/sleep")
         for name in ("environ", "cmdline"):
             (shown / name).touch()
-        monkeypatch.setattr("ahpkit.transports.process_family._PROC", tmp_path)
+        monkeypatch.setattr("ahpkit.platform.processes._PROC", tmp_path)
         monkeypatch.setattr("ahpkit.transports.process._LOOKS", 1_000_000)
         code = "import os; print('{\"mark\": \"%s\"}' % os.environ['AHPKIT_PROCESS'])"
         async with asyncio.timeout(BOUND), python(code) as process:

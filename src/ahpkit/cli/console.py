@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.output import Output
+from ahpkit.platform.signals import handling_signals
+from ahpkit.platform.terminal_mode import can_read_keys
 
 
 class Console(Output):
@@ -91,7 +92,7 @@ async def _readable(descriptor: int) -> None:
 async def console() -> AsyncGenerator[Console]:
     """A console that hears Ctrl-C while the block lasts. Being told to end, or losing the terminal, ends the block."""
     capable = os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-    if capable and sys.stdin.isatty() and sys.stdout.isatty():
+    if capable and can_read_keys() and sys.stdin.isatty() and sys.stdout.isatty():
         from ahpkit.cli.terminal_console import TerminalConsole, key_by_key  # Here: a pipe needs neither.
 
         made = TerminalConsole()
@@ -106,16 +107,10 @@ async def console() -> AsyncGenerator[Console]:
 
 @asynccontextmanager
 async def _signals(made: Console) -> AsyncGenerator[None]:
-    loop, running = asyncio.get_running_loop(), asyncio.current_task()
+    running = asyncio.current_task()
     assert running is not None
-    handlers = {signal.SIGINT: made.interrupt, signal.SIGTERM: running.cancel, signal.SIGHUP: running.cancel}
-    for signum, handler in handlers.items():
-        loop.add_signal_handler(signum, handler)
-    try:
+    with handling_signals({"SIGINT": made.interrupt, "SIGTERM": running.cancel, "SIGHUP": running.cancel}):
         yield
-    finally:
-        for signum in handlers:
-            loop.remove_signal_handler(signum)
 
 
 __all__ = ["Console", "console"]

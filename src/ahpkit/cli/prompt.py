@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +17,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.show_turn import TurnPrinter, event_line, subagents
 from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
+from ahpkit.platform.signals import handling_signals
 from ahpkit.protocol.codec import encode
 
 _NO_APPROVALS = "approvals are off; --approve all turns them on"
@@ -129,7 +129,7 @@ class _OneShot:
 @asynccontextmanager
 async def _cancelled_by_interrupt(chat: Chat) -> AsyncGenerator[None]:
     """Ctrl-C cancels the turn, so that it ends as one that was cancelled; the second one does not wait for that."""
-    loop, running = asyncio.get_running_loop(), asyncio.current_task()
+    running = asyncio.current_task()
     assert running is not None
     presses = itertools.count()
 
@@ -140,11 +140,8 @@ async def _cancelled_by_interrupt(chat: Chat) -> AsyncGenerator[None]:
             with suppress(LookupError):  # The turn is over.
                 chat.cancel()
 
-    loop.add_signal_handler(signal.SIGINT, interrupted)
-    try:
+    with handling_signals({"SIGINT": interrupted}):
         yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 __all__ = ["prompt"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import ssl
 import threading
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +34,10 @@ from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
+from ahpkit.platform.processes import end_orphans
+from ahpkit.platform.signals import handling_signals
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
-from ahpkit.transports.process_family import end_orphans
 
 _log = logging.getLogger(__name__)
 
@@ -122,16 +122,18 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
 
 
 async def _run(settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None) -> None:
-    stop = _stop_signals()
-    async with running_host(settings, no_token=no_token, config_file=config_file) as (server, token, data_dir, agents):
-        started = time.time_ns() // 1_000_000
-        with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
-            announce(server.url, token, data_dir, agents, as_json=as_json)
-            _warn_of_missing(settings)
-            await stop.wait()
+    running = running_host(settings, no_token=no_token, config_file=config_file)
+    with _stop_signals() as stop:
+        async with running as (server, token, data_dir, agents):
+            started = time.time_ns() // 1_000_000
+            with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
+                announce(server.url, token, data_dir, agents, as_json=as_json)
+                _warn_of_missing(settings)
+                await stop.wait()
 
 
-def _stop_signals() -> asyncio.Event:
+@contextmanager
+def _stop_signals() -> Generator[asyncio.Event]:
     """Ctrl-C and SIGTERM ask the host to stop. A second one ends it at once: the log needs no goodbye."""
     stop, loop, running = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
     assert running is not None
@@ -144,9 +146,8 @@ def _stop_signals() -> asyncio.Event:
         stop.set()
         loop.call_later(_PATIENCE, lambda: click.echo("stopping; Ctrl-C again ends it at once", err=True))
 
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, asked)
-    return stop
+    with handling_signals({"SIGINT": asked, "SIGTERM": asked}):
+        yield stop
 
 
 def _end_at_last() -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-import termios
-import tty
 from collections import deque
 from collections.abc import AsyncGenerator, Collection, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 
 from ahpkit.cli.completing import complete, utf16_length
 from ahpkit.cli.console import Console
@@ -18,6 +15,7 @@ from ahpkit.cli.keys import Key, Keys
 from ahpkit.cli.line_editor import LineEditor, lay_out
 from ahpkit.cli.race import race
 from ahpkit.cli.text import whole_lines
+from ahpkit.platform import terminal_mode
 
 _END_OF_INPUT = "\x04"
 
@@ -154,7 +152,7 @@ class TerminalConsole(Console):
     def _forget_typed(self) -> None:
         """What was typed before a question was shown is no answer to it."""
         self._keys.clear()
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        terminal_mode.forget_typed()
 
     async def _key(self) -> Key | None:
         await self._wait_key()
@@ -229,25 +227,17 @@ def _taken(editor: LineEditor) -> str:
 @contextmanager
 def key_by_key(terminal: TerminalConsole) -> Generator[None]:
     """No echo, no line editing by the kernel, pastes marked as such; all as before afterwards."""
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
 
     def enter() -> None:
-        tty.setcbreak(descriptor, termios.TCSADRAIN)
         sys.stdout.write("\x1b[?2004h")
         terminal.redraw()
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGCONT, enter)  # After Ctrl-Z and fg.
-    try:
-        enter()
+    def leave() -> None:
+        sys.stdout.write("\x1b[?2004l")
+        sys.stdout.flush()
+
+    with terminal_mode.key_by_key(enter, leave):
         yield
-    finally:
-        loop.remove_signal_handler(signal.SIGCONT)
-        with suppress(OSError, termios.error):  # The terminal may be gone.
-            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-            sys.stdout.write("\x1b[?2004l")
-            sys.stdout.flush()
 
 
 __all__ = ["TerminalConsole", "key_by_key"]

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ahpkit.platform.files import is_ours, make_private_directory, write_private
+from ahpkit.platform.processes import is_alive
+
 URL_VARIABLE = "AHPKIT_URL"
 TOKEN_VARIABLE = "AHPKIT_TOKEN"
 
@@ -47,13 +50,13 @@ def publish_endpoint(
 ) -> Generator[Path]:
     """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
     directory = directory or endpoints_directory()
-    _make_private(directory)
+    make_private_directory(directory)
     for path, endpoint in _read_all(directory):
         if not _alive(endpoint):
             path.unlink(missing_ok=True)
     path = directory / f"{os.getpid()}-{secrets.token_hex(4)}.json"
     fields: dict[str, Any] = {"url": url, "pid": os.getpid(), "dataDir": str(data_dir), "startedAt": started_at}
-    _write_private(path, fields if token is None else {**fields, "token": token})
+    write_private(path, json.dumps(fields if token is None else {**fields, "token": token}).encode())
     try:
         yield path
     finally:
@@ -77,21 +80,6 @@ def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:
     return sorted(found, key=lambda endpoint: endpoint.started_at, reverse=True)
 
 
-def _make_private(directory: Path) -> None:
-    """Create what is missing, each level for its owner only."""
-    for missing in [path for path in (*reversed(directory.parents), directory) if not path.exists()]:
-        missing.mkdir(mode=0o700, exist_ok=True)
-
-
-def _write_private(path: Path, fields: dict[str, Any]) -> None:
-    """Complete or not there at all, and never readable by others, not even for a moment."""
-    draft = path.with_suffix(".tmp")
-    draft.unlink(missing_ok=True)
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(fields, file)
-    draft.replace(path)
-
-
 def _read_all(directory: Path) -> Iterator[tuple[Path, Endpoint]]:
     for path in directory.glob("*.json"):
         if (endpoint := _read(path)) is not None:
@@ -101,7 +89,7 @@ def _read_all(directory: Path) -> Iterator[tuple[Path, Endpoint]]:
 def _read(path: Path) -> Endpoint | None:
     """The endpoint in a file; None when it is not ours, half written, or something else."""
     try:
-        if os.name == "posix" and path.stat().st_uid != os.getuid():
+        if not is_ours(path):
             return None
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Endpoint(
@@ -112,15 +100,7 @@ def _read(path: Path) -> Endpoint | None:
 
 
 def _alive(endpoint: Endpoint) -> bool:
-    if os.name != "posix" or endpoint.pid is None:
-        return True  # No cheap way to ask; connecting will tell.
-    try:
-        os.kill(endpoint.pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # Somebody else's process: alive.
-    return True
+    return endpoint.pid is None or is_alive(endpoint.pid)
 
 
 __all__ = [

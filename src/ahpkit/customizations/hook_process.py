@@ -13,6 +13,7 @@ from typing import Any
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.hooks import HookCommand, HookEvent, Verdict, command_of, judge, matching, payload
 from ahpkit.host.trust import Standing
+from ahpkit.platform.processes import kill_group
 
 CHANGED = "changed since it was trusted, so it does not run; look at it with `ahpkit trust show`"
 """Said of a hook or server whose content is not the one that was trusted."""
@@ -131,8 +132,7 @@ async def _end_with(process: asyncio.SubprocessTransport, streams: _Streams) -> 
 
 
 def _kill_group(process: asyncio.SubprocessTransport) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.get_pid(), signal.SIGKILL)
+    kill_group(process.get_pid(), signal.SIGKILL)
 
 
 async def _take(stream: asyncio.StreamReader | None) -> str:

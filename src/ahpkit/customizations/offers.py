@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
 
 from ahpkit.customizations.details import Detail, ServerDetail, TextDetail
 from ahpkit.customizations.expand import expand
@@ -18,6 +17,7 @@ from ahpkit.customizations.globs import Paths, is_universal
 from ahpkit.customizations.launch import Surroundings, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
 from ahpkit.host.trust import Standing
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import Customizations, Placed, walk
@@ -214,7 +214,8 @@ def _attachments(message: Message) -> Sequence[Mapping[str, Any]]:
 
 
 def _path(uri: str) -> str:
-    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
+    path = local_path(uri)
+    return uri if path is None else str(path)
 
 
 __all__ = [

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
 
 from ahpkit.customizations.details import Container, HookDetail, Parsed, ServerDetail
 from ahpkit.customizations.diagnostics import Diagnostic, load_state
@@ -27,6 +26,7 @@ from ahpkit.customizations.offers import Offering
 from ahpkit.customizations.places import WORKSPACE
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import walk
 
@@ -197,7 +197,8 @@ def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
     """Where something was declared: the path of a file on this machine, or the client's plugin."""
     if container is not None and "clientId" in container:
         return f"{CLIENT}{container['uri']}"
-    return os.path.realpath(unquote(urlsplit(uri).path)) if uri.startswith("file:") else uri
+    path = local_path(uri)
+    return uri if path is None else os.path.realpath(path)
 
 
 def surrounding_of(location: Location, home: Path | None) -> Surrounding:

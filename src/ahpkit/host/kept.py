@@ -6,16 +6,15 @@ never reach it, because the data directory is cut out of every root.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from ahpkit.platform.files import wait_lock, write_private
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
 
@@ -56,7 +55,7 @@ class KeptFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._alone():
             content = work(dict(self._load()))
-            self._write(json.dumps(content, ensure_ascii=False, indent=1).encode())
+            write_private(self.path, json.dumps(content, ensure_ascii=False, indent=1).encode())
         return content
 
     def _load(self) -> JsonObject:
@@ -70,24 +69,11 @@ class KeptFile:
             raise KeptFileError(f"{self.path} holds no JSON object; repair or remove it")
         return cast("JsonObject", found)
 
-    def _write(self, data: bytes) -> None:
-        """Whole or not at all, on disk when this returns, for its owner only."""
-        descriptor, draft = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")  # mode 0600
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-
     @contextmanager
     def _alone(self) -> Generator[None]:
         lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            wait_lock(lock)
             yield
         finally:
             os.close(lock)

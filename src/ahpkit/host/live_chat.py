@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 from ahpkit.host.agent import Chat, Command
 from ahpkit.host.feature import Services
 from ahpkit.host.titles import DEFAULT_TITLE, agent_title, title_from
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.meta_keys import OURS
@@ -27,8 +27,7 @@ def path_of(uri: str | None, default: Path) -> Path:
     """The path a `file:` URI names."""
     if uri is None:
         return default
-    parts = urlsplit(uri)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else default
+    return local_path(uri) or default
 
 
 class ExtensionDoor(Protocol):

@@ -6,13 +6,13 @@ in the file is for people.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
+from ahpkit.platform.files import try_lock
 
 
 @contextmanager
@@ -41,11 +41,9 @@ def _open(path: Path) -> int:
 
 
 def _take(path: Path, lock: int) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(lock):
         owner = os.pread(lock, 32, 0).strip()
-        raise DataDirectoryInUse(path, int(owner) if owner.isdigit() else None) from None
+        raise DataDirectoryInUse(path, int(owner) if owner.isdigit() else None)
     os.ftruncate(lock, 0)
     with suppress(OSError):  # A full disk: the lock holds without the number.
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

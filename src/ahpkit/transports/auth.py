@@ -12,16 +12,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import os
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs
 
+from ahpkit.platform.files import write_private
 from ahpkit.transports.errors import BindError
 
 SUBPROTOCOL = "ahp"
@@ -127,7 +125,7 @@ def load_or_create_token(path: Path) -> str:
     """The token in `path`; on first use a random one is written there, readable by the owner only."""
     try:
         if not path.exists():
-            _create_token(path)
+            write_private(path, f"{secrets.token_urlsafe(32)}\n".encode(), replace=False)
         token = path.read_bytes().decode("ascii", "replace").strip()
         path.chmod(0o600)  # It may have been copied or restored with a wider mode.
     except OSError as exc:
@@ -135,18 +133,6 @@ def load_or_create_token(path: Path) -> str:
     if not _TOKEN.fullmatch(token):
         raise BindError(f"{path} holds no token: delete the file to get a new one")
     return token
-
-
-def _create_token(path: Path) -> None:
-    """Put in place when it is whole: a full disk or a crash leaves no half of it to be found at the next start."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with open(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        os.unlink(draft)
 
 
 __all__ = [

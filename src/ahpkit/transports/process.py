@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ahpkit.transports.process_family import MARK, family, holders, is_somebody_starting, kill, new_mark
+from ahpkit.platform.processes import MARK, family, holders, is_somebody_starting, kill, kill_group, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
 MAX_STDERR = 64 * 1024
@@ -197,8 +197,7 @@ class ChildProcess:
         for _ in range(_KILL_ROUNDS if signum == signal.SIGKILL else 1):
             found = self._family()
             if not self._group_ended:  # Afterwards its number may be that of strangers.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.pid, signum)
+                kill_group(self.pid, signum)
             kill(found, signum)
             if not found:
                 return

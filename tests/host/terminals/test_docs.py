@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.terminals import ending, feature, pool, scrollback
+from ahpkit.host.terminals import feature, pool, scrollback
+from ahpkit.platform import processes
 from ahpkit.testing.memory_host import memory_host
 from support.bench import ScriptedAgent
 from support.terminals import features
@@ -34,7 +35,7 @@ async def test_the_program_opens_a_terminal_and_types(tmp_path: Path, capsys: py
     [
         f"more than {scrollback.MAX_KEPT} characters",
         f"{scrollback.KEPT} are left",
-        f"kills after {ending.GRACE:.0f} seconds",
+        f"kills after {processes.GRACE:.0f} seconds",
         f"| terminals of a host | {pool.MAX_TERMINALS} |",
         f"the last {pool.MAX_RELEASED} of these",
         f"| columns and rows | {feature.MAX_SIZE} |",

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
 
 from ahpkit.host.resources.beneath import Passage, real_path
 from ahpkit.host.resources.fence import Cuts, Fence
 from ahpkit.host.resources.sealed import why_sealed
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
@@ -26,13 +26,10 @@ Opening = Literal["work", "saved", "shown"]
 
 def file_path(uri: str) -> Path:
     """The absolute path a `file:` URI names."""
-    parts = urlsplit(uri)
-    path = unquote(parts.path)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-        raise InvalidParams(f"uri: {uri!r} is not a file: URI of this machine")
-    if not path.startswith("/") or "\0" in path:
-        raise InvalidParams(f"uri: {uri!r} does not name an absolute path")
-    return Path(f"/{path.lstrip('/')}")
+    path = local_path(uri)
+    if path is None:
+        raise InvalidParams(f"uri: {uri!r} is not a file: URI of an absolute path on this machine")
+    return path
 
 
 class Opened:

@@ -2,6 +2,6 @@
 
 from ahpkit.host.terminals.agent import AgentOutput, AgentTerminal
 from ahpkit.host.terminals.feature import Terminals
-from ahpkit.host.terminals.pty import ExitStatus
+from ahpkit.platform.pty import ExitStatus
 
 __all__ = ["AgentOutput", "AgentTerminal", "ExitStatus", "Terminals"]

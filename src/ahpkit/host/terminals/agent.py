@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ahpkit.host.terminals.pty import ExitStatus
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.platform.pty import ExitStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from urllib.parse import unquote
 
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.common.state import JsonObject
 
 _MAX_HELD = 4096
@@ -120,8 +120,8 @@ def _data(text: str) -> Iterator[JsonObject]:
 
 
 def _directory(uri: str) -> str | None:
-    _, given, rest = uri.partition("file://")
-    return _path_uri(unquote(f"/{rest.partition('/')[2]}")) if given else None
+    path = local_path(uri, any_host=True)  # A shell names its own machine.
+    return None if path is None else path.as_uri()
 
 
 def _path_uri(path: str) -> str | None:

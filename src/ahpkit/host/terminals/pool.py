@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ahpkit.host.feature import Services
-from ahpkit.host.terminals.pty import PtyProcess
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.platform.pty import PtyProcess
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from ahpkit.host.feature import Services
 from ahpkit.host.terminals.output import OutputReader
-from ahpkit.host.terminals.pty import ExitStatus, PtyProcess
 from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
+from ahpkit.platform.pty import ExitStatus, PtyProcess
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)

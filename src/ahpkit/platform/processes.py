@@ -1,12 +1,15 @@
-"""Which processes belong to one that we started: by mark, descent and pipes. Knows no transport and starts nothing.
+"""Which processes belong to one that we started, and how all of them are ended. Knows no transport and starts nothing.
 
-Only where /proc tells. A mark names the process it was made for and who made it, so that a host that was killed leaves
-nothing behind for good: whoever starts next ends what belongs to nobody any more.
+They are found by mark, by descent, by pipes and by the Unix session, where /proc tells; elsewhere the process group has
+to do. A mark names the process it was made for and who made it, so that a host that was killed leaves nothing behind
+for good: whoever starts next ends what belongs to nobody any more.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 import signal
 import uuid
@@ -15,6 +18,17 @@ from pathlib import Path
 
 MARK = "AHPKIT_PROCESS"
 """Variable that names the process its descendants belong to."""
+
+GRACE = 2.0
+"""Seconds between hanging up on a session and killing it: enough to save what an editor has open."""
+
+_log = logging.getLogger(__name__)
+
+_POLL = 0.02
+"""Seconds between two looks at a session that is ending."""
+
+_KILL_ROUNDS = 50
+"""Looks for survivors of SIGKILL: what forks faster than it is killed, or hangs in the kernel, is given up."""
 
 _PROC = Path("/proc")
 _START_TIME = 19
@@ -64,6 +78,67 @@ def holders(pipes: Collection[str]) -> list[int]:
     return found
 
 
+def is_alive(pid: int) -> bool:
+    """Whether there is a process with that number; yes, where that cannot be asked."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # Somebody else's process: alive.
+    return True
+
+
+def kill_group(leader: int, signum: signal.Signals) -> None:
+    """Send a signal to every process of the group; nothing when there is none."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signum)
+
+
+async def end_session(leader: int, *, grace: float = GRACE) -> None:
+    """Hang up on every process of the session, as a terminal that closes does, and kill what is left after `grace`."""
+    if not signal_session(leader, signal.SIGHUP):
+        return
+    signal_session(leader, signal.SIGCONT)  # A stopped job hears nothing else.
+    for _ in range(round(grace / _POLL)):
+        await asyncio.sleep(_POLL)
+        if not signal_session(leader, 0):
+            return
+    for _ in range(_KILL_ROUNDS):
+        if not signal_session(leader, signal.SIGKILL):
+            return
+        await asyncio.sleep(_POLL)
+    _log.warning("processes of session %d cannot be ended", leader)
+
+
+def signal_session(leader: int, signum: int) -> bool:
+    """Send a signal (0: none) to every living process of the session; False when there is none."""
+    if not _PROC.is_dir():  # Only /proc tells who belongs to it; elsewhere the leader's group has to do.
+        with contextlib.suppress(OSError):
+            os.killpg(leader, signum)
+            return True
+        return False
+    found = _living(leader)
+    for pid in found:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signum)
+    return bool(found)
+
+
+def _living(leader: int) -> list[int]:
+    pids = (int(name) for name in os.listdir(_PROC) if name.isdigit())
+    return [pid for pid in pids if _session_of(pid) == leader and not _is_zombie(pid)]
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
 def is_somebody_starting() -> bool:
     """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
     for directory in _processes():
@@ -83,6 +158,13 @@ def end_orphans() -> int:
                 found.append(int(directory.name))
     kill(found, signal.SIGKILL)
     return len(found)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return _stat(_PROC / str(pid))[0] in (b"Z", b"X")
+    except OSError:
+        return True
 
 
 def _is_orphan(environ: list[bytes]) -> bool:
@@ -125,4 +207,17 @@ def _processes() -> Iterable[Path]:
     return _PROC.glob("[0-9]*")
 
 
-__all__ = ["MARK", "end_orphans", "family", "holders", "is_somebody_starting", "kill", "new_mark"]
+__all__ = [
+    "GRACE",
+    "MARK",
+    "end_orphans",
+    "end_session",
+    "family",
+    "holders",
+    "is_alive",
+    "is_somebody_starting",
+    "kill",
+    "kill_group",
+    "new_mark",
+    "signal_session",
+]

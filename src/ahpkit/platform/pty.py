@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import struct
-import termios
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ahpkit.host.terminals.ending import end_session
+from ahpkit.platform import Unsupported
+from ahpkit.platform.processes import end_session
 
 CHUNK = 32 * 1024
 """Bytes handed over at most at once."""
@@ -69,6 +68,8 @@ class PtyProcess:
         cls, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, cols: int = 80, rows: int = 24
     ) -> Self:
         """Run `command`, whose first word is an absolute path, with exactly this environment."""
+        if not hasattr(os, "openpty"):
+            raise Unsupported("a pseudo terminal")
         master, slave = os.openpty()
         try:
             os.set_blocking(master, False)
@@ -214,10 +215,15 @@ class PtyProcess:
 
 
 def _set_size(master: int, cols: int, rows: int) -> None:
+    import fcntl
+    import termios
+
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
 def _erase_whole_characters(slave: int) -> None:
+    import termios
+
     attributes = termios.tcgetattr(slave)
     attributes[0] |= _IUTF8
     termios.tcsetattr(slave, termios.TCSANOW, attributes)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.terminals import ending
-from ahpkit.host.terminals.ending import end_session, signal_session
+from ahpkit.platform import processes
+from ahpkit.platform.processes import end_session, signal_session
 from support.waiting import BOUND, gone, is_alive
 
 
@@ -75,6 +75,6 @@ async def test_without_proc_the_group_of_the_leader_is_signalled(
 ) -> None:
     async with session("sleep 300 & echo $!; echo ready; wait") as (process, pids):
         with monkeypatch.context() as patch:
-            patch.setattr(ending, "_PROC", tmp_path / "none")
+            patch.setattr(processes, "_PROC", tmp_path / "none")
             assert signal_session(process.pid, signal.SIGKILL)
         await gone(pids[0])

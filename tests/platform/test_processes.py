@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from ahpkit.transports.process_family import MARK, end_orphans, family, new_mark
+from ahpkit.platform.processes import MARK, end_orphans, family, new_mark
 from support.waiting import gone, is_alive
 
 OWNER = """
 import subprocess, sys
-from ahpkit.transports.process_family import MARK, new_mark
+from ahpkit.platform.processes import MARK, new_mark
 print(subprocess.Popen(["sleep", "600"], env={MARK: new_mark()}, start_new_session=True, stdout=-3, stderr=-3).pid)
 """
 """Leaves a marked process behind."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.terminals.pty import CHUNK, ExitStatus, PtyProcess
+from ahpkit.platform.pty import CHUNK, ExitStatus, PtyProcess
 from support.waiting import BOUND, gone, is_alive
 
 

@@ -1,0 +1,67 @@
+"""Files that only their owner can read, written whole; and locks on files. Blocks for a moment."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from ahpkit.platform import Unsupported
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory and what is missing above it, each level for its owner only."""
+    for missing in [level for level in (*reversed(path.parents), path) if not level.exists()]:
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
+    """Write a file that is whole or not there at all, on disk when this returns, and never readable by others.
+
+    Without `replace` a file that is there already stays as it is.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # Mode 0600 on POSIX.
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            draft.replace(path)
+        else:
+            with suppress(FileExistsError):
+                os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether the file belongs to this user. Where files have no such owner, the directory's protection has to do."""
+    return not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file for this process, unless another one has it. The lock goes with the process."""
+    try:
+        _lock(descriptor, wait=False)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def wait_lock(descriptor: int) -> None:
+    """Lock an open file for this process; waits for whoever has it."""
+    _lock(descriptor, wait=True)
+
+
+def _lock(descriptor: int, *, wait: bool) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        raise Unsupported("locking a file") from None
+    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+__all__ = ["is_ours", "make_private_directory", "try_lock", "wait_lock", "write_private"]

@@ -1,0 +1,42 @@
+"""Signals as plain calls on the event loop. Knows nothing of what they mean."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+
+
+@contextmanager
+def handling_signals(handlers: Mapping[str, Callable[[], object]]) -> Generator[None]:
+    """Inside, a signal (`"SIGINT"`) calls its handler on the running loop. A signal this system lacks never comes."""
+    loop = asyncio.get_running_loop()
+    known = {signal.Signals[name]: handler for name, handler in handlers.items() if hasattr(signal, name)}
+    restore: list[Callable[[], object]] = []
+    try:
+        for signum, handler in known.items():
+            restore.append(_handle(loop, signum, handler))
+        yield
+    finally:
+        for back in restore:
+            back()
+
+
+def _handle(
+    loop: asyncio.AbstractEventLoop, signum: signal.Signals, handler: Callable[[], object]
+) -> Callable[[], object]:
+    """Set one handler; returns what takes it away."""
+    try:
+        loop.add_signal_handler(signum, handler)
+    except NotImplementedError:  # A loop that cannot: Python's own handler wakes it.
+
+        def wake(number: int, frame: object) -> None:
+            loop.call_soon_threadsafe(handler)
+
+        before = signal.signal(signum, wake)
+        return lambda: signal.signal(signum, before)
+    return lambda: loop.remove_signal_handler(signum)
+
+
+__all__ = ["handling_signals"]
