@@ -66,7 +66,7 @@ class BlasterChat(AgentChat):
         for number in range(int(turn.prompt.removeprefix("!"))):
             turn.text(DELTA)
             if number % RUN == 0:
-                await (self._agent.host.room(self._uri) if paced else self._agent.host.durable())
+                await (self._agent.host.services.room(self._uri) if paced else self._agent.host.services.durable())
         return None
 
 
@@ -82,23 +82,28 @@ async def host_role(directory: Path) -> None:
                 await fill_actions(host, question["actions"])
             if "sessions" in question:
                 await fill_sessions(host, question["sessions"])
-            say(cpu=time.process_time(), rss=resident(), clients=len(host.clients.clients()), head=host.store.head)
+            say(
+                cpu=time.process_time(),
+                rss=resident(),
+                clients=len(host.clients.clients()),
+                head=host.spine.log.head_seq,
+            )
 
 
 async def fill_actions(host: Host, count: int) -> None:
     for number in range(count):
-        host.dispatch(SESSION, {"type": "session/titleChanged", "title": f"title {number}"})
+        host.services.dispatch(SESSION, {"type": "session/titleChanged", "title": f"title {number}"})
         if number % 2000 == 0:
-            await host.durable()
-    await host.durable()
+            await host.services.durable()
+    await host.services.durable()
 
 
 async def fill_sessions(host: Host, count: int) -> None:
     for number in range(count):
         await host.sessions.create({"channel": f"ahp-session:/filler-{number}"})
         if number % 200 == 0:
-            await host.durable()
-    await host.durable()
+            await host.services.durable()
+    await host.services.durable()
 
 
 # -- the baseline ------------------------------------------------------------------------------------------------------

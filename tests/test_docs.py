@@ -15,7 +15,7 @@ import pytest
 from ahpkit.cli import chat_commands
 from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.settings import Settings
-from ahpkit.host import porting
+from ahpkit.host.sessions import session_import
 from ahpkit.protocol import meta_keys
 from support import requirement
 
@@ -72,8 +72,8 @@ def test_every_setting_is_in_the_reference() -> None:
 @requirement("extensibility:practice:documented")
 def test_every_extension_of_ours_is_described_with_its_parameters() -> None:
     text = page("reference/extensions.md")
-    assert f"`_{porting.EXTENSION}/import`" in text
-    for parameter in ("document", *porting.Export.__annotations__):
+    assert f"`_{session_import.EXTENSION}/import`" in text
+    for parameter in ("document", *session_import.Export.__annotations__):
         assert f"`{parameter}`" in text
 
 

@@ -45,7 +45,7 @@ class Scene:
     agent: CanvasRuntime
 
     async def state(self) -> Json:
-        await self.bench.host.durable()  # What subscribers are shown is what is on disk.
+        await self.bench.host.services.durable()  # What subscribers are shown is what is on disk.
         return await self.bench.state(self.watcher, self.session)
 
 
@@ -98,7 +98,7 @@ async def test_open_invoke_and_close_run_as_requests_that_everyone_sees(scene: S
 @requirement("canvas:state:request-name-and-input", "canvas:state:request-id-minted-by-host")
 @requirement("canvas:state:request-deadline")
 async def test_requests_say_what_is_asked_and_until_when(scene: Scene) -> None:
-    before = scene.bench.host.now()
+    before = scene.bench.host.services.now()
     await scene.agent.open("board", "b1", input={"title": "Plan"})
     await scene.agent.invoke("b1", "add", {"card": 1})
     await scene.agent.close("b1")
@@ -109,7 +109,7 @@ async def test_requests_say_what_is_asked_and_until_when(scene: Scene) -> None:
     assert (adding["input"], adding["actionName"]) == ({"card": 1}, "add")
     assert "input" not in closing
     assert "actionName" not in closing
-    assert before <= opening["deadlineMs"] - BOUND * 1000 <= scene.bench.host.now()
+    assert before <= opening["deadlineMs"] - BOUND * 1000 <= scene.bench.host.services.now()
     completed = [action["requestId"] for action in actions if action["type"] == "session/canvasRequestCompleted"]
     assert completed == [request["requestId"] for request in (opening, adding, closing)]
     assert len(set(completed)) == 3
@@ -409,7 +409,7 @@ async def test_agents_and_clients_hear_of_providers_that_join_and_leave(scene: S
     extensions = [[one["extensionId"] for one in data["canvases"]] for _, data in heard if "canvases" in data]
     assert extensions == [[EXTENSION, "example.other"], [EXTENSION]]
     assert heard[1][1] == {**heard[1][1], "instanceId": "b1", "reopen": False}
-    await scene.bench.host.durable()
+    await scene.bench.host.services.durable()
     await scene.watcher.ask("ping")
     told = [one for one in canvas_actions(scene.watcher, scene.session) if "canvases" in one]
     lists = [[one["extensionId"] for one in action["canvases"]] for action in told]
@@ -606,7 +606,7 @@ async def test_a_provider_that_leaves_right_after_its_answer_leaves_a_stale_inst
     opening = asyncio.create_task(scene.agent.open("board", "b1"))
     request = await request_for(scene.watcher, "b1")
     done = {"requestId": request["requestId"], "result": {"kind": "open"}}
-    scene.bench.host.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
+    scene.bench.host.services.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
     canvases.remove_provider(provider)
     assert (await opening)["availability"] == "stale"
 
@@ -618,7 +618,7 @@ async def test_a_provider_that_leaves_right_after_its_answer_and_returns_is_aske
     opening = asyncio.create_task(scene.agent.open("board", "b1"))
     request = await request_for(scene.watcher, "b1")
     done = {"requestId": request["requestId"], "result": {"kind": "open"}}
-    scene.bench.host.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
+    scene.bench.host.services.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
     board.hold = None
     canvases.remove_provider(provider)
     canvases.add_provider(provider)

@@ -124,7 +124,7 @@ async def test_errors_have_codes_and_what_is_no_answer_is_an_error(
     opening = asyncio.create_task(agent.open("chart", "c1"))
     line.send(id=(await line.receive())["id"], **answer)
     assert (await failure(opening)).code == code
-    await bench.host.durable()
+    await bench.host.services.durable()
     assert (await bench.state(client, session))["canvasRequests"] == []
 
 
@@ -169,7 +169,7 @@ async def test_a_connection_that_ends_takes_its_declarations_and_requests_along(
     await client.action("session/canvasInstanceUpdated")
     reasons = [action["reason"] for action in canvas_actions(client, session) if "reason" in action]
     assert reasons == ["providerDisconnected"]
-    await bench.host.durable()
+    await bench.host.services.durable()
     state = await bench.state(client, session)
     assert (state["canvasRegistry"], state["canvasRequests"]) == ([], [])
     assert [one["availability"] for one in state["openCanvases"]] == ["stale"]

@@ -71,7 +71,7 @@ async def test_after_a_crash_instances_are_stale_without_url_and_come_back_by_th
     waiting = asyncio.create_task(agent.invoke("b1", "add", {"card": 1}))
     await request_for(client, "b1", "action")
     await client.ask("ping")
-    await bench.host.log.flush()
+    await bench.host.services.durable()
     storage = bench.storage
     crashed = Bench(bench.config.default_directory)
     crashed.storage, crashed.features = storage, [Canvases([board_provider(board)])]
@@ -89,7 +89,7 @@ async def test_after_a_crash_instances_are_stale_without_url_and_come_back_by_th
         assert (verb, request["reopen"], request["input"]) == ("open", True, {"title": "A"})
         [instance] = (await crashed.state(back, session))["openCanvases"]
         assert (instance["availability"], instance["url"]) == ("ready", "https://board.example/b1")
-        entries = await crashed.host.log.read(0, channels=[session], limit=None)
+        entries = await crashed.host.spine.log.read(0, channels=[session], limit=None)
         assert b'"reason":"hostShutdown"' in b"".join(entry.payload for entry in entries)
     finally:
         await crashed.stop()
@@ -122,7 +122,7 @@ async def test_a_provider_that_cannot_reopen_leaves_the_instance_stale(bench: Be
     back = await bench.client()
     await bench.state(back, session)
     await until(lambda: board.verbs() == ["open b1", "open b1"])
-    await bench.host.durable()
+    await bench.host.services.durable()
     state = await bench.state(back, session)
     assert [one["availability"] for one in state["openCanvases"]] == ["stale"]
     assert state["canvasRequests"] == []

@@ -87,7 +87,7 @@ class World:
         """Wait until both clients have the host's canvases; what they have."""
 
         def views() -> list[Any]:
-            host: Any = self.bench.host.state(self.alice.uri)
+            host: Any = self.bench.host.services.state(self.alice.uri)
             states: list[Any] = [host, self.alice.confirmed, self.bob.confirmed]
             return [{key: state.get(key, []) for key in CANVAS_FIELDS} for state in states]
 
@@ -136,7 +136,7 @@ class OverStdio(Provider):
     async def join(self) -> None:
         command = [sys.executable, board_extension.__file__]
         source = ExtensionProcess(command, longest_pause=0.05)
-        self.world.bench.host.spawn(source.run(self.world.canvases), name="extension")
+        self.world.bench.host.services.spawn(source.run(self.world.canvases), name="extension")
 
     async def drop(self) -> None:
         pid, child = await self.world.agent.invoke("b1", "pid")
@@ -152,7 +152,7 @@ class OverTheSocket(Provider):
 
     async def join(self) -> None:
         self.path = self.world.directory / "extensions.sock"
-        self.world.bench.host.spawn(ExtensionSocket(self.path).run(self.world.canvases), name="socket")
+        self.world.bench.host.services.spawn(ExtensionSocket(self.path).run(self.world.canvases), name="socket")
         await self.come_back()
         self.world.stack.push_async_callback(self.drop)
 

@@ -139,7 +139,7 @@ class World:
                 await self._desk_answers()
                 await asyncio.sleep(0.001)
         await asyncio.gather(*self.calls, return_exceptions=True)
-        await self.bench.host.durable()
+        await self.bench.host.services.durable()
         await self.watcher.ask("ping")
 
     def _busy(self) -> bool:
@@ -150,7 +150,7 @@ class World:
         return bool(state["canvasRequests"] or returning or not all(call.done() for call in self.calls))
 
     def _state(self) -> Json:
-        state = self.bench.host.state(self.session) or {}
+        state = self.bench.host.services.state(self.session) or {}
         return {key: state.get(key, []) for key in SESSION_FIELDS}
 
     # What must be true.
@@ -166,7 +166,7 @@ class World:
         for envelope in self.watcher.actions(self.session):
             if "rejectionReason" not in envelope:
                 state = reduce(self.session, state, envelope["action"], now=0)
-        committed = self.bench.host.store.committed(self.session) or {}
+        committed = self.bench.host.spine.store.committed(self.session) or {}
         for key in SESSION_FIELDS:
             assert state.get(key) == committed.get(key), key
 
@@ -186,7 +186,7 @@ class World:
         created: set[str] = set()
         ended: set[str] = set()
         ever_declared: set[tuple[str, str]] = set()
-        for entry in await self.bench.host.log.read(0, channels=[self.session], limit=None):
+        for entry in await self.bench.host.spine.log.read(0, channels=[self.session], limit=None):
             action = json.loads(entry.payload)["action"]
             match action["type"].removeprefix("session/canvas"):
                 case "RegistryChanged":

@@ -155,7 +155,7 @@ async def test_a_provider_that_will_not_be_stopped_is_not_heard_any_more(tmp_pat
         agent = await runtime(bench, client, chat)
         assert (await failure(agent.open("board", "b1"))).code == "canvas_timeout"
         await answered.wait()
-        await bench.host.durable()
+        await bench.host.services.durable()
         await client.ask("ping")
         assert kinds(canvas_actions(client, session)) == ["RequestCreated", "RequestCancelled"]
     finally:
@@ -195,7 +195,7 @@ async def test_a_host_that_stops_cancels_what_waits(bench: Bench, board: Board) 
     back = await bench.connect("late")
     await back.ask("reconnect", clientId="late", lastSeenServerSeq=0, subscriptions=[session])
     assert board.cancelled == ["b1"]
-    entries = await bench.host.log.read(0, channels=[session], limit=None)
+    entries = await bench.host.spine.log.read(0, channels=[session], limit=None)
     assert b'"reason":"hostShutdown"' in b"".join(entry.payload for entry in entries)
 
 

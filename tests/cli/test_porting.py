@@ -11,7 +11,7 @@ from ahpkit.cli import porting
 from ahpkit.cli.porting import export_session, import_session, pieces
 from ahpkit.client import Client
 from ahpkit.host.host import Host
-from ahpkit.host.porting import register
+from ahpkit.host.sessions.session_import import register
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.testing.memory_host import MemoryHost
@@ -32,7 +32,7 @@ def document(*chats: Any) -> Any:
 async def client_of_a_host() -> AsyncGenerator[tuple[Host, Client]]:
     """A host in memory that imports sessions."""
     host = Host(MemoryStorage(), agents=[DemoAgent()])
-    register(host)
+    register(host.extension, host.sessions)
     async with host:
         running = MemoryHost(host)
         async with running.client() as client:
@@ -83,7 +83,7 @@ async def test_the_default_chat_comes_first() -> None:
         other = await session.create_chat()
         await other.ask("second")
         async with client.subscribe(session.uri) as channel:
-            host.dispatch(session.uri, {"type": "session/defaultChatChanged", "defaultChat": other.uri})
+            host.services.dispatch(session.uri, {"type": "session/defaultChatChanged", "defaultChat": other.uri})
             await channel.wait_for(lambda state: state["defaultChat"] == other.uri)
         exported = await export_session(client, session.uri, lambda how_far: None)
         assert [chat["turns"][0]["message"]["text"] for chat in exported["chats"]] == ["second", "first"]

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from ahpkit.cli.main import cli
-from ahpkit.host import porting
+from ahpkit.host.sessions import session_import
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -40,6 +40,6 @@ def test_every_subcommand_of_sessions_is_described() -> None:
 
 def test_the_extension_behind_import_is_described_with_its_parameters() -> None:
     page = (REFERENCE / "extensions.md").read_text(encoding="utf-8")
-    for method, params in (("import", porting.ImportParams), ("stage", porting.StageParams)):
-        described = page.partition(f"### `_{porting.EXTENSION}/{method}`\n")[2].partition("\n### ")[0]
+    for method, params in (("import", session_import.ImportParams), ("stage", session_import.StageParams)):
+        described = page.partition(f"### `_{session_import.EXTENSION}/{method}`\n")[2].partition("\n### ")[0]
         assert [name for name in params.__annotations__ if f"| `{name}` |" not in described] == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ahpkit.host.porting import FORMAT
+from ahpkit.host.sessions.session_import import FORMAT
 from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process
 from support.raw_client import RawClient

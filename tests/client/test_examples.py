@@ -57,7 +57,7 @@ async def test_the_watch_example_prints_actions_until_it_is_stopped(capsys: pyte
 
 async def _renamed_once_there(host: MemoryHost) -> None:
     """Another client renames the session as soon as somebody follows it."""
-    await eventually(lambda: any(host.host.subscribers(uri) for uri in host.host.session_uris()))
+    await eventually(lambda: any(host.host.services.subscribers(uri) for uri in host.host.services.session_uris()))
     async with host.client() as other:
         (summary,) = await other.sessions()
         session = await other.session(summary["resource"])

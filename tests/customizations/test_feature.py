@@ -36,7 +36,7 @@ async def test_a_new_session_shows_its_containers_loading_and_then_with_children
     assert [child["name"] for child in containers["tools"]["children"]] == ["tools:a", "tools:ship"]
     assert [child["name"] for child in containers[".github/skills"]["children"]] == ["near"]
     assert containers["Instructions"]["load"] == {"kind": "loaded"}
-    log = await desk.bench.host.log.read(0)
+    log = await desk.bench.host.spine.log.read(0)
     kinds = [entry.payload for entry in log if b"session/customization" in entry.payload]
     assert kinds[0].count(b'"kind":"loading"') >= 3
     assert b"customizationsChanged" in kinds[0]

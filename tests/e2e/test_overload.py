@@ -11,7 +11,7 @@ from typing import cast
 
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
-from ahpkit.host.new_state import new_chat, new_session
+from ahpkit.host.turns.new_state import new_chat, new_session
 from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import ChannelSnapshot
@@ -76,7 +76,7 @@ async def test_what_a_flood_dispatched_before_it_was_closed_is_not_lost(tmp_path
         for number in range(300):
             flood.post(session, title(str(number)))
         await flood.wait_closed()
-        await host.durable()
+        await host.services.durable()
         await other.ask("ping")  # The answer comes behind all of them.
         titles = [said["action"]["title"] for said in other.actions(session) if "origin" in said]
         assert titles == [str(number) for number in range(len(titles))]
@@ -212,8 +212,8 @@ async def test_a_client_that_vanished_without_a_word_is_noticed(tmp_path: Path) 
             await gone.upgrade()
             hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://",'
             gone.send(masked_long(hello + b'"clientId":"gone","protocolVersions":["0.4.0"]}}'))
-            await until(lambda: host.client("gone") is not None)
-            await until(lambda: host.client("gone") is None)
+            await until(lambda: host.services.client("gone") is not None)
+            await until(lambda: host.services.client("gone") is None)
 
 
 # -- connections ----------------------------------------------------------------------------------------------------

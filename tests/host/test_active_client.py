@@ -165,7 +165,7 @@ async def test_a_name_clash_is_resolved_towards_the_model_only(bench: Bench) -> 
     bench.agent.script = script
     client = await bench.client()
     session, chat = await bench.session(client)
-    bench.host.dispatch(session, {"type": "session/serverToolsChanged", "tools": [{"name": "runTests"}]})
+    bench.host.services.dispatch(session, {"type": "session/serverToolsChanged", "tools": [{"name": "runTests"}]})
     await claim(client, session, TOOL)
     await client.accepted(chat, say("go"))
     start = (await client.action("chat/toolCallStart"))["action"]

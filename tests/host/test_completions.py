@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.completions import Word, slash_items, utf16_length, word_at
+from ahpkit.host.turns.completions import Word, slash_items, utf16_length, word_at
 from support import requirement
 
 COMMANDS = [("help", "Show help"), ("halt", "Stop"), ("Ask", "Ask a question")]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ahpkit.host.agent import Chat, Turn
-from ahpkit.host.extensions import AGENT_CHANNEL, MAX_ANNOUNCEMENT, Extension
+from ahpkit.host.clients.agent_extensions import AGENT_CHANNEL, MAX_ANNOUNCEMENT
+from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.host import Host
 from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotFound, RpcError
 from support import requirement
@@ -374,8 +376,10 @@ async def test_an_error_or_nonsense_of_the_client_is_the_agents_error_at_once(
     assert [m for m in other.received if m.get("method", "").startswith("_")] == []
 
 
-async def test_a_client_that_never_answers_is_given_up_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.host.extensions, "_patience", 0.01)
+async def test_a_client_that_never_answers_is_given_up_on(bench: Bench) -> None:
+    await bench.stop()
+    bench.config = replace(bench.config, extension_patience=0.01)
+    await bench.start()
     outcome = asking(bench)
     client = await able(bench, "silent")
     _, chat = await bench.session(client)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from ahpkit.host.fanout import Fanout, Outbox
+from ahpkit.dialects.base import Identity, Resync
+from ahpkit.host.clients.outlet import Outlet
+from ahpkit.host.spine.fanout import Fanout
 from ahpkit.log.entry import Entry
+from ahpkit.wire.peer import Peer
 from ahpkit.wire.transport import PeerInfo
 from support import requirement
 
@@ -49,8 +54,11 @@ class Wire:
         raise NotImplementedError
 
 
-def outbox(wire: Wire) -> Outbox:
-    return Outbox(wire, budget=BUDGET, on_lagging=lambda: None)
+def outlet(wire: Wire, dialect: Identity | None = None, *, on_resync: Callable[[], None] = lambda: None) -> Outlet:
+    peer = Peer()
+    peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"reconnect","params":{}}')
+    spoken = dialect or Identity("0.4.0")
+    return Outlet(wire, peer, spoken, budget=BUDGET, on_lagging=lambda: None, on_resync=on_resync)
 
 
 def entry(seq: int, channel: str) -> Entry:
@@ -65,7 +73,7 @@ def sent(wire: Wire) -> list[str]:
 @requirement("core:hardening:slow-reader-bounded")
 def test_a_reader_that_stops_is_dropped_once_it_left_more_than_its_budget_unread() -> None:
     wire = Wire()
-    out = outbox(wire)
+    out = outlet(wire)
     for _ in range(100):
         out.send(b"x" * 98)
     assert wire.aborted
@@ -75,7 +83,7 @@ def test_a_reader_that_stops_is_dropped_once_it_left_more_than_its_budget_unread
 
 def test_a_reader_that_reads_is_never_dropped() -> None:
     wire = Wire()
-    out = outbox(wire)
+    out = outlet(wire)
     for _ in range(100):
         out.send(b"x" * 900)
         wire.read_all()
@@ -84,7 +92,7 @@ def test_a_reader_that_reads_is_never_dropped() -> None:
 
 def test_a_message_larger_than_the_budget_arrives_and_so_does_what_follows_it() -> None:
     wire = Wire()
-    out = outbox(wire)
+    out = outlet(wire)
     out.send(b"y" * 500)
     out.send(b"x" * 50 * BUDGET)
     out.send(b"y" * 400)
@@ -97,7 +105,7 @@ def test_a_message_larger_than_the_budget_arrives_and_so_does_what_follows_it() 
 @requirement("core:hardening:slow-reader-bounded")
 def test_who_asks_for_much_and_does_not_read_it_is_dropped() -> None:
     wire = Wire()
-    out = outbox(wire)
+    out = outlet(wire)
     out.send(b"x" * 50 * BUDGET)
     out.send(b"x" * 50 * BUDGET)
     assert wire.aborted
@@ -105,7 +113,7 @@ def test_who_asks_for_much_and_does_not_read_it_is_dropped() -> None:
 
 def test_a_large_message_that_was_read_allows_nothing_any_more() -> None:
     wire = Wire()
-    out = outbox(wire)
+    out = outlet(wire)
     out.send(b"x" * 50 * BUDGET)
     wire.read_all()
     for _ in range(3):
@@ -115,20 +123,21 @@ def test_a_large_message_that_was_read_allows_nothing_any_more() -> None:
 
 def test_what_is_kept_back_comes_after_the_answer_in_one_write() -> None:
     wire = Wire()
-    out = outbox(wire)
+    out = outlet(wire)
     out.hold()
     out.send(b"one")
     out.send(b"x" * 3 * BUDGET)
     assert wire.writes == []
-    out.release(b"answer")
-    assert wire.writes == [b"<answer><one><" + b"x" * 3 * BUDGET + b">"]
+    out.respond(1, "reconnect", {}, "answer")
+    answer = b'<{"jsonrpc":"2.0","id":1,"result":"answer"}>'
+    assert wire.writes == [answer + b"<one><" + b"x" * 3 * BUDGET + b">"]
     assert not wire.aborted
 
 
 @pytest.mark.parametrize("framings", [("a", "a"), ("a", "b")])
 def test_a_batch_is_one_write_for_each_subscriber_in_the_order_of_the_log(framings: tuple[str, str]) -> None:
     first, second = Wire(framings[0]), Wire(framings[1])
-    fanout, one, two = Fanout(), outbox(first), outbox(second)
+    fanout, one, two = Fanout(), outlet(first), outlet(second)
     fanout.subscribe("a", one)
     fanout.subscribe("b", one)
     fanout.subscribe("b", two)
@@ -139,7 +148,7 @@ def test_a_batch_is_one_write_for_each_subscriber_in_the_order_of_the_log(framin
 
 def test_who_left_a_channel_gets_nothing_of_it() -> None:
     wire = Wire()
-    fanout, out = Fanout(), outbox(wire)
+    fanout, out = Fanout(), outlet(wire)
     fanout.subscribe("a", out)
     fanout.subscribe("b", out)
     fanout.unsubscribe("a", out)
@@ -148,3 +157,45 @@ def test_who_left_a_channel_gets_nothing_of_it() -> None:
     assert wire.writes == []
     assert out.channels == set()
     assert not fanout.has_subscribers("a")
+
+
+class Shouting(Identity):
+    """Tells one action in other words, leaves one out, and cannot tell a third."""
+
+    def __init__(self) -> None:
+        super().__init__("0.0.1", stream="shouting")
+        self.projected = 0
+
+    def is_same(self, action_type: str) -> bool:
+        return action_type == "same"
+
+    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+        self.projected += 1
+        if action_type == "impossible":
+            raise Resync
+        return None if action_type == "unknown" else envelope + b"!"
+
+
+def typed(seq: int, kind: str) -> Entry:
+    return entry(seq, "a")._replace(type=kind)
+
+
+def test_connections_of_one_stream_share_what_is_projected_once() -> None:
+    plain, loud, also_loud = Wire(), Wire(), Wire()
+    fanout, dialect = Fanout(), Shouting()
+    fanout.subscribe("a", outlet(plain))
+    fanout.subscribe("a", outlet(loud, dialect))
+    fanout.subscribe("a", outlet(also_loud, dialect))
+    fanout.deliver([typed(1, "same"), typed(2, "other"), typed(3, "unknown")])
+    assert sent(plain) == ["<1}><2}><3}>"]
+    assert sent(loud) == sent(also_loud) == ["<1}><2!}>"]
+    assert dialect.projected == 2
+
+
+def test_a_stream_that_cannot_tell_an_action_is_ended_and_the_others_go_on() -> None:
+    plain, loud, ended = Wire(), Wire(), list[str]()
+    fanout = Fanout()
+    fanout.subscribe("a", outlet(plain))
+    fanout.subscribe("a", outlet(loud, Shouting(), on_resync=lambda: ended.append("loud")))
+    fanout.deliver([typed(1, "other"), typed(2, "impossible")])
+    assert (sent(plain), sent(loud), ended) == (["<1}><2}>"], [], ["loud"])

@@ -7,14 +7,15 @@ import itertools
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ahpkit.host import verbs
 from ahpkit.host.agent import AgentChat, Chat, Turn
-from ahpkit.host.feature import Applied, Feature
+from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.host import Host
+from ahpkit.log.engine import LocalLog
 from ahpkit.log.entry import Batch, Entry
 from ahpkit.log.errors import NotInLog, StorageError
 from ahpkit.log.memory import MemoryStorage
@@ -67,7 +68,7 @@ async def fill(bench: DiskBench, client: RawClient, session: str) -> int:
     """Fill the disk and find out with an action; its clientSeq: it is not answered before there is room."""
     bench.disk.full = True
     seq = client.post(session, title("too much"))
-    await eventually(lambda: bench.host.log.failing is not None)
+    await eventually(lambda: bench.host.spine.log.failing is not None)
     return seq
 
 
@@ -172,7 +173,7 @@ async def test_a_host_stops_although_its_disk_is_full(tmp_path: Path) -> None:
         creating.send({"jsonrpc": "2.0", "id": 1, "method": "createSession", "params": {"channel": "ahp-session:/n"}})
         async with asyncio.timeout(BOUND):
             await bench.stop()
-        assert bench.host.log.failing is not None
+        assert bench.host.spine.log.failing is not None
 
 
 @requirement("core:connection:snapshot-then-actions")
@@ -181,7 +182,7 @@ async def test_nobody_hears_of_a_session_before_it_is_durable(tmp_path: Path) ->
         client, other = await bench.client(), await bench.client(ROOT_URI)
         bench.disk.working.clear()
         creating = asyncio.create_task(client.ask("createSession", "ahp-session:/s"))
-        await eventually(lambda: bench.host.state("ahp-session:/s") is not None)
+        await eventually(lambda: bench.host.services.state("ahp-session:/s") is not None)
         assert (await other.ask("listSessions"))["items"] == []
         assert (await other.refused("subscribe", "ahp-session:/s"))["code"] == -32001
         assert not [message for message in other.received if message.get("method") == "root/sessionAdded"]
@@ -231,24 +232,24 @@ async def test_whenever_it_dies_a_session_has_its_chat_and_a_chat_its_session(tm
             for chat in chats:
                 await client.ask("subscribe", chat)
             known.update(chats)
-        assert set(bench.host.store.channels()) == known
+        assert set(bench.host.spine.store.channels()) == known
     finally:
         await bench.stop()
 
 
 async def test_the_log_is_trimmed_past_channels_that_fell_silent(bench: Bench) -> None:
+    await bench.stop()
+    await bench.start(log=LocalLog(bench.storage, retention=Retention(max_entries=100)))
     client = await bench.client()
     silent, _ = await bench.session(client)
     await client.accepted(silent, title("once"))
     busy, _ = await bench.session(client)
-    bench.host.log._retention = Retention(max_entries=100)  # pyright: ignore[reportPrivateUsage]
-    bench.host.log._writer._retention = Retention(max_entries=100)  # pyright: ignore[reportPrivateUsage]
     for number in range(30_000):
-        bench.host.dispatch(busy, title(str(number)))
+        bench.host.services.dispatch(busy, title(str(number)))
         if number % 500 == 0:
-            await bench.host.durable()
-    await bench.host.durable()
-    assert bench.host.log.oldest_seq > 20_000
+            await bench.host.services.durable()
+    await bench.host.services.durable()
+    assert bench.host.spine.log.oldest_seq > 20_000
     assert (await bench.state(client, silent))["summary"]["title"] == "once"
 
 
@@ -284,10 +285,11 @@ async def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path) -> None
 class Faulty(Feature):
     name = "faulty"
 
-    def on_applied(self, applied: Applied) -> None:
-        raise ZeroDivisionError
+    def register(self, host: Registration, services: Services) -> None:
+        host.listen(self._fail)
+        host.on_client_gone(self._fail)
 
-    def on_client_gone(self, client_id: str) -> None:
+    def _fail(self, heard: object) -> None:
         raise ZeroDivisionError
 
 
@@ -298,11 +300,9 @@ class Listening(Feature):
         self.heard: list[str] = []
         self.gone: list[str] = []
 
-    def on_applied(self, applied: Applied) -> None:
-        self.heard.append(applied.action["type"])
-
-    def on_client_gone(self, client_id: str) -> None:
-        self.gone.append(client_id)
+    def register(self, host: Registration, services: Services) -> None:
+        host.listen(lambda applied: self.heard.append(applied.action["type"]))
+        host.on_client_gone(self.gone.append)
 
 
 async def test_a_feature_that_fails_harms_neither_the_action_nor_the_others(
@@ -390,14 +390,12 @@ async def test_a_replay_that_was_trimmed_at_this_moment_becomes_snapshots(
 
 
 @requirement("core:connection:reconnect-snapshot")
-async def test_a_replay_that_no_client_would_take_becomes_snapshots(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_replay_that_no_client_would_take_becomes_snapshots(bench: Bench) -> None:
     client = await bench.client()
     session, _ = await bench.session(client)
     first = (await client.accepted(session, title("first")))["serverSeq"]
     for number in range(2500):
-        bench.host.dispatch(session, title(f"{number}" * 10))
+        bench.host.services.dispatch(session, title(f"{number}" * 10))
     last = (await client.accepted(session, title("last")))["serverSeq"]
 
     async def replay(client_id: str) -> Json:
@@ -406,7 +404,9 @@ async def test_a_replay_that_no_client_would_take_becomes_snapshots(
 
     result = await replay("patient")
     assert [envelope["serverSeq"] for envelope in result["actions"]] == list(range(first + 1, last + 1))
-    monkeypatch.setattr(verbs, "_MAX_REPLAY", 100_000)
+    await bench.stop()
+    bench.config = replace(bench.config, max_replay_bytes=100_000)
+    await bench.start()
     result = await replay("hurried")
     assert (result["type"], result["snapshots"][0]["fromSeq"]) == ("snapshot", last)
 
@@ -435,9 +435,9 @@ async def test_an_action_that_was_taken_is_echoed_although_its_session_is_dispos
         session, chat = await bench.session(client)
         bench.disk.working.clear()
         seqs = [client.post(session, title("last words")), client.post(chat, say("last question"))]
-        await eventually(lambda: "activeTurn" in (bench.host.state(chat) or {}))
+        await eventually(lambda: "activeTurn" in (bench.host.services.state(chat) or {}))
         disposing = asyncio.create_task(other.ask("disposeSession", session))
-        await eventually(lambda: bench.host.state(session) is None)
+        await eventually(lambda: bench.host.services.state(session) is None)
         too_late = await client.rejected(session, title("too late"))
         assert "no channel" in too_late
         bench.disk.working.set()
@@ -454,7 +454,7 @@ async def test_a_session_whose_end_is_not_durable_yet_cannot_be_made_again(tmp_p
         session, _ = await bench.session(client)
         bench.disk.working.clear()
         disposing = asyncio.create_task(client.ask("disposeSession", session))
-        await eventually(lambda: bench.host.state(session) is None)
+        await eventually(lambda: bench.host.services.state(session) is None)
         assert (await other.refused("createSession", session))["code"] == -32003
         assert [item["resource"] for item in (await other.ask("listSessions"))["items"]] == [session]
         bench.disk.working.set()

@@ -3,23 +3,29 @@
 from pathlib import Path
 
 from ahpkit.host.agent import Chat
-from ahpkit.host.history import ToldHistory
+from ahpkit.host.sessions.told_history import ToldHistory
 from ahpkit.protocol.validation import check_action
 from support.bench import Bench, running_bench
 from support.raw_client import RawClient
+
+
+def store_nothing(session_uri: str, data: bytes, content_type: str) -> str:
+    return "ahp-content:/x"
 
 
 async def told(bench: Bench) -> tuple[ToldHistory, Chat, RawClient]:
     client = await bench.client()
     await bench.session(client)
     chat = bench.agent.chats[0].chat
-    return ToldHistory(chat, bench.host), chat, client
+    services = bench.host.services
+    history = ToldHistory(chat, new_id=services.new_id, now=services.now, store_content=store_nothing)
+    return history, chat, client
 
 
 async def test_turns_come_out_finished_and_the_chat_itself_is_not_touched(tmp_path: Path) -> None:
     async with running_bench(tmp_path) as bench:
         history, chat, _ = await told(bench)
-        seen = bench.host.store.head
+        seen = bench.host.spine.log.head_seq
 
         first = history.turn("hello")
         first.think("hm")
@@ -35,7 +41,7 @@ async def test_turns_come_out_finished_and_the_chat_itself_is_not_touched(tmp_pa
         assert [part["content"] for part in one["responseParts"]] == ["hm", "Hi there"]
         assert all(type(part["content"]) is str for part in one["responseParts"])
         assert two["responseParts"][0]["toolCall"]["status"] == "completed"
-        assert (bench.host.store.head, list(chat.history)) == (seen, [])
+        assert (bench.host.spine.log.head_seq, list(chat.history)) == (seen, [])
 
 
 async def test_a_turn_is_over_when_the_next_begins(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.feature import CommandHandler, ConnectedClient, Feature
+from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -44,8 +43,7 @@ async def test_a_connection_that_sends_too_many_bytes_is_read_more_slowly(bench:
     clock = [0.0]
     await bench.stop()
     bench.config = replace(bench.config, byte_rate=1_000_000, byte_burst=10_000)
-    await bench.start()
-    bench.host.monotonic = lambda: clock[0]
+    await bench.start(monotonic=lambda: clock[0])
     client = await bench.client(ROOT_URI)
     began = asyncio.get_running_loop().time()
     await client.call("ping", text="x" * 100_000)
@@ -91,9 +89,8 @@ class Gate(Feature):
         self.full = asyncio.Event()
         self.open = asyncio.Event()
 
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        return {"_gate": self._pass}
+    def register(self, host: Registration, services: Services) -> None:
+        host.command(Command("_gate", self._pass))
 
     async def _pass(self, client: ConnectedClient, params: JsonObject) -> int:
         self.inside += 1

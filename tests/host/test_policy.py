@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
-from ahpkit.host.policy import BEFORE_HANDSHAKE, RULES, check_method
-from ahpkit.protocol.registry import ACTIONS
+from ahpkit.host.feature import Command
+from ahpkit.host.host import Host
+from ahpkit.host.policy import RULES
+from ahpkit.host.policy.methods import Call, MethodRule, known_client
+from ahpkit.host.resources import Resources
+from ahpkit.host.terminals import Terminals
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.protocol.errors import InvalidRequest
+from ahpkit.protocol.registry import ACTIONS, COMMANDS
 from support import requirement
 from support.policy_cases import CHAT, SESSION, busy_chat, chat, check, session
 
@@ -46,17 +56,40 @@ def test_an_action_of_another_kind_of_channel_is_refused() -> None:
 
 
 @requirement("core:connection:before-initialize")
-def test_before_the_handshake_only_three_methods_are_served() -> None:
-    assert {"initialize", "ping", "reconnect"} == BEFORE_HANDSHAKE
-    assert [check_method(method, initialized=False) for method in sorted(BEFORE_HANDSHAKE)] == [None] * 3
-    assert check_method("subscribe", initialized=False) == "subscribe is not served before initialize"
+def test_before_the_handshake_only_three_methods_are_served(tmp_path: Path) -> None:
+    early = Call("x", "", {})
+    served = {name for name, row in table(tmp_path).items() if _allows(row.policy, early)}
+    assert served == {"initialize", "ping", "reconnect"}
+    with pytest.raises(InvalidRequest, match="subscribe is not served before initialize"):
+        known_client(Call("subscribe", "", {}))
 
 
 @pytest.mark.parametrize("method", ["initialize", "reconnect"])
-def test_a_second_handshake_is_refused(method: str) -> None:
-    assert check_method(method, initialized=True) == "this connection is initialized already"
+def test_a_second_handshake_is_refused(method: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="this connection is initialized already"):
+        table(tmp_path)[method].policy(Call(method, "me", {}))
 
 
-def test_after_the_handshake_every_other_method_may_be_tried() -> None:
-    assert check_method("subscribe", initialized=True) is None
-    assert check_method("ping", initialized=True) is None
+def test_after_the_handshake_every_other_method_may_be_tried(tmp_path: Path) -> None:
+    rows = table(tmp_path)
+    late = {name for name, row in rows.items() if _allows(row.policy, Call(name, "me", {}))}
+    assert late == rows.keys() - {"initialize", "reconnect"}
+
+
+def test_every_command_of_the_protocol_has_its_row(tmp_path: Path) -> None:
+    assert table(tmp_path).keys() == {name for name, spec in COMMANDS.items() if spec.kind == "request"}
+
+
+def table(directory: Path) -> Mapping[str, Command]:
+    """The table of commands of a host with files and terminals."""
+    resources = Resources()
+    terminals = Terminals(resources.access, directory=directory)
+    return Host(MemoryStorage(), agents=[], features=[resources, terminals]).registered.commands
+
+
+def _allows(rule: MethodRule, call: Call) -> bool:
+    try:
+        rule(call)
+    except InvalidRequest:
+        return False
+    return True

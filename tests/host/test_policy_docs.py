@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ahpkit.host import limits
-from ahpkit.host.policy import BEFORE_HANDSHAKE, RULES
+from ahpkit.host.policy import RULES
 from ahpkit.protocol import json_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -26,5 +26,5 @@ def test_every_limit_is_documented_with_its_number() -> None:
 
 
 def test_the_methods_before_the_handshake_are_documented() -> None:
-    for method in BEFORE_HANDSHAKE:
+    for method in ("initialize", "ping", "reconnect"):
         assert f"`{method}`" in PAGE

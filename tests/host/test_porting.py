@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ahpkit.host import porting
+from ahpkit.host.sessions import session_import
 from ahpkit.protocol.errors import InvalidParams
 from support.bench import Bench, say
 
@@ -32,7 +32,7 @@ def call(status: str) -> Any:
 @pytest_asyncio.fixture
 async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
     bench = Bench(tmp_path)
-    await bench.start(porting.register)
+    await bench.start(lambda host: session_import.register(host.extension, host.sessions))
     try:
         yield bench
     finally:
@@ -126,8 +126,9 @@ async def test_what_is_refused_leaves_nothing_behind(bench: Bench) -> None:
     await client.ask(IMPORT, document=document([turn("a")]))
 
 
-async def test_a_session_nobody_could_open_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(porting, "MAX_STAGED", 1000)
+async def test_a_session_nobody_could_open_is_refused(bench: Bench) -> None:
+    await bench.stop()
+    await bench.start(lambda host: session_import.register(host.extension, host.sessions, max_bytes=1000))
     client = await bench.client()
     long = {"kind": "markdown", "id": "p", "content": "x" * 600}
     await client.ask(STAGE, chat=0, turns=[turn(responseParts=[long])])
@@ -162,9 +163,9 @@ async def test_a_session_nobody_could_open_is_refused(bench: Bench, monkeypatch:
 )
 def test_a_document_that_is_no_session_is_refused_with_the_path(exported: Any, problem: str) -> None:
     with pytest.raises(InvalidParams) as caught:
-        porting.check_export(exported)
+        session_import.check_export(exported)
     assert str(caught.value).startswith(problem)
 
 
 def test_what_a_newer_export_adds_is_taken() -> None:
-    porting.check_export(document([turn(responseParts=[{"kind": "hologram"}], mood="fine")], colour="red"))
+    session_import.check_export(document([turn(responseParts=[{"kind": "hologram"}], mood="fine")], colour="red"))

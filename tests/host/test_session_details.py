@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ahpkit.host.agent import Turn
-from ahpkit.host.feature import Feature
+from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.protocol.registry import NOTIFICATIONS
 from support import requirement
 from support.bench import Bench, say
@@ -79,7 +79,7 @@ async def test_the_host_may_point_the_default_chat_elsewhere(bench: Bench) -> No
     client = await bench.client()
     session, _ = await bench.session(client)
     await client.ask("createChat", session, chat="ahp-chat:/second")
-    bench.host.dispatch(session, {"type": "session/defaultChatChanged", "defaultChat": "ahp-chat:/second"})
+    bench.host.services.dispatch(session, {"type": "session/defaultChatChanged", "defaultChat": "ahp-chat:/second"})
     await client.action(lambda e: e["action"].get("defaultChat") == "ahp-chat:/second")
     assert (await bench.state(client, session))["defaultChat"] == "ahp-chat:/second"
 
@@ -96,9 +96,9 @@ async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: 
     assert summary["project"] == {"uri": tmp_path.as_uri(), "displayName": tmp_path.name}
     assert "agent" not in summary
     assert bench.agent.chats[0].chat.working_directory == tmp_path
-    state = bench.host.state(chat)
+    state = bench.host.services.state(chat)
     assert state is not None
-    bench.host.open_channel(chat, {**state, "workingDirectory": own.as_uri()})
+    bench.host.services.open_channel(chat, {**state, "workingDirectory": own.as_uri()})
     assert bench.agent.chats[0].chat.working_directory == own
     assert (await listed(client, session))["workingDirectory"] == tmp_path.as_uri()
 
@@ -115,7 +115,7 @@ async def test_an_agent_change_waits_for_the_turn(bench: Bench) -> None:
     session, chat = await bench.session(client)
     reviewer: Json = {"type": "agent", "id": "a", "uri": "file:///reviewer.md", "name": "Reviewer"}
     plugin: Json = {"type": "plugin", "id": "p", "uri": "x:p", "name": "P", "enabled": True, "children": [reviewer]}
-    bench.host.dispatch(session, {"type": "session/customizationUpdated", "customization": plugin})
+    bench.host.services.dispatch(session, {"type": "session/customizationUpdated", "customization": plugin})
     await client.accepted(chat, say("go"))
     client.post(session, {"type": "session/agentChanged", "agent": {"uri": reviewer["uri"]}})
     await client.ask("ping")
@@ -172,7 +172,10 @@ class SlowAndFast(Feature):
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    async def completions(self, chat_uri: str, text: str, offset: int) -> Any:
+    def register(self, host: Registration, services: Services) -> None:
+        host.complete(self._complete)
+
+    async def _complete(self, chat_uri: str, text: str, offset: int) -> Any:
         if self._answer is None:
             await asyncio.Event().wait()
         if isinstance(self._answer, Exception):
@@ -238,7 +241,7 @@ async def test_a_tool_that_calls_itself_harmless_is_asked_about_all_the_same(ben
     client = await bench.client()
     session, chat = await bench.session(client)
     harmless = {"name": "peek", "annotations": {"readOnlyHint": True, "destructiveHint": False}}
-    bench.host.dispatch(session, {"type": "session/serverToolsChanged", "tools": [harmless]})
+    bench.host.services.dispatch(session, {"type": "session/serverToolsChanged", "tools": [harmless]})
     await client.accepted(chat, say("go"))
     ready = await client.action("chat/toolCallReady")
     assert "confirmed" not in ready["action"]

@@ -278,11 +278,11 @@ async def test_turns_are_fetched_in_pages_from_the_end(bench: Bench) -> None:
 async def test_the_hosts_own_page_bound_keeps_has_more_right(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
-    state = bench.host.state(chat)
+    state = bench.host.services.state(chat)
     assert state is not None
     turn: Json = {"message": say("x")["message"], "responseParts": [], "state": "complete"}
-    bench.host.open_channel(chat, {**state, "turns": [{**turn, "id": f"t{n}"} for n in range(500)]})
-    await bench.host.durable()
+    bench.host.services.open_channel(chat, {**state, "turns": [{**turn, "id": f"t{n}"} for n in range(500)]})
+    await bench.host.services.durable()
     result = await client.ask("fetchTurns", chat, limit=400)
     assert len(result["turns"]) < 400
     assert result["turns"][-1]["id"] == "t499"

@@ -324,7 +324,7 @@ class Histories(RuleBasedStateMachine):
         session = self.sessions[which % len(self.sessions)]
         if not chat:
             return session
-        state = None if self.host is None else self.host.state(session)
+        state = None if self.host is None else self.host.services.state(session)
         return (state or {}).get("defaultChat", "ahp-chat:/unknown")
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -346,9 +346,9 @@ class Histories(RuleBasedStateMachine):
         while self.working:
             await asyncio.wait(self.working)
         seen = -1
-        while self._end_turns() or self._unanswered() or seen != self.host.store.head:
-            seen = self.host.store.head
-            await self.host.durable()
+        while self._end_turns() or self._unanswered() or seen != self.host.spine.log.head_seq:
+            seen = self.host.spine.log.head_seq
+            await self.host.services.durable()
             for person in self.people:
                 await person.client.ping()  # The answer comes after every action before it.
         self.go_on.clear()
@@ -359,22 +359,22 @@ class Histories(RuleBasedStateMachine):
     def _end_turns(self) -> bool:
         """Let turns come to their end; those that wait for somebody's decision are ended. Whether any still runs."""
         assert self.host is not None
-        states = [(uri, self.host.state(uri) or {}) for uri in self.host.store.channels()]
+        states = [(uri, self.host.services.state(uri) or {}) for uri in self.host.spine.store.channels()]
         running = [(uri, state["activeTurn"]) for uri, state in states if "activeTurn" in state]
         for uri, turn in running:
             if any(part["kind"] == "toolCall" for part in turn["responseParts"]):
-                self.host.dispatch(uri, {"type": "chat/turnCancelled", "turnId": turn["id"]})
+                self.host.services.dispatch(uri, {"type": "chat/turnCancelled", "turnId": turn["id"]})
         return bool(running)
 
     def _check_states(self) -> None:
         assert self.host is not None
         for person in self.people:
             for uri, subscription in person.held.items():
-                committed = self.host.store.committed(uri)
+                committed = self.host.spine.store.committed(uri)
                 if committed is not None:
                     assert plain(subscription.confirmed) == plain(committed)
                     assert subscription.optimistic is subscription.confirmed
-            assert plain(person.client.root) == plain(self.host.store.committed(ROOT_URI))
+            assert plain(person.client.root) == plain(self.host.spine.store.committed(ROOT_URI))
 
     def _check_log(self) -> None:
         logged = self.storage.entries

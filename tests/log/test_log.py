@@ -280,7 +280,7 @@ async def test_reading_goes_on_during_an_outage(reports: Reports) -> None:
         await reports.failed.wait()
 
         assert seqs(await log.read(0)) == [1]
-        assert log.seen("me", 1) == 2
+        assert await log.seen("me", 1) == 2
         storage.full = False
 
 
@@ -315,14 +315,14 @@ async def test_an_action_is_seen_from_the_moment_it_is_queued(reports: Reports) 
     storage = Watched()
     async with opened(storage, reports) as log:
         storage.allowed.clear()
-        assert log.seen("me", 5) is None
+        assert await log.seen("me", 5) is None
         log.append(entry(1, client=("me", 5)))
-        assert log.seen("me", 5) == 1
-        assert log.seen("me", 4) is None
-        assert log.seen("me", 6) is None
+        assert await log.seen("me", 5) == 1
+        assert await log.seen("me", 4) is None
+        assert await log.seen("me", 6) is None
         storage.allowed.set()
         await log.flush()
-        assert log.seen("me", 5) == 1
+        assert await log.seen("me", 5) == 1
 
 
 async def test_actions_of_before_the_restart_are_seen(reports: Reports) -> None:
@@ -330,7 +330,7 @@ async def test_actions_of_before_the_restart_are_seen(reports: Reports) -> None:
     async with opened(storage, reports) as log:
         log.append(entry(1, client=("me", 5)))
     async with opened(storage, reports) as log:
-        assert log.seen("me", 5) == 1
+        assert await log.seen("me", 5) == 1
 
 
 async def test_a_new_action_costs_no_look_into_the_storage(reports: Reports) -> None:
@@ -340,7 +340,7 @@ async def test_a_new_action_costs_no_look_into_the_storage(reports: Reports) -> 
 
     async with opened(Blind(), reports) as log:
         for seq in range(1, 5):
-            assert log.seen("me", seq) is None
+            assert await log.seen("me", seq) is None
             log.append(entry(seq, client=("me", seq)))
 
 

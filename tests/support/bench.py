@@ -122,7 +122,7 @@ class Bench:
 
     async def state(self, client: RawClient, uri: str) -> Json:
         """A channel's state with everything in it that was dispatched so far."""
-        await self.host.durable()
+        await self.host.services.durable()
         return (await client.ask("subscribe", uri))["snapshot"]["state"]
 
 

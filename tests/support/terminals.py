@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,12 @@ class TerminalBench(Bench):
 
 
 @asynccontextmanager
-async def terminal_bench(directory: Path, **options: Any) -> AsyncGenerator[TerminalBench]:
+async def terminal_bench(
+    directory: Path, *, reader_patience: float | None = None, **options: Any
+) -> AsyncGenerator[TerminalBench]:
     bench = TerminalBench(directory)
+    if reader_patience is not None:
+        bench.config = replace(bench.config, reader_patience=reader_patience)
     bench.renew(**options)
     await bench.start()
     try:

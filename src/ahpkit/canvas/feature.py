@@ -11,7 +11,7 @@ from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completio
 from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
 from ahpkit.host.agent import CanvasRuntime, Chat
-from ahpkit.host.feature import Applied, Feature, Values
+from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
 from ahpkit.protocol.common.state import JsonObject
 
 _REOPEN_AT_ONCE = 8
@@ -42,13 +42,24 @@ class Canvases(Feature):
 
     # -- life ------------------------------------------------------------------------------------------------------
 
+    def register(self, host: Registration, services: Services) -> None:
+        self.services = services
+        host.recover(self._recover)
+        host.prepare_session(self._prepare_session)
+        host.on_session_disposed(self._session_disposed)
+        host.offer_canvases(self._runtime)
+        host.refuse(self._refuse)
+        host.listen(self._heard)
+
+    def _recover(self) -> None:
+        for uri in self.services.session_uris():
+            self._bridge(uri).recover()
+
     async def start(self) -> None:
         for provider in self._providers.values():
             provider.attach(self)
         for uri in self.services.session_uris():
-            bridge = self._bridge(uri)
-            bridge.recover()
-            bridge.publish()
+            self._bridge(uri).publish()
         for source in self._sources:
             self.services.spawn(source.run(self), name=f"canvas {type(source).__name__}")
 
@@ -56,10 +67,10 @@ class Canvases(Feature):
         for bridge in self._bridges.values():
             bridge.shut_down()
 
-    async def prepare_session(self, session_uri: str) -> None:
+    async def _prepare_session(self, session_uri: str) -> None:
         self._bridge(session_uri).publish()
 
-    def on_session_disposed(self, session_uri: str) -> None:
+    def _session_disposed(self, session_uri: str) -> None:
         bridge = self._bridges.pop(session_uri, None)
         if bridge is not None:
             bridge.dispose()
@@ -116,10 +127,10 @@ class Canvases(Feature):
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
-    def canvas_runtime(self, chat: Chat) -> CanvasRuntime:
+    def _runtime(self, chat: Chat) -> CanvasRuntime:
         return self._bridge(chat.session_uri).runtime
 
-    def refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+    def _refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
         match action["type"]:
             case "session/canvasRequestCompleted":
                 return check_completion(action)
@@ -129,7 +140,7 @@ class Canvases(Feature):
             case _:
                 return None
 
-    def on_applied(self, applied: Applied) -> None:
+    def _heard(self, applied: Applied) -> None:
         bridge = self._bridges.get(applied.channel)
         if bridge is None:
             return

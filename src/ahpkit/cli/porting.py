@@ -1,6 +1,6 @@
 """Sessions out of a host and into one, as documents. Knows no files and no click.
 
-`ahpkit.host.porting` has the format and takes documents in.
+`ahpkit.host.sessions.session_import` has the format and takes documents in.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ahpkit.client import Client
-from ahpkit.host.porting import EXTENSION, FORMAT, check_export
+from ahpkit.host.sessions.session_import import EXTENSION, FORMAT, check_export
 from ahpkit.protocol.codec import encode
 
 Progress = Callable[[str], None]

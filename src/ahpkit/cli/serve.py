@@ -21,13 +21,13 @@ from ahpkit.cli.announce import announce
 from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
 from ahpkit.client.endpoints import publish_endpoint
-from ahpkit.host import porting
 from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
 from ahpkit.host.resources import Resources
 from ahpkit.host.resources.fence import Fence
+from ahpkit.host.sessions import session_import
 from ahpkit.host.terminals import Terminals
 from ahpkit.host.trust import TRUST_FILE, Trust
 from ahpkit.http.router import Router
@@ -189,7 +189,7 @@ async def running_host(
                 client_grace=settings.client_grace,
             ),
         )
-        porting.register(host)
+        session_import.register(host.extension, host.sessions)
         async with (
             host,
             serve_http(

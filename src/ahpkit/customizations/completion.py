@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ahpkit.customizations.offers import META_KEY, Offering, Text
-from ahpkit.host.completions import Word, word_at
+from ahpkit.host.turns.completions import Word, word_at
 from ahpkit.protocol.chat.commands import CompletionItem
 
 TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}

@@ -36,10 +36,9 @@ from ahpkit.customizations.shown import is_ours
 from ahpkit.customizations.toggles import ToggleMemory
 from ahpkit.customizations.watch import Watched, Watcher
 from ahpkit.host.agent import AgentError, Chat, TurnContext
-from ahpkit.host.feature import Applied, Feature
-from ahpkit.host.live_chat import path_of
+from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
-from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.host.turns.chat import path_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
@@ -96,8 +95,20 @@ class Customizations(Feature):
 
     # -- life ------------------------------------------------------------------------------------------------------
 
+    def register(self, host: Registration, services: Services) -> None:
+        self.services = services
+        found = locate(None, home=None, plugins=self._settings.plugins)
+        self._declared = [{key: value for key, value in one.loading.items() if key != "load"} for one in found]
+        self._toggles = ToggleMemory(services.values, remember=self._settings.remember_toggles)
+        host.listen(self._heard)
+        host.prepare_session(self._prepare_session)
+        host.on_session_disposed(self._session_disposed)
+        host.prepare_turn(self._prepare_turn)
+        host.guard_tools(self._guard_tool)
+        host.complete(self._complete)
+        host.describe_agents(self._describe_agent)
+
     async def start(self) -> None:
-        self._toggles = ToggleMemory(self.services.values, remember=self._settings.remember_toggles)
         self._word = await asyncio.to_thread(self._first_word)
         self._clients = ClientPlugins(
             self.services, self._publish, judge=self._judge_client, timeout=self._settings.client_timeout
@@ -106,7 +117,6 @@ class Customizations(Feature):
             self.services, allowed=self._settings.allow_hooks, word=self._word, home=self._settings.home
         )
         self._started = True
-        self._declare()
         self.services.spawn(self._follow_changes(), name="watch customizations")
 
     def _first_word(self) -> Word:
@@ -124,7 +134,7 @@ class Customizations(Feature):
     async def aclose(self) -> None:
         await self._watcher.aclose()
 
-    async def prepare_session(self, session_uri: str) -> None:
+    async def _prepare_session(self, session_uri: str) -> None:
         """Show every container as loading, read them, and go on without those that take too long."""
         tree = await self._locate(session_uri)
         self._announce(tree)
@@ -143,7 +153,7 @@ class Customizations(Feature):
         except TimeoutError:
             _log.warning("reading the customizations of %s takes long; it starts without the rest", session_uri)
 
-    def on_session_disposed(self, session_uri: str) -> None:
+    def _session_disposed(self, session_uri: str) -> None:
         self._toggles.forget_session(session_uri)
         self._hooks.forget(session_uri)
         tree = self._trees.pop(session_uri, None)
@@ -155,14 +165,12 @@ class Customizations(Feature):
 
     # -- what changes ----------------------------------------------------------------------------------------------
 
-    def on_applied(self, applied: Applied) -> None:
-        if not self._started:  # Roles that a restart set free: `prepare_session` shows what is left.
+    def _heard(self, applied: Applied) -> None:
+        if not self._started:  # Roles that a restart set free: `_prepare_session` shows what is left.
             return
         match applied.action["type"]:
             case "session/customizationToggled":
                 self._toggled(applied)
-            case "root/agentsChanged":
-                self._declare()
             case "session/activeClientChanged":
                 self._clients.active_client_changed(self._tree(applied.channel), applied.after)
             case "chat/turnComplete" | "chat/toolCallComplete" if self._hooks.allowed:
@@ -170,14 +178,9 @@ class Customizations(Feature):
             case _:
                 pass
 
-    def _declare(self) -> None:
+    def _describe_agent(self, provider: str) -> JsonObject:
         """Every agent of this host comes with the configured plugins; root state says so before any session exists."""
-        found = locate(None, home=None, plugins=self._settings.plugins)
-        plugins = [{key: value for key, value in location.loading.items() if key != "load"} for location in found]
-        agents: list[JsonObject] = (self.services.state(ROOT_URI) or {}).get("agents", [])
-        declared = [{**agent, "customizations": plugins} for agent in agents]
-        if plugins and declared != agents:
-            self.services.dispatch(ROOT_URI, {"type": "root/agentsChanged", "agents": declared})
+        return {"customizations": self._declared} if self._declared else {}
 
     def _toggled(self, applied: Applied) -> None:
         if applied.after is applied.before:
@@ -277,7 +280,7 @@ class Customizations(Feature):
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
-    async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+    async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         offering = await self._judged(chat.session_uri, chat.working_directory)
         selected = None if chat.agent is None else chat.agent["uri"]
         # In a thread: a workspace may have thousands of rules, and a message hundreds of paths.
@@ -292,12 +295,12 @@ class Customizations(Feature):
             raise AgentError(f"`{off}` is switched off in this session; switch it on to use it", error_type="host/off")
         return await self._hooks.before_prompt(offering, chat.session_uri, prompt)
 
-    async def before_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
+    async def _guard_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
         offering = self._offering(chat.session_uri, chat.working_directory)
         return await self._hooks.before_tool(offering, chat.session_uri, name, tool_input)
 
-    async def completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
-        session_uri = self._session_of(chat_uri)
+    async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
+        session_uri = self.services.session_of(chat_uri)
         return [] if session_uri is None else complete(self._offering(session_uri), text, offset)
 
     def _offering(self, session_uri: str, workspace: Path | None = None) -> Offering:
@@ -310,7 +313,7 @@ class Customizations(Feature):
         return await asyncio.to_thread(judged, offering, self._word, self._settings.home)
 
     def _run_hooks_after(self, applied: Applied) -> None:
-        session_uri = self._session_of(applied.channel)
+        session_uri = self.services.session_of(applied.channel)
         if session_uri is None:
             return
         offering = self._offering(session_uri)
@@ -320,13 +323,6 @@ class Customizations(Feature):
             call = {**_tool_call(applied), **applied.action["result"]}
             work = self._hooks.after_tool(offering, session_uri, call)
         self.services.spawn(work, name="hooks")
-
-    def _session_of(self, chat_uri: str) -> str | None:
-        for uri in self.services.session_uris():
-            chats = (self.services.state(uri) or {}).get("chats", ())
-            if any(chat["resource"] == chat_uri for chat in chats):
-                return uri
-        return None
 
 
 def _expected(locations: Iterable[Location]) -> frozenset[str]:

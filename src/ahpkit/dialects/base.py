@@ -69,7 +69,10 @@ class Dialect(Protocol):
     # What the client is told.
 
     def is_same(self, action_type: str) -> bool:
-        """Whether the logged bytes of every action of this type pass as they are. Asked for each delivered action."""
+        """Whether the logged bytes of every action of this type pass as they are. Asked for each delivered action.
+
+        An empty type asks whether the bytes of all actions pass: then nobody has to look into them.
+        """
         ...
 
     def is_told(self, action_type: str) -> bool:

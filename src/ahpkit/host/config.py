@@ -28,6 +28,13 @@ class HostConfig:
     byte_rate: float = BYTES_PER_SECOND
     """Bytes a second that one connection may send for long; who sends more is read more slowly."""
     byte_burst: float = BYTE_BURST
+    max_replay_bytes: int = 32 * 1024 * 1024
+    """Bytes of actions in one replay. Beyond it snapshots are the shorter answer, and not every client takes a message
+    that large: it would reconnect for ever."""
+    reader_patience: float = 0.25
+    """Seconds that a stalled reader may slow down who produces for it; after a few of these it is dropped."""
+    extension_patience: float = 60.0
+    """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
 

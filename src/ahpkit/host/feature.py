@@ -1,22 +1,22 @@
-"""How a part of the host besides the spine takes part in sessions. Knows no transport and no particular feature.
+"""How a part of the host besides the spine takes part: what it registers, and what it may use. Knows no feature.
 
-Customizations, canvases, resources, extensions and MCP are features: they enter by the same door as everyone else
-(`Services.dispatch`), hear what was applied, and may refuse what a client dispatches. The spine runs without any.
+Customizations, canvases, resources and terminals are features. A feature registers what it offers on a `Registration`
+while the host is put together. It acts through `Services`, which is the same door that everyone else uses. The host
+runs without any.
 """
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, TurnContext
+from ahpkit.host.policy.methods import MethodRule, known_client
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-
-CommandHandler = Callable[["ConnectedClient", JsonObject], Awaitable[Any]]
-"""Serves one request method: the client that asks and its validated params; returns the result or raises an error of
-`ahpkit.protocol.errors`."""
+from ahpkit.protocol.errors import LocalProtocolError
 
 
 class ConnectedClient(Protocol):
@@ -38,11 +38,11 @@ class Applied(NamedTuple):
 
     channel: str
     action: JsonObject
-    server_seq: int
     client_id: str | None
     """Who dispatched it; None: the host itself."""
     before: JsonObject
     after: JsonObject
+    """The same object as `before` when the action changed nothing."""
 
 
 class Values(Protocol):
@@ -58,7 +58,7 @@ class Values(Protocol):
 
 
 class Services(Protocol):
-    """What a feature gets from the host."""
+    """What a feature may use of the host."""
 
     @property
     def values(self) -> Values: ...
@@ -71,8 +71,16 @@ class Services(Protocol):
         """URIs of the sessions there are."""
         ...
 
-    def dispatch(self, uri: str, action: JsonObject) -> int:
-        """The door: reduce, log and send an action of the host's own; returns its serverSeq."""
+    def session_of(self, chat_uri: str) -> str | None:
+        """The session that a chat belongs to."""
+        ...
+
+    def channels(self, kind: str) -> Sequence[str]:
+        """URIs of the open channels of one kind, such as `terminal`."""
+        ...
+
+    def dispatch(self, uri: str, action: JsonObject) -> None:
+        """The door: reduce, log and send an action of the host's own."""
         ...
 
     def open_channel(self, uri: str, state: JsonObject) -> None:
@@ -82,7 +90,7 @@ class Services(Protocol):
     def close_channel(self, uri: str) -> None: ...
 
     async def durable(self) -> None:
-        """Wait until everything so far is on disk: before a request that changed something is answered."""
+        """Wait until everything so far is on disk; raises when the disk does not take it."""
         ...
 
     async def room(self, uri: str) -> None:
@@ -92,6 +100,10 @@ class Services(Protocol):
     def client(self, client_id: str) -> ConnectedClient | None: ...
 
     def subscribers(self, uri: str) -> Sequence[ConnectedClient]: ...
+
+    def agents_changed(self) -> None:
+        """What a feature says about agents (`Registration.describe_agents`) is different now."""
+        ...
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
         """Run `work` as a task the host owns and ends; its failure is logged, never lost."""
@@ -104,77 +116,168 @@ class Services(Protocol):
     def new_id(self) -> str: ...
 
 
-class Feature:
-    """Base of all features: every hook does nothing until a feature says otherwise. Hooks are called in one order.
+CommandHandler = Callable[[Any, JsonObject], Awaitable[Any]]
+"""Serves one request method: the client that asks (a `ConnectedClient`) and its validated params; returns the result
+or raises an error of `ahpkit.protocol.errors`."""
 
-    `on_applied` and `on_client_gone` are synchronous and must not block: they run inside the sequence of actions. They
-    may dispatch. Whatever waits belongs into `services.spawn`.
-    """
+
+class Command(NamedTuple):
+    """One row of the table of commands: everything the host has to know about a method."""
+
+    name: str
+    serve: CommandHandler
+    ordered: bool = False
+    """Whether it is finished before the connection's next message is taken."""
+    changes: bool = False
+    """Whether it changes something: then it needs a writable disk, and its answer waits until the change is stored."""
+    policy: MethodRule = known_client
+    """Who may call it, and when."""
+
+
+class Registration:
+    """What features offer. Filled while the host is put together, in the order of the features, and only read then."""
+
+    def __init__(self) -> None:
+        self.commands: dict[str, Command] = {}
+        self.listeners: list[Callable[[Applied], None]] = []
+        self.refusals: list[Callable[[str, str, JsonObject, JsonObject], str | None]] = []
+        self.client_back: list[Callable[[str], None]] = []
+        self.client_gone: list[Callable[[str], None]] = []
+        self.unsubscribed: list[Callable[[str], None]] = []
+        self.session_disposed: list[Callable[[str], None]] = []
+        self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
+        self.session_preparers: list[Callable[[str], Awaitable[None]]] = []
+        self.turn_preparers: list[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]] = []
+        self.tool_guards: list[Callable[[Chat, str, str], Awaitable[str | None]]] = []
+        self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
+        self.authenticators: list[Callable[[str, str], Awaitable[bool]]] = []
+        self.stateless_channels: list[Callable[[str], bool]] = []
+        self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
+        self.recoveries: list[Callable[[], None]] = []
+        self.routes: dict[str, Any] = {}
+        self.content: Callable[[str, bytes, str], str] | None = None
+        self.canvases: Callable[[Chat], CanvasRuntime] | None = None
+
+    # What clients can ask for.
+
+    def command(self, command: Command) -> None:
+        """Serve a request method."""
+        if command.name in self.commands:
+            raise LocalProtocolError(f"{command.name} is served by another part of the host already")
+        self.commands[command.name] = command
+
+    def serve_stateless(self, serves: Callable[[str], bool]) -> None:
+        """`serves(uri)`: whether clients may subscribe to this channel although it has no state (telemetry, MCP)."""
+        self.stateless_channels.append(serves)
+
+    def complete(self, source: Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]) -> None:
+        """`source(chat_uri, text, offset)`: items offered at an offset (UTF-16 code units) of a text."""
+        self.completion_sources.append(source)
+
+    def authenticate(self, take: Callable[[str, str], Awaitable[bool]]) -> None:
+        """`take(resource, token)`: take a token a client pushed; False when this feature did not ask for it."""
+        self.authenticators.append(take)
+
+    def route(self, prefix: str, handler: Any) -> None:
+        """Serve HTTP requests whose path begins with a prefix."""
+        if prefix in self.routes:
+            raise LocalProtocolError(f"the route {prefix} is served by another part of the host already")
+        self.routes[prefix] = handler
+
+    # What happens.
+
+    def listen(self, heard: Callable[[Applied], None]) -> None:
+        """Hear of every action that was applied. Must not block, may dispatch: it runs inside the sequence."""
+        self.listeners.append(heard)
+
+    def refuse(self, rule: Callable[[str, str, JsonObject, JsonObject], str | None]) -> None:
+        """`rule(client_id, channel, action, state)`: a reason not to apply a client's action, or None.
+
+        Asked after the host's own policy agreed.
+        """
+        self.refusals.append(rule)
+
+    def on_client_back(self, heard: Callable[[str], None]) -> None:
+        """A client connected, or connected again."""
+        self.client_back.append(heard)
+
+    def on_client_gone(self, heard: Callable[[str], None]) -> None:
+        """A client's connection ended. Must not block, may dispatch."""
+        self.client_gone.append(heard)
+
+    def on_unsubscribed(self, heard: Callable[[str], None]) -> None:
+        """A channel lost its last subscriber."""
+        self.unsubscribed.append(heard)
+
+    def on_session_disposed(self, heard: Callable[[str], None]) -> None:
+        """A session and its chats are gone."""
+        self.session_disposed.append(heard)
+
+    # What sessions, turns and agents get.
+
+    def check_directory(self, check: Callable[[str], Awaitable[None]]) -> None:
+        """`check(uri)`: raise an error of the protocol when no session may have this working directory."""
+        self.directory_checks.append(check)
+
+    def prepare_session(self, prepare: Callable[[str], Awaitable[None]]) -> None:
+        """A session is being created (or was restored); it becomes ready afterwards. Raising fails the creation."""
+        self.session_preparers.append(prepare)
+
+    def prepare_turn(self, prepare: Callable[[Chat, Message, str, TurnContext], Awaitable[str]]) -> None:
+        """Add to a turn's context before the agent sees it; returns the prompt, expanded or as it was."""
+        self.turn_preparers.append(prepare)
+
+    def guard_tools(self, guard: Callable[[Chat, str, str], Awaitable[str | None]]) -> None:
+        """`guard(chat, name, tool_input)`: a reason to deny a tool call before anyone is asked, or None."""
+        self.tool_guards.append(guard)
+
+    def describe_agents(self, describe: Callable[[str], Mapping[str, Any]]) -> None:
+        """`describe(provider)`: further fields of an agent in root state. The host writes the list."""
+        self.agent_details.append(describe)
+
+    def store_content(self, store: Callable[[str, bytes, str], str]) -> None:
+        """`store(session_uri, data, content_type)`: keep what an agent produced; returns its URI. One feature can."""
+        if self.content is not None:
+            raise LocalProtocolError("another part of the host stores content already")
+        self.content = store
+
+    def offer_canvases(self, runtime_of: Callable[[Chat], CanvasRuntime]) -> None:
+        """Canvases for the agent of a chat. One feature can."""
+        if self.canvases is not None:
+            raise LocalProtocolError("another part of the host offers canvases already")
+        self.canvases = runtime_of
+
+    # After a restart.
+
+    def recover(self, recover: Callable[[], None]) -> None:
+        """Put right what an earlier run left: only by actions, and without waiting. The states are loaded, no client
+        is connected, no turn runs, and the features registered before have recovered."""
+        self.recoveries.append(recover)
+
+
+class Feature(abc.ABC):
+    """Base of all features."""
 
     name: str = "feature"
 
-    services: Services
-
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        """Request methods this feature serves."""
-        return {}
+    @abc.abstractmethod
+    def register(self, host: Registration, services: Services) -> None:
+        """Register what this feature offers, and keep what it may use. Called once, before anything else."""
 
     async def start(self) -> None:
-        """The states are loaded and no client is connected yet."""
+        """Everything is recovered, and no client is connected yet. A start that fails stops the host."""
 
     async def aclose(self) -> None:
-        """The host stops."""
-
-    def refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
-        """A reason not to apply a client's action, or None. Called after the host's own policy agreed."""
-        return None
-
-    def on_applied(self, applied: Applied) -> None:
-        """An action was applied; `applied.before is applied.after` when it changed nothing."""
-
-    def on_client_gone(self, client_id: str) -> None:
-        """A client's connection ended."""
-
-    def on_session_disposed(self, session_uri: str) -> None:
-        """A session and its chats are gone."""
-
-    async def check_directory(self, uri: str) -> None:
-        """Raise an error of the protocol when no session may have this working directory."""
-
-    async def prepare_session(self, session_uri: str) -> None:
-        """A session is being created (or was restored); it becomes ready afterwards. Raising fails the creation."""
-
-    async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        """Add to a turn's context before the agent sees it; returns the prompt, expanded or as it was."""
-        return prompt
-
-    def canvas_runtime(self, chat: Chat) -> CanvasRuntime | None:
-        """Canvases for the agent of a chat, from the one feature that has them."""
-        return None
-
-    async def before_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
-        """A reason to deny a tool call before anyone is asked, or None."""
-        return None
-
-    def store_content(self, session_uri: str, data: bytes, content_type: str) -> str | None:
-        """Keep content an agent produced; returns the URI `resourceRead` serves it under, from the one that can."""
-        return None
-
-    async def authenticate(self, resource: str, token: str) -> bool:
-        """Take a token a client pushed, if something of this feature asked for it."""
-        return False
-
-    def serves_channel(self, uri: str) -> bool:
-        """Whether clients may subscribe to this channel although it has no state."""
-        return False
-
-    def on_unsubscribed(self, uri: str) -> None:
-        """A channel lost its last subscriber."""
-
-    async def completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
-        """Items offered at `offset` (UTF-16 code units) of `text`."""
-        return ()
+        """The host stops, or a start failed: end whatever `start` began."""
 
 
-__all__ = ["Applied", "CommandHandler", "ConnectedClient", "Feature", "Services", "Values"]
+__all__ = [
+    "Applied",
+    "Command",
+    "CommandHandler",
+    "ConnectedClient",
+    "Feature",
+    "Registration",
+    "Services",
+    "Values",
+]

@@ -20,6 +20,8 @@ class Entry(NamedTuple):
     client_seq: int | None
     at: int
     """When, in milliseconds since the epoch; only used to forget by age."""
+    type: str = ""
+    """The type of its action, while that is known: it is not stored."""
 
 
 def hole(entry: Entry) -> Entry:

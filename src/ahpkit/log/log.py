@@ -169,15 +169,19 @@ class Log:
 
         return await self._loop.run_in_executor(self._readers, read)
 
-    def seen(self, client_id: str, client_seq: int) -> int | None:
+    def is_new(self, client_id: str, client_seq: int) -> bool:
+        """Whether a client has certainly not used this number before: it is higher than all it used. Costs no I/O."""
+        return client_seq > self._clients.get(client_id, -1)
+
+    async def seen(self, client_id: str, client_seq: int) -> int | None:
         """The number this action of a client got, 0 if that is trimmed, None if it is new. New ones cost no I/O."""
-        if client_seq > self._clients.get(client_id, -1):
+        if self.is_new(client_id, client_seq):
             return None
         # In this order: what is committed in between is found at the second place.
         for step in [*self._writer.pending(), *self._gathered]:
             if type(step) is Entry and step.client_id == client_id and step.client_seq == client_seq:
                 return step.seq
-        return self._storage.seen(client_id, client_seq)
+        return await self._loop.run_in_executor(self._readers, self._storage.seen, client_id, client_seq)
 
     async def statistics(self) -> Statistics:
         """How large the log is."""

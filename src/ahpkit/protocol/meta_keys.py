@@ -15,4 +15,7 @@ UNSAVED_TEXT = "ahpkit/unsaved-text"
 ASK_AGENTS = "ahpkit/ask-agents"
 """In `listSessions`: true starts agents that do not run, to learn which conversations they keep."""
 
-__all__ = ["ASK_AGENTS", "CAPABILITIES", "OURS", "UNSAVED_TEXT"]
+CONFIG_META = "ahpkit/config"
+"""In a session's `_meta`: a config schema learnt after creation, because no action can change `config.schema`."""
+
+__all__ = ["ASK_AGENTS", "CAPABILITIES", "CONFIG_META", "OURS", "UNSAVED_TEXT"]

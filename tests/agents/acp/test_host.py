@@ -49,7 +49,7 @@ class Hosted:
         self.chat = chat
 
     def state(self, uri: str | None = None) -> Any:
-        return self.host.host.state(uri or self.chat.uri)
+        return self.host.host.services.state(uri or self.chat.uri)
 
     def statuses(self) -> list[str]:
         """How the tool calls of the running turn stand."""

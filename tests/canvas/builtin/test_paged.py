@@ -108,7 +108,7 @@ async def test_a_closed_instance_is_forgotten(stage: Stage) -> None:
     opened = await agent.open("checklist", "l", input={"items": ["a"]})
     await agent.close("l")
     assert (await get(opened["url"])).status == 410
-    assert stage.bench.host.values.items("canvas/") == []
+    assert stage.bench.host.services.values.items("canvas/") == []
     again = await agent.open("checklist", "l")
     assert (await shown(again["url"]))["items"] == []
 
@@ -139,8 +139,8 @@ async def test_what_the_user_did_survives_a_restart(stage: Stage) -> None:
     await stage.stop()
     await stage.start()
     host = stage.bench.host
-    await until(lambda: (host.state(session) or {})["openCanvases"][0]["availability"] == "ready")
-    await host.durable()
+    await until(lambda: (host.services.state(session) or {})["openCanvases"][0]["availability"] == "ready")
+    await host.services.durable()
     [instance] = (await stage.bench.state(await stage.bench.client(), session))["openCanvases"]
     assert instance["url"] != opened["url"]
     assert instance["status"] == "1 of 1 done"
@@ -152,4 +152,4 @@ async def test_a_disposed_session_leaves_nothing(stage: Stage) -> None:
     opened = await agent.open("checklist", "l", input={"items": ["a"]})
     await client.ask("disposeSession", session)
     assert (await get(opened["url"])).status == 410
-    assert stage.bench.host.values.items("canvas/") == []
+    assert stage.bench.host.services.values.items("canvas/") == []

@@ -208,8 +208,8 @@ async def test_a_hook_directory_is_not_writable_although_it_is_inside_the_worksp
     hooks.mkdir(parents=True)
     container = {"type": "directory", "id": "h", "uri": hooks.as_uri(), "name": "hooks", "enabled": True}
     container |= {"contents": "hook", "writable": False}
-    [session] = bench.host.session_uris()
-    bench.host.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
+    [session] = bench.host.services.session_uris()
+    bench.host.services.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
     error = await client.refused("resourceWrite", uri=(hooks / "evil.json").as_uri(), data="{}", encoding="utf-8")
     assert error["code"] == -32009
     assert (await client.ask("resourceList", uri=hooks.as_uri())) == {"entries": []}
@@ -235,8 +235,8 @@ async def test_a_writable_customization_directory_comes_into_being_with_its_firs
     skills = work / ".claude" / "skills"
     container: Json = {"type": "directory", "id": "s", "uri": skills.as_uri(), "name": "skills", "enabled": True}
     container |= {"contents": "skill", "writable": True}
-    [session] = bench.host.session_uris()
-    bench.host.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
+    [session] = bench.host.services.session_uris()
+    bench.host.services.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
     await put(client, skills / "review" / "SKILL.md", "Review it")
     assert (skills / "review" / "SKILL.md").read_text() == "Review it"
     elsewhere = (work / "none" / "file").as_uri()
@@ -266,12 +266,14 @@ async def test_a_watch_reports_changes_until_its_last_subscriber_leaves(
     assert all("noise" not in item["uri"] for item in envelope["action"]["changes"]["items"])
     client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}})
     await client.ask("ping")
-    assert bench.host.state(channel) is None
+    assert bench.host.services.state(channel) is None
 
 
 async def test_content_of_agents_is_served_by_its_uri(client: RawClient, bench: Bench) -> None:
-    [session] = bench.host.session_uris()
-    uri = bench.host.store_content(session, b"\x89PNG\xff", "image/png")
+    [session] = bench.host.services.session_uris()
+    store = bench.host.registered.content
+    assert store is not None
+    uri = store(session, b"\x89PNG\xff", "image/png")
     read = await client.ask("resourceRead", uri=uri)
     assert base64.b64decode(read["data"]) == b"\x89PNG\xff"
     assert read["contentType"] == "image/png"

@@ -31,7 +31,7 @@ class Agents:
 
     async def state(self, uri: str) -> Json:
         """What a client that comes now is shown."""
-        await self.bench.host.durable()
+        await self.bench.host.services.durable()
         return await self.bench.state(self.client, uri)
 
     async def printed(self, terminal: AgentTerminal, text: str) -> None:

@@ -475,14 +475,14 @@ async def filled(disk: tuple[TerminalBench, Disk], work: Path) -> tuple[Shell, P
     storage.full = True
     go.touch()
     async with asyncio.timeout(BOUND):
-        while bench.host.log.failing is None:
+        while bench.host.spine.log.failing is None:
             await shell.client.ask("ping")
     return shell, through
 
 
 async def test_a_full_disk_stops_the_output_and_nothing_is_lost(disk: tuple[TerminalBench, Disk], work: Path) -> None:
     shell, through = await filled(disk, work)
-    assert disk[0].host.store.backlog < 10
+    assert disk[0].host.spine.store.backlog < 10
     assert not through.exists()
     disk[1].full = False
     assert (await shell.exited())["exitCode"] == 5

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.host import clients
 from ahpkit.transports.memory import memory_pair
 from ahpkit.wire.transport import Transport
 from support.raw_client import RawClient
@@ -53,8 +52,14 @@ class Slow:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncGenerator[TerminalBench]:
-    async with terminal_bench(tmp_path) as made:
+def patience() -> float:
+    """Seconds that a stalled reader is waited for."""
+    return BOUND
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, patience: float) -> AsyncGenerator[TerminalBench]:
+    async with terminal_bench(tmp_path, reader_patience=patience) as made:
         yield made
 
 
@@ -74,13 +79,10 @@ async def slow(bench: TerminalBench, shell: Shell) -> AsyncGenerator[Slow]:
         await made.aclose()
 
 
-async def test_a_reader_that_is_far_behind_is_waited_for(
-    bench: TerminalBench, shell: Shell, slow: Slow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clients, "_READER_PATIENCE", BOUND)
+async def test_a_reader_that_is_far_behind_is_waited_for(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
     for _ in range(3):
-        bench.host.dispatch(shell.uri, MEGABYTE)
-    room = asyncio.create_task(bench.host.room(shell.uri))
+        bench.host.services.dispatch(shell.uri, MEGABYTE)
+    room = asyncio.create_task(bench.host.services.room(shell.uri))
     await shell.client.wait(lambda _: len(shell.shown()) >= 3_000_000)
     await shell.client.ask("ping")
     assert not room.done()
@@ -90,15 +92,13 @@ async def test_a_reader_that_is_far_behind_is_waited_for(
 
 
 async def test_a_reader_that_is_a_little_behind_is_not(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
-    bench.host.dispatch(shell.uri, {**MEGABYTE, "data": "x" * 100_000})
+    bench.host.services.dispatch(shell.uri, {**MEGABYTE, "data": "x" * 100_000})
     async with asyncio.timeout(BOUND):
-        await bench.host.room(shell.uri)
+        await bench.host.services.room(shell.uri)
 
 
-async def test_a_reader_that_stopped_loses_its_connection_and_the_output_goes_on(
-    shell: Shell, slow: Slow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clients, "_READER_PATIENCE", 0.005)
+@pytest.mark.parametrize("patience", [0.005])
+async def test_a_reader_that_stopped_loses_its_connection_and_the_output_goes_on(shell: Shell, slow: Slow) -> None:
     await shell.type("yes | head -c 4M; exit\n")
     async with asyncio.timeout(BOUND):
         while not shell.has_exited():

@@ -1,7 +1,7 @@
 """Policy: may this client do this, now? One place, pure, deny by default. Knows no connection, task or agent.
 
-Every action a client dispatches comes here after its shape was checked and its channel found, every method before it is
-served. An answer is None (it may) or a reason that a person can read.
+Every action a client dispatches comes here after its shape was checked and its channel found. The answer is None (it
+may) or a reason that a person can read. The rules of methods are in `methods`; the table of commands has one each.
 """
 
 from __future__ import annotations
@@ -30,13 +30,9 @@ RULES: Mapping[str, Rule] = {
 }
 """The rule of each action type that clients may dispatch. A type without a rule is refused."""
 
-BEFORE_HANDSHAKE = frozenset({"initialize", "ping", "reconnect"})
-"""All that a connection may ask before it has said who it is."""
 
 _QUOTED = 200
 """Characters of a name that a reason repeats."""
-
-_HANDSHAKES = frozenset({"initialize", "reconnect"})
 
 
 def check_action(
@@ -66,20 +62,11 @@ def _check_type(action_type: str, channel: str) -> str | None:
     return None
 
 
-def check_method(method: str, *, initialized: bool) -> str | None:
-    """Why a connection may not use this method yet, or not again."""
-    if initialized:
-        return "this connection is initialized already" if method in _HANDSHAKES else None
-    return None if method in BEFORE_HANDSHAKE else f"{method[:_QUOTED]} is not served before initialize"
-
-
 __all__ = [
-    "BEFORE_HANDSHAKE",
     "RULES",
     "StateOf",
     "check_action",
     "check_active_client",
     "check_agent",
-    "check_method",
     "check_model",
 ]

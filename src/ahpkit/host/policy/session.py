@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
-from ahpkit.host.live_chat import CONFIG_META
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
@@ -13,6 +12,7 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
+from ahpkit.protocol.meta_keys import CONFIG_META
 from ahpkit.protocol.session import enablement
 from ahpkit.protocol.session.enablement import Placed, walk
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from ahpkit.host.agent import AgentError, Chat, TurnContext
-from ahpkit.host.feature import Applied, CommandHandler, ConnectedClient, Feature
+from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.resources import files
 from ahpkit.host.resources.access import Access, Opened, Opening, file_path
 from ahpkit.host.resources.agent_files import AgentFiles
@@ -53,14 +53,24 @@ class Resources(Feature):
         self._sealed = sealed
         self._workers = Workers("ahpkit-files")
         self._changing = asyncio.Lock()
-        self._watches: Watches | None = None
 
-    async def start(self) -> None:
-        self._watches = Watches(self.services)
+    def register(self, host: Registration, services: Services) -> None:
+        self.services = services
+        self._watches = Watches(services)
+        for command in self._commands():
+            host.command(command)
+        host.store_content(self._store_content)
+        host.check_directory(self._check_directory)
+        host.prepare_session(self._prepare_session)
+        host.prepare_turn(self._prepare_turn)
+        host.listen(self._heard)
+        host.on_session_disposed(self._stale.add)
+        host.on_client_gone(self._access.forget)
+        host.on_unsubscribed(self._watches.release)
+        host.recover(self._watches.recover)
 
     async def aclose(self) -> None:
-        if self._watches is not None:
-            self._watches.close()
+        self._watches.close()
         self._workers.close()
 
     @property
@@ -68,32 +78,32 @@ class Resources(Feature):
         """What clients may reach, for features that reach it for them."""
         return self._access
 
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        return {
-            "resourceRead": self._read,
-            "resourceWrite": self._write,
-            "resourceList": self._list,
-            "resourceCopy": self._copy,
-            "resourceMove": self._move,
-            "resourceDelete": self._delete,
-            "resourceResolve": self._resolve,
-            "resourceMkdir": self._mkdir,
-            "resourceRequest": self._request,
-            "createResourceWatch": self._create_watch,
-        }
+    def _commands(self) -> Iterable[Command]:
+        """Files are not in the log: only a watch changes something there."""
+        return (
+            Command("resourceRead", self._read),
+            Command("resourceWrite", self._write),
+            Command("resourceList", self._list),
+            Command("resourceCopy", self._copy),
+            Command("resourceMove", self._move),
+            Command("resourceDelete", self._delete),
+            Command("resourceResolve", self._resolve),
+            Command("resourceMkdir", self._mkdir),
+            Command("resourceRequest", self._request),
+            Command("createResourceWatch", self._create_watch, changes=True),
+        )
 
-    def store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
+    def _store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
         return self._content.put(data, content_type)
 
     # -- where sessions may live -----------------------------------------------------------------------------------
 
-    async def check_directory(self, uri: str) -> None:
+    async def _check_directory(self, uri: str) -> None:
         """Raise when no session may live in a directory."""
         path = file_path(uri)
         await self._workers.run(lambda: self._access.fence.check(real_path(path)))
 
-    async def prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+    async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         """A session that lies outside since the roots changed can be read, and no more."""
         refusal = await self._workers.run(lambda: self._access.fence.refusal(real_path(chat.working_directory)))
         if refusal is not None:
@@ -102,14 +112,11 @@ class Resources(Feature):
 
     # -- what sessions open ----------------------------------------------------------------------------------------
 
-    async def prepare_session(self, session_uri: str) -> None:
+    async def _prepare_session(self, session_uri: str) -> None:
         self._stale.add(session_uri)
         await self._learn()
 
-    def on_session_disposed(self, session_uri: str) -> None:
-        self._stale.add(session_uri)
-
-    def on_applied(self, applied: Applied) -> None:
+    def _heard(self, applied: Applied) -> None:
         if applied.action["type"].startswith("session/customization") and applied.after is not applied.before:
             self._stale.add(applied.channel)
 
@@ -134,13 +141,6 @@ class Resources(Feature):
         return bool(changes)
 
     # -- clients ---------------------------------------------------------------------------------------------------
-
-    def on_client_gone(self, client_id: str) -> None:
-        self._access.forget(client_id)
-
-    def on_unsubscribed(self, uri: str) -> None:
-        if self._watches is not None:
-            self._watches.release(uri)
 
     def agent_files(self, chat: Chat) -> AgentFiles:
         """Files for the agent of a chat: its working directory and what its session shows, no other session's."""
@@ -283,10 +283,7 @@ class Resources(Feature):
             return entry.path
 
         path = await self._look(client, params["uri"], found)
-        assert self._watches is not None
-        channel = self._watches.create(path, params)
-        await self.services.durable()
-        return {"channel": channel}
+        return {"channel": self._watches.create(path, params)}
 
     async def _change(self, work: Callable[[], None]) -> None:
         """One at a time: a check and the change it belongs to are not interrupted by another change."""

@@ -29,6 +29,11 @@ class Watches:
         self._services = services
         self._stops: dict[str, asyncio.Event] = {}
 
+    def recover(self) -> None:
+        """Nothing of an earlier run is watched any more."""
+        for uri in self._services.channels("resourceWatch"):
+            self._services.close_channel(uri)
+
     def create(self, path: Path, params: JsonObject) -> str:
         """Begin to watch; returns the channel."""
         if not path.exists():

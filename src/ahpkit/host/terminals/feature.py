@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ahpkit.host.feature import Applied, CommandHandler, ConnectedClient, Feature
+from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.resources.access import Access
 from ahpkit.host.terminals import programs
 from ahpkit.host.terminals.agent import AgentTerminal
@@ -44,17 +44,19 @@ class Terminals(Feature):
         self._directory = directory
         self._enabled = enabled
         self._environ = environ
-        self._pool = Pool()
 
-    async def start(self) -> None:
-        self._pool.start(self.services)
+    def register(self, host: Registration, services: Services) -> None:
+        self.services = services
+        self._pool = Pool(services)
+        host.command(Command("createTerminal", self._create, ordered=True, changes=True))
+        host.command(Command("disposeTerminal", self._dispose, changes=True))
+        host.refuse(self._refuse)
+        host.listen(self._heard)
+        host.on_session_disposed(self._session_disposed)
+        host.recover(self._pool.recover)
 
     async def aclose(self) -> None:
         await self._pool.aclose()
-
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        return {"createTerminal": self._create, "disposeTerminal": self._dispose}
 
     # -- for clients ---------------------------------------------------------------------------------------------
 
@@ -69,7 +71,6 @@ class Terminals(Feature):
         if not _fits(cols, rows):
             raise InvalidParams(f"cols, rows: must be between 1 and {MAX_SIZE}")
         await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
-        await self.services.durable()
 
     def _shell(self, client: ConnectedClient, params: JsonObject, *, cols: int, rows: int) -> Launch:
         env = programs.environment(self._environ)
@@ -101,7 +102,6 @@ class Terminals(Feature):
         if (reason := self._refuse_disposal(terminal, client.client_id)) is not None:
             raise PermissionDenied(reason)
         await self._pool.dispose(terminal)
-        await self.services.durable()
 
     def _check_enabled(self) -> None:
         if not self._enabled:
@@ -151,7 +151,7 @@ class Terminals(Feature):
 
     # -- what happens on the channels ----------------------------------------------------------------------------
 
-    def refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+    def _refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
         terminal = self._pool.get(channel)
         if terminal is None:
             return None
@@ -177,7 +177,7 @@ class Terminals(Feature):
             case kind:
                 return f"a terminal is held by a client or a session, not by a {kind!r}"
 
-    def on_applied(self, applied: Applied) -> None:
+    def _heard(self, applied: Applied) -> None:
         terminal = self._pool.get(applied.channel)
         if terminal is None:
             return
@@ -199,7 +199,7 @@ class Terminals(Feature):
             case _:
                 pass
 
-    def on_session_disposed(self, session_uri: str) -> None:
+    def _session_disposed(self, session_uri: str) -> None:
         for terminal in self._pool:
             if terminal.state["claim"].get("session") == session_uri:
                 self.services.spawn(self._pool.dispose(terminal), name=f"dispose {terminal.uri}")

@@ -47,20 +47,20 @@ class Launch:
 
 
 class Pool:
-    """All terminals of a host, by URI. Empty until `start`."""
+    """All terminals of a host, by URI."""
 
-    _services: Services
-
-    def __init__(self) -> None:
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._terminals: dict[str, Terminal] = {}
         self._starting = 0
         self._released: list[Terminal] = []
         self._disposals: dict[str, asyncio.Task[None]] = {}
         self._publishing: asyncio.TimerHandle | None = None
 
-    def start(self, services: Services) -> None:
-        """Terminals of an earlier host are gone: take them off the list."""
-        self._services = services
+    def recover(self) -> None:
+        """Terminals of an earlier run are gone: close their channels and take them off the list."""
+        for uri in self._services.channels("terminal"):
+            self._services.close_channel(uri)
         self.publish()
 
     def __iter__(self) -> Iterator[Terminal]:

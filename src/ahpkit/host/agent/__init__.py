@@ -1,0 +1,418 @@
+"""The agent interface: what an agent offers, what chats and turns give it. Knows no wire actions or connections.
+
+Two sides meet here:
+
+* An agent *implements* `Agent` (one per provider) and `AgentChat` (one per conversation).
+* The host *gives* it a `Chat` (for the life of the conversation) and a `Turn` (for one message); a turn hands out
+  `ToolCall`s. They are protocols, so an agent can be tested against a recording double.
+
+Every method that says something to the clients is synchronous and ordered: what is said first is sequenced first.
+Only what must wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, `Turn.ask`) is awaited.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ahpkit.host.agent.values import (
+    AgentError,
+    AgentSession,
+    Command,
+    Confirmation,
+    InputAnswers,
+    LoginNeeded,
+    McpServerOffer,
+    SkillOffer,
+    StopReason,
+    ToolOutcome,
+    TurnContext,
+)
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import (
+    ChatInputQuestion,
+    ConfirmationOption,
+    Message,
+    ToolCallConfirmationReason,
+    ToolCallContributor,
+    ToolResultContent,
+    UsageInfo,
+)
+from ahpkit.protocol.chat.state import (
+    Turn as TurnRecord,
+)
+from ahpkit.protocol.common.state import (
+    AgentSelection,
+    FileEdit,
+    JsonObject,
+    ModelSelection,
+    ProtectedResourceMetadata,
+    StringOrMarkdown,
+)
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigSchema
+
+
+class ToolCall(Protocol):
+    """One tool call of a turn, driven through its life cycle: streaming, confirmed or not, running, completed."""
+
+    id: str
+
+    def input(self, delta: str, *, message: StringOrMarkdown | None = None) -> None:
+        """Append to the input while the model is still writing it."""
+        ...
+
+    def running(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        confirmed: ToolCallConfirmationReason = "not-needed",
+    ) -> None:
+        """The input is complete and no approval is needed: the tool runs now. A second call changes nothing."""
+        ...
+
+    async def confirm(
+        self,
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        title: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        edits: Sequence[FileEdit] = (),
+        editable: bool = False,
+    ) -> Confirmation:
+        """Ask a person. Also while it is running: the call goes back to pending. Denied: the call is over."""
+        ...
+
+    async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
+        """Let the client that contributed this tool run it; returns when that client completed it, or left for good."""
+        ...
+
+    def content(self, content: Sequence[ToolResultContent]) -> None:
+        """Replace what is shown while the tool runs."""
+        ...
+
+    def complete(
+        self,
+        *,
+        success: bool = True,
+        message: StringOrMarkdown | None = None,
+        content: Sequence[ToolResultContent] = (),
+        error: str | None = None,
+        structured_content: JsonObject | None = None,
+    ) -> None:
+        """The tool is done. Works from any state that is not over; a finished call ignores it."""
+        ...
+
+    def meta(self, meta: JsonObject) -> None:
+        """Set provider-specific metadata; with the call's next change it replaces what this agent had set before."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Completed, denied or cancelled."""
+        ...
+
+
+class Turn(Protocol):
+    """One user message being answered. Everything said goes to every client of the chat, in the order it is said."""
+
+    id: str
+    message: Message
+    context: TurnContext
+    model: ModelSelection | None
+    canvas: CanvasRuntime | None
+
+    @property
+    def prompt(self) -> str:
+        """The text the agent answers: the user's words with invoked skills and prompts expanded."""
+        ...
+
+    @property
+    def chat(self) -> Chat: ...
+
+    def text(self, delta: str) -> None:
+        """Stream markdown. A new part starts after anything else was said, and after `new_part`."""
+        ...
+
+    def think(self, delta: str) -> None:
+        """Stream reasoning, under the same rule."""
+        ...
+
+    def new_part(self) -> None:
+        """The next text or reasoning starts a part of its own (the model began another message)."""
+        ...
+
+    def notice(self, text: StringOrMarkdown, *, meta: JsonObject | None = None) -> None:
+        """Show a system notification."""
+        ...
+
+    def attach(self, data: bytes, *, content_type: str) -> None:
+        """Show an image, a sound or any other resource the agent produced; the host stores it and links to it."""
+        ...
+
+    def store(self, data: bytes, *, content_type: str) -> str:
+        """Keep `data` for this session and return the URI that `resourceRead` serves it under (file edits need it)."""
+        ...
+
+    def tool_call(
+        self,
+        name: str,
+        *,
+        display_name: str | None = None,
+        id: str | None = None,
+        message: StringOrMarkdown | None = None,
+        contributor: ToolCallContributor | None = None,
+        meta: JsonObject | None = None,
+    ) -> ToolCall:
+        """Begin a tool call. A name that a client registered becomes that client's call by itself."""
+        ...
+
+    async def ask(
+        self,
+        questions: Sequence[ChatInputQuestion],
+        *,
+        message: str | None = None,
+        url: str | None = None,
+        meta: JsonObject | None = None,
+    ) -> InputAnswers:
+        """Ask the user. Clients share the drafts; the first complete answer counts."""
+        ...
+
+    def usage(self, usage: UsageInfo) -> None: ...
+
+    def activity(self, text: str | None) -> None:
+        """What the agent is doing right now, in a few words; None clears it."""
+        ...
+
+    async def subchat(self, title: str, prompt: str, *, tool_call: ToolCall | None = None) -> SubChat:
+        """Open a read-only chat of the same session for a sub-agent and begin its turn."""
+        ...
+
+    def steering(self) -> Message | None:
+        """Take the steering message a user sent while this turn runs, if there is one."""
+        ...
+
+    async def wait_steering(self) -> Message:
+        """Wait for a steering message and take it."""
+        ...
+
+
+class SubChat(Protocol):
+    """A chat spawned by a turn. Leaving the `async with` ends its turn, as an error when leaving with one."""
+
+    uri: str
+    turn: Turn
+
+    async def __aenter__(self) -> Turn: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+
+class History(Protocol):
+    """Takes a conversation that was held elsewhere, turn by turn, as the agent tells it."""
+
+    def turn(self, text: str) -> Turn:
+        """What the user said next. The turn before it is over then; the last one when the telling ends."""
+        ...
+
+
+class Chat(Protocol):
+    """The conversation an `AgentChat` serves: facts about it, and what may be said outside a turn."""
+
+    uri: str
+    session_uri: str
+
+    @property
+    def working_directory(self) -> Path: ...
+
+    @property
+    def model(self) -> ModelSelection | None: ...
+
+    @property
+    def agent(self) -> AgentSelection | None: ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The session's configuration values."""
+        ...
+
+    @property
+    def session_meta(self) -> JsonObject:
+        """The session's `_meta`, as whoever created it gave it; without keys of ours."""
+        ...
+
+    @property
+    def history(self) -> Sequence[TurnRecord]:
+        """The finished turns, oldest first."""
+        ...
+
+    @property
+    def memory(self) -> JsonObject:
+        """What this agent stored about the chat with `remember`; survives restarts, never shown to clients."""
+        ...
+
+    def remember(self, memory: JsonObject) -> None: ...
+
+    @property
+    def forked_memory(self) -> JsonObject:
+        """What this agent stored about the chat this one was forked from, unless that has gone on since."""
+        ...
+
+    def title(self, title: str) -> None: ...
+
+    def commands(self, commands: Sequence[Command]) -> None:
+        """The slash commands the agent understands now: offered as completions and shown in state."""
+        ...
+
+    def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
+        """The session's configuration properties and values as the agent reports them."""
+        ...
+
+    def meta(self, key: str, value: Any | None) -> None:
+        """Say something about this chat under a namespaced key of the session's `_meta`: `_meta[key][chat URI]`. None
+        takes it back."""
+        ...
+
+    @property
+    def extensions(self) -> JsonObject:
+        """What the agent can call now, by name: what the host offers to agents and what connected clients announced."""
+        ...
+
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        """Ask whoever offers the extension, the host or a client; raises their `RpcError`, or `MethodNotFound`."""
+        ...
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        """Tell the host's own handler and the chat's subscribers that announced the extension."""
+        ...
+
+
+class AgentChat(abc.ABC):
+    """One conversation with an agent. Opened before its first turn, closed with its chat or with the host."""
+
+    @abc.abstractmethod
+    async def run(self, turn: Turn) -> StopReason | None:
+        """Answer one message. Return to complete the turn, raise `AgentError` to fail it.
+
+        Cancelling a turn cancels this coroutine; clean up and let `CancelledError` pass.
+        """
+
+    async def configure(
+        self, *, model: ModelSelection | None, agent: AgentSelection | None, config: Mapping[str, Any]
+    ) -> None:
+        """The selection changed between two turns; `config` holds all values."""
+
+    async def truncated(self, turns: Sequence[TurnRecord]) -> None:
+        """History was cut; `turns` is what is left."""
+
+    async def forget(self) -> None:
+        """The chat was disposed of for good: what the agent keeps of it may go too. `aclose` follows."""
+
+    async def aclose(self) -> None:
+        """The chat is gone or the host stops."""
+
+
+class Agent(abc.ABC):
+    """An agent backend: one provider in root state. Entered when the host starts, left when it stops."""
+
+    provider: str
+    display_name: str
+    description: str = ""
+    models: Sequence[SessionModelInfo] = ()
+    protected_resources: Sequence[ProtectedResourceMetadata] = ()
+    meta: JsonObject | None = None
+    """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
+
+    changed: Callable[[], None] = staticmethod(lambda: None)
+    """Set by the host: call it after `models`, `protected_resources` or `meta` changed."""
+
+    @abc.abstractmethod
+    async def open(self, chat: Chat) -> AgentChat:
+        """Begin or resume a conversation. Raise `AgentError` when that is not possible."""
+
+    async def start(self) -> None:
+        """The host is up. Keep it short: processes start on first use."""
+
+    async def aclose(self) -> None:
+        """The host stops: end everything that was started."""
+
+    async def sessions(self, directory: Path, *, start: bool) -> Sequence[AgentSession] | None:
+        """The conversations that the agent keeps; None when it would have to be started for it and `start` is not set.
+
+        `directory` is where to start it.
+        """
+        return ()
+
+    async def recall(self, chat: Chat, memory: JsonObject, history: History) -> None:
+        """Tell the history of a kept conversation to a chat that is about to go on with it."""
+
+    async def session_config(
+        self, working_directory: Path | None, values: Mapping[str, Any]
+    ) -> SessionConfigSchema | None:
+        """Properties a user may set when creating a session."""
+        return None
+
+    async def config_completions(
+        self, working_directory: Path | None, property: str, query: str
+    ) -> Sequence[Mapping[str, str]]:
+        """`{value, label, description?}` items for a property whose values are too many to list."""
+        return ()
+
+    async def completions(self, chat: Chat | None, text: str, offset: int) -> Sequence[CompletionItem]:
+        """Items the agent itself offers at `offset` (UTF-16 units) of `text`."""
+        return ()
+
+    async def authenticate(self, resource: str, token: str) -> None:
+        """A client pushed a token for one of `protected_resources`."""
+
+
+class CanvasRuntime(Protocol):
+    """Canvases as an agent sees them (`session.canvas.*`). Every failure is a `CanvasError` with a code."""
+
+    def list(self) -> Sequence[JsonObject]:
+        """Declared canvases (`DiscoveredCanvas`)."""
+        ...
+
+    def list_open(self) -> Sequence[JsonObject]:
+        """Open instances (`OpenCanvasInstance`)."""
+        ...
+
+    async def open(
+        self, canvas_id: str, instance_id: str, *, extension_id: str | None = None, input: Any = None
+    ) -> JsonObject: ...
+
+    async def close(self, instance_id: str) -> None: ...
+
+    async def invoke(self, instance_id: str, action: str, input: Any = None) -> Any: ...
+
+    def subscribe(self, listener: Callable[[str, JsonObject], Awaitable[None] | None]) -> Callable[[], None]:
+        """Hear `session.canvas.opened` (also when an open instance changes), `session.canvas.registry_changed` and
+        `capabilities.changed`; call the result to stop."""
+        ...
+
+
+__all__ = [
+    "Agent",
+    "AgentChat",
+    "AgentError",
+    "AgentSession",
+    "CanvasRuntime",
+    "Chat",
+    "Command",
+    "Confirmation",
+    "History",
+    "InputAnswers",
+    "LoginNeeded",
+    "McpServerOffer",
+    "SkillOffer",
+    "StopReason",
+    "SubChat",
+    "ToolCall",
+    "ToolOutcome",
+    "Turn",
+    "TurnContext",
+]

@@ -1,0 +1,135 @@
+"""The agents of a host: by provider, who is logged in, and the one writer of the list in root state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentError
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.feature import Registration
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
+
+AGENT_META = "ahpkit/agent"
+"""Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""
+
+
+class Agents:
+    """All agents of a host; the first one is the default unless another is named."""
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        *,
+        default: str | None,
+        clients: Clients,
+        registered: Registration,
+        state_of: Callable[[str], JsonObject | None],
+        dispatch: Callable[[str, JsonObject], None],
+    ) -> None:
+        self._agents = {agent.provider: agent for agent in agents}
+        self._default = default or next(iter(self._agents), None)
+        self._clients = clients
+        self._registered = registered
+        self._state_of = state_of
+        self._dispatch = dispatch
+        self._authenticated: set[str] = set()
+        """Resources a client has pushed a token for since the start; tokens are never kept here."""
+
+    def __iter__(self) -> Iterator[Agent]:
+        return iter(self._agents.values())
+
+    @property
+    def default_provider(self) -> str | None:
+        return self._default
+
+    def find(self, provider: str | None) -> Agent:
+        """The agent of a provider, or the default one; raises `ProviderNotFound`."""
+        agent = self._agents.get(provider or self._default or "")
+        if agent is None:
+            known = ", ".join(self._agents) or "none"
+            raise ProviderNotFound(f"there is no agent provider {provider!r}; known: {known}")
+        return agent
+
+    def has(self, provider: str) -> bool:
+        return provider in self._agents
+
+    def of_session(self, provider: str) -> Agent:
+        """The agent of a session from an earlier run, or a stand-in when this host has no such agent any more."""
+        return self._agents.get(provider) or MissingAgent(provider)
+
+    # -- the list in root state ------------------------------------------------------------------------------------
+
+    def listed(self) -> list[JsonObject]:
+        """All agents as root state shows them, with what features add."""
+        return [self._listed(agent) for agent in self._agents.values()]
+
+    def _listed(self, agent: Agent) -> JsonObject:
+        info = agent_info(agent)
+        for describe in self._registered.agent_details:
+            info |= describe(agent.provider)
+        return info
+
+    def publish(self) -> None:
+        """Bring the list in root state in step: nobody else writes it."""
+        listed = self.listed()
+        if (self._state_of(ROOT_URI) or {}).get("agents") != listed:
+            self._dispatch(ROOT_URI, {"type": "root/agentsChanged", "agents": listed})
+
+    # -- logging in ------------------------------------------------------------------------------------------------
+
+    async def authenticate(self, resource: str, token: str) -> None:
+        """Hand a token to whoever asked for it."""
+        for agent in self._agents.values():
+            if any(known["resource"] == resource for known in agent.protected_resources):
+                await agent.authenticate(resource, token)
+                self._authenticated.add(resource)
+                return
+        for take in self._registered.authenticators:
+            if await take(resource, token):
+                return
+        raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
+
+    def check_authenticated(self, agent: Agent) -> None:
+        """Raise `AuthRequired` with what an agent still needs a token for."""
+        wanted = [one for one in agent.protected_resources if one.get("required", True)]
+        missing = [one for one in wanted if one["resource"] not in self._authenticated]
+        if missing:
+            raise AuthRequired([dict(one) for one in missing])
+
+    def login_needed(self, agent: Agent, session_uri: str) -> None:
+        """Tell every client where a token is needed before the agent of a session goes on."""
+        for resource in agent.protected_resources:
+            params: JsonObject = {"channel": session_uri, "resource": resource["resource"], "reason": "required"}
+            self._clients.to_all("auth/required", params)
+
+
+def agent_info(agent: Agent) -> JsonObject:
+    """An agent as it describes itself in root state."""
+    info: JsonObject = {
+        "provider": agent.provider,
+        "displayName": agent.display_name,
+        "description": agent.description,
+        "models": list(agent.models),
+    }
+    if agent.protected_resources:
+        info["protectedResources"] = list(agent.protected_resources)
+    if agent.meta:
+        info["_meta"] = {AGENT_META: agent.meta}
+    return info
+
+
+class MissingAgent(Agent):
+    """Stands in for an agent this host no longer has: its sessions can be read, not continued."""
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self.display_name = provider
+
+    async def open(self, chat: Any) -> Any:
+        raise AgentError(f"This host has no agent {self.provider!r} any more.", error_type="host/provider-missing")
+
+
+__all__ = ["AGENT_META", "Agents", "MissingAgent", "agent_info"]

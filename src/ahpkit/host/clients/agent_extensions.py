@@ -1,0 +1,102 @@
+"""The way from an agent to whoever shares a protocol extension with it: the host, or a client that announced it.
+
+Clients announce their extensions in `capabilities._meta`. A client that did not announce one is never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from ahpkit.host.agent import Chat
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.clients.extensions import Extensions, served
+from ahpkit.host.feature import ConnectedClient
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InternalError, MethodNotFound, TransportClosed
+from ahpkit.protocol.extensions import announced, announces
+from ahpkit.protocol.meta_keys import OURS
+
+AGENT_CHANNEL = "ahpkit/agent-channel"
+"""`_meta` of what an agent says to a client: the agent's own `channel`, because ours stands in its place."""
+
+PATIENCE = 60.0
+"""Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
+
+MAX_ANNOUNCEMENT = 8 * 1024
+"""Bytes of what one client announces under one name. Agents read a line of some size; a manual is no announcement."""
+
+
+class AgentExtensions:
+    """Serves the extension messages of agents."""
+
+    def __init__(self, extensions: Extensions, clients: Clients, *, patience: float = PATIENCE) -> None:
+        self._extensions = extensions
+        self._clients = clients
+        self._patience = patience
+
+    def offered(self, chat: Chat) -> JsonObject:
+        """What the agent of a chat can call now: what the host offers to agents, and what clients announced.
+
+        Where several clients announce the same name, the client that is asked first counts.
+        """
+        offers: JsonObject = {}
+        for client in reversed(self._by_closeness(chat)):
+            said = announced(client.capabilities).items()
+            offers |= {name: value for name, value in said if not name.startswith(OURS) and _is_small(value)}
+        return offers | self._extensions.for_agents()
+
+    async def forward_request(self, chat: Chat, method: str, params: JsonObject) -> Any:
+        """Serve an agent: by the host's own handler, else by a client that announced the extension.
+
+        A client that leaves while it is asked is no answer, so the next one is asked. An error of a client is one.
+        """
+        if (handler := self._extensions.agent_request(method)) is not None:
+            return await served(method, handler, chat, params)
+        addressed, asked = _addressed(params, chat.uri), list[ConnectedClient]()
+        while (client := self._next(chat, method, asked)) is not None:
+            asked.append(client)
+            try:
+                return await client.request(method, addressed, timeout=self._patience)
+            except TransportClosed:
+                continue
+            except TimeoutError:
+                raise InternalError(f"{client.client_id} did not answer {method} in {self._patience:g} s") from None
+        left = "each client that offered it has left" if asked else "no connected client offers it"
+        raise MethodNotFound(f"{method}: {left}")
+
+    def forward_notification(self, chat: Chat, method: str, params: JsonObject) -> None:
+        """Tell the chat's subscribers that announced the extension, and the host's own handler."""
+        self._extensions.agent_notification(chat, method, params)
+        addressed = _addressed(params, chat.uri)
+        for client in self._clients.subscribers(chat.uri):
+            if announces(announced(client.capabilities), method):
+                client.notify(method, addressed)
+
+    def _next(self, chat: Chat, method: str, asked: Iterable[ConnectedClient]) -> ConnectedClient | None:
+        able = (client for client in self._by_closeness(chat) if announces(announced(client.capabilities), method))
+        return next((client for client in able if client not in asked), None)
+
+    def _by_closeness(self, chat: Chat) -> list[ConnectedClient]:
+        """All clients: the session's active one, those that follow the chat, the rest."""
+        active = self._clients.active_client(chat.session_uri)
+        following = self._clients.subscribers(chat.uri)
+        return sorted(self._clients.clients(), key=lambda c: (c.client_id != active, c not in following))
+
+
+def _addressed(params: JsonObject, channel: str) -> JsonObject:
+    """An agent's params for a client: `channel` says which chat it is about. What stood there is kept in `_meta`."""
+    meta: object = params.get("_meta")
+    kept = cast("JsonObject", meta) if isinstance(meta, dict) else {}
+    if "channel" in params:
+        kept = {**kept, AGENT_CHANNEL: params["channel"]}
+    bare = {key: value for key, value in params.items() if key != "_meta"}
+    return {**bare, "channel": channel} | ({"_meta": kept} if kept else {})
+
+
+def _is_small(value: Any) -> bool:
+    return len(encode(value)) <= MAX_ANNOUNCEMENT
+
+
+__all__ = ["AGENT_CHANNEL", "MAX_ANNOUNCEMENT", "PATIENCE", "AgentExtensions"]

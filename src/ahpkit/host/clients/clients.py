@@ -1,0 +1,204 @@
+"""Who is connected and who follows what: client ids, whose they are, subscriptions, telling clients something.
+
+A client id belongs to the credential that first used it. Another connection with the same credential takes it over, and
+the old one is closed: that is a client coming back faster than its old connection could end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ahpkit.dialects.base import Dialect
+from ahpkit.host.clients.connection import Connection
+from ahpkit.host.feature import Registration
+from ahpkit.host.spine.fanout import Fanout
+from ahpkit.host.spine.store import Origin, Store
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, InvalidRequest
+
+_GOING_AWAY = 1001
+"""WebSocket close code of a server that stops: clients dial again until it is back."""
+
+_log = logging.getLogger(__name__)
+
+_MAX_CLIENT_ID = 256
+"""Characters. An id is a name, not a document; it is stored with every action."""
+
+_MAX_OWNERS = 10_000
+"""Client ids whose owner is remembered; beyond it the oldest that is not connected is forgotten."""
+
+_MAX_CAPABILITIES = 16 * 1024
+"""Bytes of one client's capabilities that are remembered while it is away."""
+
+_FAR_BEHIND = 1024 * 1024
+"""Bytes unread, a quarter of what costs a connection."""
+
+_CLOSE_PATIENCE = 5.0
+"""Seconds that all connections together get to say goodbye when the host stops."""
+
+
+class Clients:
+    """All connections of a host.
+
+    A reader that is far behind slows down who produces for it, but for `reader_patience` seconds at a time only.
+    """
+
+    def __init__(self, store: Store, fanout: Fanout, registered: Registration, *, reader_patience: float) -> None:
+        self._store = store
+        self._fanout = fanout
+        self._registered = registered
+        self._reader_patience = reader_patience
+        self._connections: set[Connection] = set()
+        self._by_id: dict[str, Connection] = {}
+        self._owners: dict[str, str | None] = {}
+        self._capabilities: dict[str, JsonObject] = {}
+        self._dialects: dict[str, Dialect] = {}
+        self._empty = asyncio.Event()
+
+    # -- coming and going ------------------------------------------------------------------------------------------
+
+    def connected(self, connection: Connection) -> None:
+        self._connections.add(connection)
+
+    def admit(
+        self, connection: Connection, client_id: str, *, capabilities: JsonObject | None, dialect: Dialect | None
+    ) -> None:
+        """Give a connection its client id, or refuse.
+
+        A client says what it can do and which version it speaks in `initialize` only. Without them, as in `reconnect`,
+        what it said last still holds.
+        """
+        self._take_over(connection, client_id)
+        self._take_capabilities(connection, capabilities)
+        if dialect is None:
+            dialect = self._dialects.get(client_id)
+        if dialect is not None:
+            self._dialects[client_id] = dialect
+            connection.outlet.speak(dialect)
+        _tell(self._registered.client_back, client_id)
+
+    def _take_over(self, connection: Connection, client_id: str) -> None:
+        if not 0 < len(client_id) <= _MAX_CLIENT_ID:
+            raise InvalidParams(f"clientId: must have 1 to {_MAX_CLIENT_ID} characters")
+        owner = self._owners.setdefault(client_id, connection.credential)
+        if len(self._owners) > _MAX_OWNERS:
+            self._forget_oldest_owner()
+        if owner != connection.credential:
+            raise InvalidRequest(f"clientId: {client_id!r} belongs to another credential; choose another id")
+        old = self._by_id.get(client_id)
+        connection.client_id = client_id
+        self._by_id[client_id] = connection
+        if old is not None:
+            old.close("the same client connected again")
+
+    def _forget_oldest_owner(self) -> None:
+        gone = next((known for known in self._owners if known not in self._by_id), None)
+        if gone is not None:
+            del self._owners[gone]
+            self._capabilities.pop(gone, None)
+            self._dialects.pop(gone, None)
+
+    def _take_capabilities(self, connection: Connection, capabilities: JsonObject | None) -> None:
+        known = self._capabilities.pop(connection.client_id, {})
+        connection.capabilities = known if capabilities is None else capabilities
+        if connection.capabilities and len(encode(connection.capabilities)) <= _MAX_CAPABILITIES:
+            self._capabilities[connection.client_id] = connection.capabilities
+
+    def left(self, connection: Connection) -> None:
+        """A connection ended; features hear of it when its client is gone with it."""
+        for uri in tuple(connection.outlet.channels):
+            self.unsubscribe(uri, connection)
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+        if self._by_id.get(connection.client_id) is connection:
+            del self._by_id[connection.client_id]
+            _tell(self._registered.client_gone, connection.client_id)
+
+    async def aclose(self, reason: str) -> None:
+        """Close every connection and wait until each has ended."""
+        for connection in tuple(self._connections):
+            connection.close(reason, code=_GOING_AWAY)
+        if self._connections:
+            self._empty.clear()
+            try:
+                async with asyncio.timeout(_CLOSE_PATIENCE):
+                    await self._empty.wait()
+            except TimeoutError:
+                _log.warning("%d connections did not end in time", len(self._connections))
+
+    # -- subscriptions ---------------------------------------------------------------------------------------------
+
+    def subscribe(self, uri: str, connection: Connection) -> JsonObject:
+        """The committed state, and from here on every later action: both in one step, so nothing falls in between."""
+        state = self._store.committed(uri)
+        assert state is not None
+        self.follow(uri, connection)
+        return connection.outlet.snapshot(uri, state, self._store.committed_head)
+
+    def follow(self, uri: str, connection: Connection) -> None:
+        """From here on a connection gets what happens in a channel."""
+        self._fanout.subscribe(uri, connection.outlet)
+
+    def unsubscribe(self, uri: str, connection: Connection) -> None:
+        self._fanout.unsubscribe(uri, connection.outlet)
+        if not self._fanout.has_subscribers(uri):
+            _tell(self._registered.unsubscribed, uri)
+
+    def subscribers(self, uri: str) -> Sequence[Connection]:
+        return [client for client in self._by_id.values() if uri in client.outlet.channels]
+
+    async def drained(self, uri: str) -> None:
+        """Give subscribers of a channel that are far behind a moment to read."""
+        outlets = (client.outlet for client in self.subscribers(uri))
+        behind = [asyncio.ensure_future(slow.drain()) for slow in outlets if slow.unread > _FAR_BEHIND]
+        if behind:
+            _, stalled = await asyncio.wait(behind, timeout=self._reader_patience)
+            for task in stalled:
+                task.cancel()
+
+    # -- telling clients -------------------------------------------------------------------------------------------
+
+    def get(self, client_id: str) -> Connection | None:
+        return self._by_id.get(client_id)
+
+    def clients(self) -> Sequence[Connection]:
+        return list(self._by_id.values())
+
+    def active_client(self, session_uri: str) -> str | None:
+        """The id of the session's active client."""
+        active: JsonObject | None = (self._store.state(session_uri) or {}).get("activeClient")
+        return active["clientId"] if active else None
+
+    def reject(self, uri: str, sent: JsonObject, origin: Origin, reason: str) -> None:
+        """Send an action back to whoever dispatched it, as it was sent."""
+        if (client := self._by_id.get(origin.client_id)) is not None:
+            client.outlet.answer_action(uri, sent, self._store.committed_head, origin, reason)
+
+    def to_all(self, method: str, params: JsonObject) -> None:
+        _notify(self.clients(), method, params)
+
+    def to_root(self, method: str, params: JsonObject) -> None:
+        """Tell those who follow the root channel."""
+        _notify(self.subscribers(ROOT_URI), method, params)
+
+
+def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> None:
+    for client in clients:
+        client.notify(method, params)
+
+
+def _tell(listeners: Iterable[Callable[[str], None]], heard: str) -> None:
+    """Tell every feature what happened; one that fails keeps nobody from hearing it."""
+    for listener in listeners:
+        try:
+            listener(heard)
+        except Exception:
+            _log.exception("a feature failed when it heard of %s", heard)
+
+
+__all__ = ["Clients"]

@@ -1,0 +1,60 @@
+"""The table of commands: which methods there are, and what is true of each. Knows no connection.
+
+Rows come from the host's own parts, from features, and from protocol extensions (methods that begin with `_`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from ahpkit.host.clients.extensions import Extensions
+from ahpkit.host.feature import Command, Registration
+from ahpkit.host.policy.methods import Call, MethodRule, known_client
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import MethodNotFound
+
+_MAX_NAME = 200
+"""Characters of an unknown method that are repeated to whoever called it."""
+
+
+class HeardNotification(NamedTuple):
+    """One row of the table for a notification. A handler that has to wait returns what to wait for."""
+
+    name: str
+    hear: Callable[[Any, JsonObject], Awaitable[None] | None]
+    policy: MethodRule = known_client
+
+
+class Commands:
+    """Finds the row of a method."""
+
+    def __init__(
+        self, registered: Registration, extensions: Extensions, notifications: Mapping[str, HeardNotification]
+    ) -> None:
+        self._registered = registered
+        self._extensions = extensions
+        self._notifications = notifications
+
+    def find(self, call: Call) -> Command:
+        """The row of a method that this client may call now; raises the reason otherwise."""
+        found = self._registered.commands.get(call.method) or self._extensions.command(call.method)
+        if found is None:
+            known_client(call)
+            raise MethodNotFound(f"there is no method {call.method[:_MAX_NAME]}")
+        found.policy(call)
+        return found
+
+    def find_notification(self, call: Call) -> HeardNotification:
+        """The row of a notification that this client may send now; raises the reason otherwise."""
+        method = call.method
+        found = self._notifications.get(method)
+        if found is None and method.startswith("_"):
+            found = HeardNotification(method, self._extensions.hears(method))
+        if found is None:
+            raise MethodNotFound(f"there is no notification {method[:_MAX_NAME]}")
+        found.policy(call)
+        return found
+
+
+__all__ = ["Commands", "HeardNotification"]

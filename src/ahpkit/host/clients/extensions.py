@@ -1,0 +1,179 @@
+"""Protocol extensions that the host offers: methods that begin with `_`, for clients and for agents.
+
+They are registered with `Host.extension` before the host starts. What clients offer to agents is in `agent_extensions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from ahpkit.host.agent import Chat
+from ahpkit.host.feature import Command, ConnectedClient
+from ahpkit.host.tasks import Tasks
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InternalError, LocalProtocolError
+from ahpkit.protocol.extensions import check_feature, check_name
+
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[ConnectedClient, JsonObject], Awaitable[Any] | Any]
+"""Serves a client: who asks, and the params."""
+
+AgentHandler = Callable[[Chat, JsonObject], Awaitable[Any] | Any]
+"""Serves an agent: the chat it asks for, and the params."""
+
+HOST_META = "ahpkit/host"
+"""Where the host tells about itself: no extension can have this name."""
+
+C = TypeVar("C", bound=type[Any])
+
+
+class Extension:
+    """One extension of this host. Decorate functions with `request` and `notification`, or a class with the whole."""
+
+    def __init__(self, name: str, *, version: str | None, capability: JsonObject) -> None:
+        check_name(name)
+        self.name = name
+        self.capability: JsonObject = ({"version": version} if version else {}) | capability
+        encode(self.capability)  # Raises here, where it can be seen, what would fail in every handshake.
+        self.commands: dict[str, Command] = {}
+        self.notifications: dict[str, Handler] = {}
+        self.agent_requests: dict[str, AgentHandler] = {}
+        self.agent_notifications: dict[str, AgentHandler] = {}
+
+    def __call__(self, handlers: C) -> C:
+        """Each public method of a class (one object is made of it) serves the request and hears the notification."""
+        served = handlers()
+        for name, method in inspect.getmembers(served, callable):
+            if not name.startswith("_"):
+                self.request(name)(method)
+                self.notification(name)(method)
+        return handlers
+
+    def request(self, method: str, *, changes: bool = False) -> Callable[[Handler], Handler]:
+        """Serve `_<name>/<method>` to clients. With `changes` its answer waits until what it changed is stored."""
+
+        def make(full: str, handler: Handler) -> Command:
+            async def serve(client: ConnectedClient, params: JsonObject) -> Any:
+                return await served(full, handler, client, params)
+
+            return Command(full, serve, changes=changes)
+
+        return self._register(self.commands, method, make)
+
+    def notification(self, method: str) -> Callable[[Handler], Handler]:
+        """Hear `_<name>/<method>` from clients."""
+        return self._register(self.notifications, method)
+
+    def agent_request(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
+        """Serve `_<name>/<method>` to agents; without such a handler an agent's request goes to a client."""
+        return self._register(self.agent_requests, method)
+
+    def agent_notification(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
+        """Hear `_<name>/<method>` from agents, besides the clients that do."""
+        return self._register(self.agent_notifications, method)
+
+    @property
+    def for_agents(self) -> bool:
+        return bool(self.agent_requests or self.agent_notifications)
+
+    def _register(
+        self, table: dict[str, Any], method: str, make: Callable[[str, Any], Any] = lambda full, handler: handler
+    ) -> Callable[[Any], Any]:
+        check_feature(method)
+        full = f"_{self.name}/{method}"
+
+        def register(handler: Any) -> Any:
+            if full in table:
+                raise LocalProtocolError(f"{full} has a handler already")
+            table[full] = make(full, handler)
+            return handler
+
+        return register
+
+
+class Extensions:
+    """The extensions that a host offers, to clients and to agents."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._extensions: dict[str, Extension] = {}
+
+    def register(self, extension: Extension) -> None:
+        if extension.name == HOST_META or extension.name in self._extensions:
+            raise LocalProtocolError(f"the extension {extension.name!r} is registered already")
+        self._extensions[extension.name] = extension
+
+    def advertised(self) -> JsonObject:
+        """What goes into `_meta` of the initialize result and of root state."""
+        return {name: extension.capability for name, extension in self._extensions.items()}
+
+    # What clients say.
+
+    def command(self, method: str) -> Command | None:
+        """The row of a client's extension request, or None."""
+        found = (extension.commands.get(method) for extension in self._extensions.values())
+        return next((command for command in found if command is not None), None)
+
+    def hears(self, method: str) -> Callable[[ConnectedClient, JsonObject], None]:
+        """Hands a client's extension notification to whoever registered it; unknown ones are ignored."""
+
+        def hear(client: ConnectedClient, params: JsonObject) -> None:
+            for extension in self._extensions.values():
+                self._hear(method, extension.notifications.get(method), client, params)
+
+        return hear
+
+    # What agents say.
+
+    def for_agents(self) -> JsonObject:
+        """What the host itself offers to agents."""
+        ours = (extension for extension in self._extensions.values() if extension.for_agents)
+        return {extension.name: extension.capability for extension in ours}
+
+    def agent_request(self, method: str) -> AgentHandler | None:
+        """The host's own handler of an agent's request, or None."""
+        found = (extension.agent_requests.get(method) for extension in self._extensions.values())
+        return next((handler for handler in found if handler is not None), None)
+
+    def agent_notification(self, chat: Chat, method: str, params: JsonObject) -> None:
+        """Hand an agent's notification to whoever registered it."""
+        for extension in self._extensions.values():
+            self._hear(method, extension.agent_notifications.get(method), chat, params)
+
+    def _hear(self, method: str, handler: Callable[..., Any] | None, sender: object, params: JsonObject) -> None:
+        """Call a handler of notifications now, so that they stay in order; what it awaits runs beside."""
+        if handler is None:
+            return
+        try:
+            result = handler(sender, params)
+        except Exception:
+            _log.exception("the handler of %s failed", method)
+            return
+        if inspect.isawaitable(result):
+            self._tasks.spawn(_finish(result), name=method)
+
+
+async def served(method: str, handler: Callable[..., Any], caller: object, params: JsonObject) -> Any:
+    """Let a handler, plain or async, serve a request."""
+    try:
+        result = handler(caller, params)
+        return await result if inspect.isawaitable(result) else result
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        _log.warning("the handler of %s was cancelled by something of its own", method)
+        raise InternalError from None  # Nobody cancelled the request: an answer is due.
+
+
+async def _finish(work: Awaitable[Any]) -> None:
+    await work
+
+
+__all__ = ["HOST_META", "AgentHandler", "Extension", "Extensions", "Handler", "served"]

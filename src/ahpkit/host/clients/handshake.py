@@ -1,0 +1,248 @@
+"""The commands of a connection itself: initialize, reconnect, subscribe, unsubscribe, dispatch. Knows no transport.
+
+What they show is committed, so nothing shown can be lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Raw
+
+from ahpkit.dialects.base import Dialect, Reading
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.clients.commands import HeardNotification
+from ahpkit.host.clients.connection import Connection
+from ahpkit.host.feature import Command, Registration
+from ahpkit.host.limits import check_subscriptions
+from ahpkit.host.policy.methods import anyone, handshake
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.repeated_actions import RepeatedActions
+from ahpkit.host.spine.store import Origin, Store
+from ahpkit.host.tasks import Tasks
+from ahpkit.log.engine import LogEngine
+from ahpkit.log.entry import Entry
+from ahpkit.log.errors import LogError
+from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.codec import decode_json
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
+from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
+from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.validation import check_params
+
+_log = logging.getLogger(__name__)
+
+_REPLAY_PAGE = 1000
+"""Entries read from the log at a time, so that a replay that gets too large is noticed early."""
+
+ChooseDialect = Callable[[Sequence[str], JsonObject], Dialect]
+"""Versions that a client offers and its capabilities → how it is spoken to."""
+
+
+class Handshake:
+    """Binds connections to the sequence of actions."""
+
+    def __init__(
+        self,
+        *,
+        clients: Clients,
+        store: Store,
+        log: LogEngine,
+        dispatcher: Dispatcher,
+        flush: Callable[[], Awaitable[None]],
+        registered: Registration,
+        tasks: Tasks,
+        choose_dialect: ChooseDialect,
+        adopt: Callable[[str], Awaitable[bool]],
+        reading: Callable[[str], Reading],
+        default_directory: Path,
+        max_replay: int,
+    ) -> None:
+        self._clients = clients
+        self._store = store
+        self._log = log
+        self._dispatcher = dispatcher
+        self._flush = flush
+        self._registered = registered
+        self._tasks = tasks
+        self._choose_dialect = choose_dialect
+        self._adopt = adopt
+        """Makes a conversation that an agent keeps a session, if there is one with this URI."""
+        self._reading = reading
+        self._default_directory = default_directory
+        self._max_replay = max_replay
+        self._repeated = RepeatedActions(log)
+
+    def commands(self) -> Sequence[Command]:
+        return (
+            Command("ping", self._ping, policy=anyone),
+            Command("initialize", self._initialize, ordered=True, policy=handshake),
+            Command("reconnect", self._reconnect, ordered=True, policy=handshake),
+            Command("subscribe", self._subscribe, ordered=True),
+        )
+
+    def notifications(self) -> Mapping[str, HeardNotification]:
+        rows = (
+            HeardNotification("unsubscribe", self._unsubscribe),
+            HeardNotification("dispatchAction", self._dispatch_action),
+        )
+        return {row.name: row for row in rows}
+
+    # -- handshake -------------------------------------------------------------------------------------------------
+
+    async def _ping(self, client: Connection, params: JsonObject) -> None:
+        """The answer itself is the signal."""
+
+    async def _initialize(self, client: Connection, params: JsonObject) -> JsonObject:
+        capabilities: JsonObject = params.get("capabilities", {})
+        try:
+            dialect = self._choose_dialect(params["protocolVersions"], capabilities)
+        except UnsupportedVersion as error:
+            client.close(error.message)
+            raise
+        wanted = dict.fromkeys(params.get("initialSubscriptions", ()))
+        _check_subscriptions(len(wanted))
+        self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
+        self._repeated.begin(client.client_id)
+        root = self._store.committed(ROOT_URI) or {}
+        return {
+            "protocolVersion": dialect.version,
+            "serverSeq": self._store.committed_head,
+            "snapshots": [self._clients.subscribe(uri, client) for uri in wanted if self._exists(uri)],
+            "defaultDirectory": self._default_directory.as_uri(),
+            "completionTriggerCharacters": ["/", "@", "#"],
+            "_meta": root.get("_meta", {}),
+        }
+
+    async def _reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
+        wanted = dict.fromkeys(params["subscriptions"])
+        _check_subscriptions(len(wanted))
+        said: object = params.get("_meta", {}).get(CAPABILITIES)
+        capabilities = cast("JsonObject", said) if isinstance(said, dict) else None
+        self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=None)
+        present = [uri for uri in wanted if self._exists(uri)]
+        missing = [uri for uri in wanted if not self._exists(uri)]
+        snapshots = [self._clients.subscribe(uri, client) for uri in present]
+        client.outlet.hold()  # Whatever happens from here on comes after the answer.
+        actions = await self._missed(client, params["lastSeenServerSeq"], present)
+        if actions is None:
+            return {"type": "snapshot", "snapshots": snapshots}
+        return {"type": "replay", "actions": actions, "missing": missing}
+
+    async def _missed(self, client: Connection, after: int, channels: Sequence[str]) -> list[Raw] | None:
+        """What happened in these channels after a number and until now; None when only snapshots can tell."""
+        if not self._store.can_replay(after, channels):
+            return None
+        until, missed, size = self._store.committed_head, list[Entry](), 0
+        while size <= self._max_replay:
+            try:
+                page = await self._log.read(after, channels=channels, limit=_REPLAY_PAGE)
+            except LogError as error:  # Trimmed at this very moment, or the disk cannot be read.
+                _log.warning("a client gets snapshots instead of a replay: %s", error)
+                return None
+            missed += [entry for entry in page if entry.seq <= until]
+            if len(page) < _REPLAY_PAGE or page[-1].seq >= until:
+                return client.outlet.replay(missed)
+            after, size = page[-1].seq, size + sum(len(entry.payload) for entry in page)
+        return None
+
+    # -- subscriptions ---------------------------------------------------------------------------------------------
+
+    async def _subscribe(self, client: Connection, params: JsonObject) -> JsonObject:
+        uri, held = params["channel"], client.outlet.channels
+        _check_subscriptions(len(held) + (uri not in held))
+        channel = channel_of(uri)
+        if channel is not None and channel.reducer is None and self._serves_stateless(uri):
+            self._clients.follow(uri, client)
+            return {}
+        if not self._exists(uri) and not (await self._adopt(uri) and self._exists(uri)):
+            raise _no_channel(uri)
+        return {"snapshot": self._clients.subscribe(uri, client)}
+
+    def _unsubscribe(self, client: Connection, params: JsonObject) -> None:
+        if isinstance(uri := params.get("channel"), str):
+            self._clients.unsubscribe(uri, client)
+
+    def _exists(self, uri: str) -> bool:
+        return self._store.committed(uri) is not None
+
+    def _serves_stateless(self, uri: str) -> bool:
+        return any(serves(uri) for serves in self._registered.stateless_channels)
+
+    # -- actions ---------------------------------------------------------------------------------------------------
+
+    def _dispatch_action(self, client: Connection, params: JsonObject) -> Awaitable[None] | None:
+        """Apply a client's action, or send it back with the reason."""
+        try:
+            check_params("dispatchAction", params)
+        except InvalidParams as error:
+            self._refuse_malformed(client, params, error.message)
+            return None
+        uri, seq, action = params["channel"], params["clientSeq"], params["action"]
+        origin = Origin(client.client_id, seq)
+        if not self._repeated.is_new(origin):
+            return self._dispatch_again(client, uri, action, origin)
+        self._dispatch(client, uri, action, origin)
+        return None
+
+    def _refuse_malformed(self, client: Connection, params: JsonObject, reason: str) -> None:
+        """Say why under the number that the client gave, where there is one: a notification has no other answer."""
+        uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
+        if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
+            origin, sent = Origin(client.client_id, cast("int", seq)), cast("JsonObject", action)
+            self._clients.reject(uri, sent, origin, reason)
+        else:
+            _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
+
+    async def _dispatch_again(self, client: Connection, uri: str, sent: JsonObject, origin: Origin) -> None:
+        """The client has used this number before. The same action is echoed again; another one is new."""
+        done = await self._repeated.find(origin)
+        if done is None:
+            self._dispatch(client, uri, sent, origin)
+            return
+        self._tasks.spawn(self._answer_again(client, uri, sent, origin, done), name="repeated action")
+
+    async def _answer_again(self, client: Connection, uri: str, sent: JsonObject, origin: Origin, done: int) -> None:
+        await self._flush()
+        logged = await self._log.read(done - 1, channels=None, limit=1) if done else []
+        entry = logged[0] if logged and logged[0].seq == done else None
+        if entry is None:
+            client.outlet.answer_action(uri, sent, done, origin)
+        elif _is_repeat(client.outlet.dialect, entry, uri, sent):
+            client.outlet.echo(entry)
+        else:
+            self._dispatch(client, uri, sent, origin)
+
+    def _dispatch(self, client: Connection, uri: str, sent: JsonObject, origin: Origin) -> None:
+        try:
+            action = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
+        except RpcError as error:
+            reason: str | None = error.message
+        else:
+            reason = self._dispatcher.dispatch(uri, action, origin, sent=sent)
+        if reason is not None:
+            self._clients.reject(uri, sent, origin, reason)
+
+
+def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:
+    logged: Any = decode_json(entry.payload)
+    return logged["channel"] == uri and dialect.is_repeat(sent, logged["action"])
+
+
+def _check_subscriptions(count: int) -> None:
+    if (reason := check_subscriptions(count)) is not None:
+        raise InvalidRequest(reason)
+
+
+def _no_channel(uri: str) -> NotFound | SessionNotFound:
+    channel = channel_of(uri)
+    if channel is not None and channel.name == "session":
+        return SessionNotFound(f"there is no session {uri}")
+    return NotFound(f"there is no channel {uri}")
+
+
+__all__ = ["ChooseDialect", "Handshake"]

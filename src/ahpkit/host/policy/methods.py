@@ -1,0 +1,50 @@
+"""Who may call which method, and when: the policy column of the table of commands. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidRequest
+
+
+_QUOTED = 200
+"""Characters of a method that a reason repeats."""
+
+
+class Call(NamedTuple):
+    """A method that a connection wants to be served."""
+
+    method: str
+    client_id: str
+    """Empty before the handshake."""
+    params: JsonObject
+    """As they came: their shape is checked afterwards."""
+
+    @property
+    def initialized(self) -> bool:
+        return bool(self.client_id)
+
+
+MethodRule = Callable[[Call], None]
+"""Raises an `RpcError` with a reason that a person can read, or returns: it may."""
+
+
+def anyone(call: Call) -> None:
+    """Before and after the handshake."""
+
+
+def handshake(call: Call) -> None:
+    """Once, before everything else."""
+    if call.initialized:
+        raise InvalidRequest("this connection is initialized already")
+
+
+def known_client(call: Call) -> None:
+    """Any client that has said who it is."""
+    if not call.initialized:
+        raise InvalidRequest(f"{call.method[:_QUOTED]} is not served before initialize")
+
+
+__all__ = ["Call", "MethodRule", "anyone", "handshake", "known_client"]

@@ -1,0 +1,79 @@
+"""What features use of the host: the doors of its parts, in one small object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.host.agents import Agents
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.spine.delivery import Delivery
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.durable_values import DurableValues
+from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.host.spine.store import Store
+from ahpkit.host.tasks import Tasks
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.common.state import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostServices:
+    """Implements `ahpkit.host.feature.Services`."""
+
+    values: DurableValues
+    store: Store
+    dispatcher: Dispatcher
+    delivery: Delivery
+    index: SessionIndex
+    clients: Clients
+    agents: Agents
+    tasks: Tasks
+    now: Callable[[], int]
+    new_id: Callable[[], str]
+
+    def state(self, uri: str) -> JsonObject | None:
+        return self.store.state(uri)
+
+    def session_uris(self) -> Sequence[str]:
+        return self.index.sessions()
+
+    def session_of(self, chat_uri: str) -> str | None:
+        return self.index.session_of(chat_uri)
+
+    def channels(self, kind: str) -> Sequence[str]:
+        found = ((uri, channel_of(uri)) for uri in self.store.channels())
+        return [uri for uri, channel in found if channel is not None and channel.name == kind]
+
+    def dispatch(self, uri: str, action: JsonObject) -> None:
+        self.dispatcher.apply(uri, action)
+
+    def open_channel(self, uri: str, state: JsonObject) -> None:
+        self.store.open(uri, state)
+
+    def close_channel(self, uri: str) -> None:
+        self.store.close(uri)
+
+    async def durable(self) -> None:
+        await self.delivery.durable()
+
+    async def room(self, uri: str) -> None:
+        await self.delivery.flush()
+        await self.clients.drained(uri)
+
+    def client(self, client_id: str) -> ConnectedClient | None:
+        return self.clients.get(client_id)
+
+    def subscribers(self, uri: str) -> Sequence[ConnectedClient]:
+        return self.clients.subscribers(uri)
+
+    def agents_changed(self) -> None:
+        self.agents.publish()
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        self.tasks.spawn(work, name=name)
+
+
+__all__ = ["HostServices"]

@@ -1,0 +1,85 @@
+"""The list of sessions: their summaries, and telling clients which sessions there are. Knows no transport."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.spine.store import ChannelChanges
+from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
+
+_ANNOTATIONS = "/annotations"
+"""What a session's URI ends with as that of its annotations."""
+
+_DEBOUNCE = 0.05
+"""Seconds. Status and activity change several times within one step of a turn; a list needs only the last value."""
+
+
+class SessionCatalogue:
+    """The summaries of all sessions as clients were last told, kept in step with the committed states."""
+
+    def __init__(self, state_of: Callable[[str], JsonObject | None], clients: Clients) -> None:
+        self._state_of = state_of
+        self._clients = clients
+        self._told: dict[str, JsonObject] = {}
+        self._changed: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def restore(self, uris: Iterable[str]) -> None:
+        """Sessions from before the restart: nobody needs to be told."""
+        for uri in uris:
+            self._told[uri] = self._summary(uri)
+
+    def follow(self, changes: ChannelChanges, changed: Iterable[str]) -> None:
+        """A commit: channels that came and went, and channels whose state changed. Sessions are among them."""
+        for uri in changes.gone:
+            self._removed(uri)
+        for uri in changes.appeared:
+            if (channel := channel_of(uri)) is not None and channel.name == "session":
+                self._told[uri] = self._summary(uri)
+                self._clients.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
+        for uri in changed:
+            self._touch(uri.removesuffix(_ANNOTATIONS))
+
+    def _removed(self, uri: str) -> None:
+        if self._told.pop(uri, None) is not None:
+            self._changed.discard(uri)
+            self._clients.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
+
+    def _touch(self, uri: str) -> None:
+        """If it is a session, compare and tell soon."""
+        if uri in self._told:
+            self._changed.add(uri)
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self.flush)
+
+    def flush(self) -> None:
+        """Tell what changed since the last time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        changed, self._changed = self._changed, set()
+        for uri in changed:
+            now = self._summary(uri)
+            changes = changed_fields(self._told[uri], now)
+            if changes:
+                self._told[uri] = now
+                params: JsonObject = {"channel": ROOT_URI, "session": uri, "changes": changes}
+                self._clients.to_root("root/sessionSummaryChanged", params)
+
+    def _summary(self, uri: str) -> JsonObject:
+        """One session's aggregated summary, now."""
+        state: Any = self._state_of(uri)
+        annotations = self._state_of(uri + _ANNOTATIONS)
+        return aggregate(state) | ({"annotations": annotations_summary(uri, annotations)} if annotations else {})
+
+    def summaries(self) -> list[JsonObject]:
+        """All of them: those not touched since they were told need no work."""
+        return [self._summary(uri) if uri in self._changed else told for uri, told in self._told.items()]
+
+
+__all__ = ["SessionCatalogue"]

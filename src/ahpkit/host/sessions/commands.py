@@ -1,0 +1,147 @@
+"""The commands about sessions, chats and agents: what each one does. Knows no transport.
+
+Reads answer from committed states, so nothing shown can be lost. Whether a command changes something stands in its row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.host.agents import Agents
+from ahpkit.host.feature import Command, ConnectedClient, Registration
+from ahpkit.host.limits import MAX_TYPED
+from ahpkit.host.policy import check_active_client
+from ahpkit.host.sessions.catalogue import SessionCatalogue
+from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.session_config import resolve_config
+from ahpkit.host.sessions.sessions import Sessions
+from ahpkit.host.spine.store import Store
+from ahpkit.host.turns.completions import utf16_length
+from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, NotFound
+from ahpkit.protocol.meta_keys import ASK_AGENTS
+
+_MAX_TURNS = 200
+"""Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
+
+_COMPLETIONS_PATIENCE = 1.0
+"""Seconds for each source of completions: a list that comes late is of no use to somebody who types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCommands:
+    """Serves them, with the parts of the host that they are about."""
+
+    sessions: Sessions
+    turns: Turns
+    agents: Agents
+    catalogue: SessionCatalogue
+    kept: KeptConversations
+    store: Store
+    registered: Registration
+
+    def commands(self) -> Sequence[Command]:
+        return (
+            Command("listSessions", self._list_sessions),
+            Command("createSession", self._create_session, ordered=True, changes=True),
+            Command("disposeSession", self._dispose_session, ordered=True, changes=True),
+            Command("createChat", self._create_chat, ordered=True, changes=True),
+            Command("disposeChat", self._dispose_chat, ordered=True, changes=True),
+            Command("fetchTurns", self._fetch_turns),
+            Command("completions", self._completions),
+            Command("resolveSessionConfig", self._resolve_session_config),
+            Command("sessionConfigCompletions", self._session_config_completions),
+            Command("authenticate", self._authenticate),
+            Command("invokeChangesetOperation", self._invoke_changeset_operation),
+        )
+
+    # -- sessions and chats ------------------------------------------------------------------------------------------
+
+    async def _list_sessions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        await self.kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
+        return {"items": [*self.catalogue.summaries(), *self.kept.summaries()]}
+
+    async def _create_session(self, client: ConnectedClient, params: JsonObject) -> None:
+        if "activeClient" in params:
+            reason = check_active_client(None, client.client_id, params["activeClient"])
+            if reason is not None:
+                raise InvalidParams(f"activeClient: {reason}")
+        await self.sessions.create(params)
+
+    async def _dispose_session(self, client: ConnectedClient, params: JsonObject) -> None:
+        await self.sessions.dispose(params["channel"])
+
+    async def _create_chat(self, client: ConnectedClient, params: JsonObject) -> None:
+        self.sessions.create_chat(params)
+
+    async def _dispose_chat(self, client: ConnectedClient, params: JsonObject) -> None:
+        await self.sessions.dispose_chat(params["channel"])
+
+    async def _fetch_turns(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        chat = self._chat(params["channel"])
+        limit: int = params.get("limit", _MAX_TURNS)
+        if limit < 1:
+            raise InvalidParams("limit: must be at least 1")
+        turns: list[JsonObject] = chat["turns"]
+        end = len(turns)
+        if (before := params.get("before")) is not None:
+            end = next((at for at, turn in enumerate(turns) if turn["id"] == before), -1)
+            if end < 0:
+                raise NotFound(f"before: the chat has no finished turn {before!r}")
+        start = max(0, end - min(limit, _MAX_TURNS))
+        return {"turns": turns[start:end], "hasMore": start > 0}
+
+    async def _completions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        chat_uri, text, offset = params["channel"], params["text"], params["offset"]
+        self._chat(chat_uri)
+        if len(text) > MAX_TYPED:
+            raise InvalidParams(f"text: has {len(text)} characters, completions are for at most {MAX_TYPED}")
+        length = utf16_length(text)
+        if not 0 <= offset <= length:
+            raise InvalidParams(f"offset: {offset} is outside 0 to {length}, the text's length in UTF-16 code units")
+        sources = (*self.registered.completion_sources, self._agent_completions)
+        asked = (asyncio.wait_for(source(chat_uri, text, offset), _COMPLETIONS_PATIENCE) for source in sources)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        good = (answer for answer in answers if not isinstance(answer, BaseException))
+        return {"items": list(itertools.chain.from_iterable(good))}
+
+    async def _agent_completions(self, chat_uri: str, text: str, offset: int) -> Any:
+        runner = self.turns.runner(chat_uri)
+        return await runner.agent.completions(runner.chat, text, offset) if runner else ()
+
+    def _chat(self, uri: str) -> JsonObject:
+        channel = channel_of(uri)
+        chat = self.store.committed(uri)
+        if channel is None or channel.name != "chat" or chat is None:
+            raise NotFound(f"there is no chat {uri}")
+        return chat
+
+    # -- agents ------------------------------------------------------------------------------------------------------
+
+    async def _resolve_session_config(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        agent = self.agents.find(params.get("provider"))
+        directory = await self.sessions.directory(params.get("workingDirectory"))
+        schema, values = await resolve_config(agent, directory, params.get("config", {}))
+        return {"schema": schema, "values": values}
+
+    async def _session_config_completions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        agent = self.agents.find(params.get("provider"))
+        directory = await self.sessions.directory(params.get("workingDirectory"))
+        items = await agent.config_completions(directory, params["property"], params.get("query", ""))
+        return {"items": list(items)}
+
+    async def _authenticate(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        await self.agents.authenticate(params["resource"], params["token"])
+        return {}
+
+    async def _invoke_changeset_operation(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        raise NotFound(f"there is no changeset {params['channel']}")
+
+
+__all__ = ["SessionCommands"]

@@ -1,0 +1,148 @@
+"""Conversations that agents keep by themselves: found, listed beside the host's own, opened like them. Knows no ACP.
+
+One is only listed until a client subscribes to it. Then it becomes a session of the host, with its history. One that
+was disposed of is not listed again, also when its agent still has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ahpkit.host.agent import Agent, AgentError, AgentSession
+from ahpkit.host.agents import Agents
+from ahpkit.host.feature import Values
+from ahpkit.host.turns.chat import MEMORY_PREFIX
+from ahpkit.host.turns.new_state import kept_session
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol.common.state import JsonObject
+
+_PATIENCE = 1.0
+"""Seconds for an agent that runs: whoever asked for the list waits."""
+_START_PATIENCE = 60.0
+"""Seconds for an agent that has to be started first, which somebody asked for."""
+_FRESH = 5.0
+"""Seconds in which the same agent is not asked again."""
+_MAX_HIDDEN = 1000
+"""Disposed conversations remembered per agent."""
+_HIDDEN = "agent-sessions-hidden/"
+"""Before an agent's name: the durable value with the conversations that were disposed of."""
+_ADOPTED = "adopted/"
+"""Before a session's URI: the durable value that says which conversation its chat is to go on with."""
+
+_log = logging.getLogger(__name__)
+
+
+class Listed(NamedTuple):
+    """A conversation that an agent keeps, and the URI that it is listed under."""
+
+    uri: str
+    agent: Agent
+    kept: AgentSession
+
+
+class KeptConversations:
+    """What the agents of a host keep."""
+
+    def __init__(
+        self,
+        agents: Agents,
+        values: Values,
+        *,
+        taken: Callable[[str], bool],
+        monotonic: Callable[[], float],
+        default_directory: Path,
+    ) -> None:
+        self._agents = agents
+        self._values = values
+        self._taken = taken
+        """Whether there is a channel with this URI already."""
+        self._monotonic = monotonic
+        self._default_directory = default_directory
+        self._kept: dict[str, Sequence[AgentSession]] = {}
+        self._asked: dict[str, float] = {}
+
+    async def look(self, *, start: bool = False) -> None:
+        """Ask the agents that run, and with `start` the others too."""
+        await asyncio.gather(*(self._ask(agent, start) for agent in self._agents if start or self._is_stale(agent)))
+
+    def summaries(self) -> list[JsonObject]:
+        """What is kept and is no session of the host, as lists show it."""
+        return [kept_session(uri, agent.provider, kept)["summary"] for uri, agent, kept in self._listed()]
+
+    def find(self, uri: str) -> Listed | None:
+        """The conversation that is listed under a URI."""
+        return next((listed for listed in self._listed() if listed.uri == uri), None)
+
+    def adopted(self, listed: Listed) -> None:
+        """A session is made of this conversation; its history is still to come."""
+        self._values.set(_ADOPTED + listed.uri, listed.kept.memory)
+
+    def to_recall(self, uri: str) -> JsonObject:
+        """The conversation that a session is made of, while its history is still to come; else nothing."""
+        return self._values.get(_ADOPTED + uri) or {}
+
+    def recalled(self, uri: str) -> None:
+        """A session has its history."""
+        self._values.set(_ADOPTED + uri, None)
+
+    def disposed(self, uri: str, provider: str) -> None:
+        """A session is gone; if its history was still to come, nobody wants it."""
+        if memory := self.to_recall(uri):
+            self.hide(provider, memory)
+            self.recalled(uri)
+
+    def hide(self, provider: str, memory: JsonObject) -> None:
+        """Never list this conversation again."""
+        key = _HIDDEN + provider
+        hidden: list[JsonObject] = self._values.get(key) or []
+        self._values.set(key, [*hidden, memory][-_MAX_HIDDEN:])
+
+    def dismiss(self, uri: str) -> bool:
+        """Hide a conversation by the URI it is listed under; False when there is none."""
+        listed = self.find(uri)
+        if listed is not None:
+            self.hide(listed.agent.provider, listed.kept.memory)
+        return listed is not None
+
+    async def _ask(self, agent: Agent, start: bool) -> None:
+        self._asked[agent.provider] = self._monotonic()
+        try:
+            async with asyncio.timeout(_START_PATIENCE if start else _PATIENCE):
+                kept = await agent.sessions(self._default_directory, start=start)
+        except (AgentError, TimeoutError) as error:
+            _log.warning("agent %s did not list its sessions: %s", agent.provider, error or "no answer in time")
+            return
+        if kept is not None:
+            self._kept[agent.provider] = kept
+
+    def _is_stale(self, agent: Agent) -> bool:
+        asked = self._asked.get(agent.provider)
+        return asked is None or self._monotonic() - asked > _FRESH
+
+    def _listed(self) -> Iterator[Listed]:
+        ours: list[Any] = [memory for _, memory in self._values.items(MEMORY_PREFIX)] if self._kept else []
+        for provider, kept in self._kept.items():
+            hidden: list[Any] = self._values.get(_HIDDEN + provider) or []
+            left_out = {_key(memory) for memory in (*ours, *hidden)}
+            for one in kept:
+                uri = _uri(provider, one)
+                if _key(one.memory) not in left_out and not self._taken(uri):
+                    yield Listed(uri, self._agents.find(provider), one)
+
+
+def _key(memory: JsonObject) -> bytes:
+    return encode(dict(sorted(memory.items())))
+
+
+def _uri(provider: str, kept: AgentSession) -> str:
+    """The same for the same conversation, also after a restart."""
+    name = f"ahpkit/{provider}/" + _key(kept.memory).decode()
+    return f"ahp-session:/{uuid.uuid5(uuid.NAMESPACE_URL, name)}"
+
+
+__all__ = ["KeptConversations", "Listed"]

@@ -1,0 +1,178 @@
+"""Importing sessions: the extension `ahpkit/sessions`, because the protocol has no command for it. Knows no files.
+
+`_ahpkit/sessions/import` takes what `ahpkit sessions export` wrote and makes a new session of it: same title, same
+chats, same finished turns, new URIs. A session larger than a message is sent ahead in pieces with
+`_ahpkit/sessions/stage`; pieces belong to the connection they came over and are gone with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NotRequired, TypedDict, cast
+from weakref import WeakKeyDictionary
+
+from ahpkit.host.clients.extensions import Extension
+from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.sessions.sessions import Sessions
+from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.validation import check
+
+EXTENSION = "ahpkit/sessions"
+FORMAT = 1
+"""Version of the export. A newer one is refused, not guessed at."""
+
+MAX_STAGED = 256 * 1024 * 1024
+"""Bytes of one import: as much as a client takes in one snapshot. A larger session could be kept, but never opened."""
+
+_MAX_TITLE = 1000
+"""Characters: a title is in every list of sessions."""
+
+_FINAL = ("completed", "cancelled")
+"""How a tool call of a finished turn stands."""
+
+
+class ExportedChat(TypedDict):
+    """One chat of an export."""
+
+    title: str
+    turns: list[Turn]
+
+
+class Export(TypedDict):
+    """A session outside of a host."""
+
+    format: Literal[1]
+    title: str
+    provider: str
+    chats: list[ExportedChat]
+
+
+class StageParams(TypedDict):
+    """Further turns of the chat with that index, after those that are there already."""
+
+    chat: int
+    turns: list[Turn]
+
+
+class ImportParams(TypedDict):
+    """The session, and how many turns of it were staged before."""
+
+    document: Export
+    staged: NotRequired[int]
+
+
+def check_export(document: Any) -> None:
+    """Raise `InvalidParams`, naming the path, when a document is not a session that can be imported."""
+    _check_format(document)
+    check(Export, document, at="document")
+    _check_titles(document)
+    for number, chat in enumerate(document["chats"]):
+        _check_turns(chat["turns"], f"document.chats[{number}].turns")
+
+
+def _check_format(document: Any) -> None:
+    """First of all, and in words: everything else may differ because of it."""
+    found: Any = cast("JsonObject", document).get("format", FORMAT) if isinstance(document, dict) else FORMAT
+    if found != FORMAT:
+        raise InvalidParams(f"document.format: only format {FORMAT} can be read, not {found!r}; is ahpkit up to date?")
+
+
+def _check_titles(document: Export) -> None:
+    titled = [("document", document), *((f"document.chats[{n}]", chat) for n, chat in enumerate(document["chats"]))]
+    for at, one in titled:
+        if not one["title"].strip() or len(one["title"]) > _MAX_TITLE:
+            raise InvalidParams(f"{at}.title: expected 1 to {_MAX_TITLE} characters, got {len(one['title'])}")
+
+
+def _check_turns(turns: list[Turn], at: str) -> None:
+    """What types cannot say: ids are unique, and nothing in a finished turn is still going on."""
+    seen: set[str] = set()
+    for number, turn in enumerate(turns):
+        if turn["id"] in seen:
+            raise InvalidParams(f"{at}[{number}].id: {turn['id']!r} is the id of an earlier turn")
+        seen.add(turn["id"])
+        for index, call in _tool_calls(turn):
+            if call["status"] not in _FINAL:
+                path = f"{at}[{number}].responseParts[{index}].toolCall.status"
+                raise InvalidParams(f"{path}: expected one of {', '.join(_FINAL)}, got {call['status']!r}")
+
+
+def _tool_calls(turn: Turn) -> Iterator[tuple[int, JsonObject]]:
+    for index, part in enumerate(turn["responseParts"]):
+        if part["kind"] == "toolCall":
+            yield index, cast("JsonObject", part["toolCall"])
+
+
+class _Staged:
+    """Turns that wait for their document."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.turns: dict[int, list[Turn]] = {}
+        self.count = 0
+        self._bytes = 0
+
+    def add(self, chat: int, turns: list[Turn]) -> None:
+        self._bytes += len(encode(turns))
+        if self._bytes > self._max_bytes:
+            raise InvalidParams(f"turns: the session is larger than {self._max_bytes} bytes")
+        self.turns.setdefault(chat, []).extend(turns)
+        self.count += len(turns)
+
+    def complete(self, document: Export) -> Export:
+        """The document with everything that was staged for it."""
+        for number in self.turns:
+            if not 0 <= number < len(document["chats"]):
+                raise InvalidParams(f"document.chats: turns were staged for chat {number}, which is not there")
+        chats = [
+            ExportedChat(title=chat["title"], turns=[*chat["turns"], *self.turns.get(number, ())])
+            for number, chat in enumerate(document["chats"])
+        ]
+        return {**document, "chats": chats}
+
+
+def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes: int = MAX_STAGED) -> None:
+    """Let clients import sessions, up to so many bytes each; `extend` is `Host.extension`."""
+    extension = extend(EXTENSION, version=str(FORMAT))
+    waiting: WeakKeyDictionary[ConnectedClient, _Staged] = WeakKeyDictionary()
+
+    @extension.request("stage")
+    def stage(client: ConnectedClient, params: JsonObject) -> JsonObject:
+        check(StageParams, params)
+        staged = waiting.setdefault(client, _Staged(max_bytes))
+        try:
+            staged.add(params["chat"], params["turns"])
+        except InvalidParams:
+            del waiting[client]
+            raise
+        return {"staged": staged.count}
+
+    @extension.request("import", changes=True)
+    async def import_session(client: ConnectedClient, params: JsonObject) -> JsonObject:
+        staged = waiting.pop(client, None) or _Staged(max_bytes)
+        _check_format(params.get("document"))
+        check(ImportParams, params)
+        if staged.count != params.get("staged", 0):
+            raise InvalidParams(
+                f"staged: {staged.count} turns are here; the connection was lost meanwhile, start again"
+            )
+        document = staged.complete(params["document"])
+        check_export(document)
+        uri, provider = sessions.import_session(cast("JsonObject", document))
+        return {"session": uri, "provider": provider}
+
+
+__all__ = [
+    "EXTENSION",
+    "FORMAT",
+    "MAX_STAGED",
+    "Export",
+    "ExportedChat",
+    "ImportParams",
+    "StageParams",
+    "check_export",
+    "register",
+]

@@ -1,0 +1,426 @@
+"""Sessions and their chats: creating, forking, restoring, disposing, and who runs their turns. Knows no connection.
+
+A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
+the agent opens its default chat; then it is `ready`, or `creationFailed` with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentError, LoginNeeded
+from ahpkit.host.agents import Agents
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.feature import Registration
+from ahpkit.host.policy import check_agent, check_model
+from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.session_config import initial_config
+from ahpkit.host.sessions.told_history import ToldHistory
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
+from ahpkit.host.spine.store import Store
+from ahpkit.host.tasks import Tasks
+from ahpkit.host.turns.chat import path_of
+from ahpkit.host.turns.new_state import NO_CONFIG, kept_session, new_chat, new_session, turns_until
+from ahpkit.host.turns.runner import ChatRunner
+from ahpkit.host.turns.titles import DEFAULT_TITLE
+from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import (
+    AlreadyExists,
+    InvalidParams,
+    NotFound,
+    SessionAlreadyExists,
+    SessionNotFound,
+)
+from ahpkit.protocol.session.summary import chat_summary
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Session:
+    agent: Agent
+    ready: asyncio.Future[None]
+    chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPorts:
+    """What sessions use of the host."""
+
+    store: Store
+    dispatcher: Dispatcher
+    index: SessionIndex
+    waiting: WaitingSelections
+    clients: Clients
+    registered: Registration
+    tasks: Tasks
+    agents: Agents
+    turns: Turns
+    kept: KeptConversations
+    durable: Callable[[], Awaitable[None]]
+    default_directory: Path
+    new_id: Callable[[], str]
+    now: Callable[[], int]
+
+
+class Sessions:
+    """All sessions of a host."""
+
+    def __init__(self, ports: SessionPorts) -> None:
+        self._ports = ports
+        self._state_of = ports.store.state
+        self._dispatch = ports.dispatcher.apply
+        self._sessions: dict[str, _Session] = {}
+
+    # -- creating ------------------------------------------------------------------------------------------------
+
+    async def create(self, params: Mapping[str, Any]) -> None:
+        """`createSession`: the channel exists when this returns; the rest happens in the background."""
+        uri: str = params["channel"]
+        self._check_new(uri)
+        source = self._fork_source(params["fork"]) if "fork" in params else None
+        agent = self._agent_for(params, source)
+        self._check_model(agent, params.get("model"))
+        self._ports.agents.check_authenticated(agent)
+        directory = params.get("workingDirectory")
+        path = await self.directory(directory)
+        config = await initial_config(agent, path, dict(params.get("config") or {}))
+        self._check_new(uri)  # Again: somebody else may have been faster while we waited.
+        project = {"uri": directory, "displayName": path.name} if directory else None
+        state = new_session(params, provider=agent.provider, project=project, config=config, now=self._ports.now())
+        if source is not None:
+            state["summary"]["title"] = source[0]["summary"]["title"]
+        self._open_session(uri, agent, state)
+        self._add_default_chat(uri, params, source)
+        self._count_changed()
+        self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
+
+    async def directory(self, uri: str | None) -> Path:
+        """The directory that a URI names, if sessions may have it; the default one for None."""
+        if uri is not None:
+            for check in self._ports.registered.directory_checks:
+                await check(uri)
+        return path_of(uri, self._ports.default_directory)
+
+    def _check_new(self, uri: str) -> None:
+        channel = channel_of(uri)
+        if channel is None or channel.name != "session":
+            raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
+        if self._ports.store.taken(uri):
+            raise SessionAlreadyExists(f"the session {uri} exists already")
+
+    def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
+        default = source[0]["summary"]["provider"] if source else None
+        return self._ports.agents.find(params.get("provider") or default)
+
+    def _check_model(self, agent: Agent, model: JsonObject | None) -> None:
+        if model is not None and (reason := check_model(self._state_of(ROOT_URI), agent.provider, model["id"])):
+            raise InvalidParams(f"model: {reason}")
+
+    def _fork_source(self, fork: JsonObject) -> tuple[JsonObject, JsonObject, list[JsonObject]]:
+        session = self._state_of(fork["session"])
+        if session is None:
+            raise SessionNotFound(f"there is no session {fork['session']} to fork")
+        for summary in session["chats"]:
+            chat = self._state_of(summary["resource"])
+            turns = turns_until(chat, fork["turnId"]) if chat else None
+            if chat is not None and turns is not None:
+                return session, chat, turns
+        raise NotFound(f"fork.turnId: the session has no finished turn {fork['turnId']!r}")
+
+    def _open_session(self, uri: str, agent: Agent, state: JsonObject) -> None:
+        self._ports.store.open(uri, state)
+        self._ports.store.open(f"{uri}/annotations", {"annotations": []})
+        self._add(uri, agent)
+
+    def _add(self, uri: str, agent: Agent) -> _Session:
+        session = self._sessions[uri] = _Session(agent, asyncio.get_running_loop().create_future())
+        self._ports.index.add_session(uri)
+        return session
+
+    def _add_default_chat(self, uri: str, params: Mapping[str, Any], source: Any) -> None:
+        chat_uri = f"ahp-chat:/{self._ports.new_id()}"
+        title, origin, turns = DEFAULT_TITLE, None, None
+        if source is not None:
+            title, turns = source[1]["title"], source[2]
+            origin = {"kind": "fork", "chat": source[1]["resource"], "turnId": params["fork"]["turnId"]}
+        state = new_chat(chat_uri, title=title, now=self._ports.now(), origin=origin, turns=turns)
+        self._open_chat(uri, state)
+        self._dispatch(uri, {"type": "session/defaultChatChanged", "defaultChat": chat_uri})
+        if "activeClient" in params:
+            action = {"type": "session/activeClientChanged", "activeClient": params["activeClient"]}
+            self._dispatch(uri, action)
+
+    async def _finish_creating(self, uri: str, session: _Session) -> None:
+        failure: Exception | None = None
+        try:
+            await self._prepare(uri, session)
+        except Exception as error:
+            failure = error
+        if self._sessions.get(uri) is not session:
+            await self._close_runners(session)  # Disposed of meanwhile; an agent may have opened since.
+        elif failure is not None:
+            self._creation_failed(uri, session, failure)
+        else:
+            self._dispatch(uri, {"type": "session/ready"})
+            session.ready.set_result(None)
+
+    async def _prepare(self, uri: str, session: _Session) -> None:
+        directory = (self._state_of(uri) or {})["summary"].get("workingDirectory")
+        if directory is not None and not await asyncio.to_thread(path_of(directory, Path()).is_dir):
+            raise AgentError(f"the working directory {directory} does not exist", error_type="host/working-directory")
+        for prepare in self._ports.registered.session_preparers:
+            await prepare(uri)
+        if not session.chats:
+            await self._recall(uri, session)
+        self._check_agent(uri)
+        for runner in list(session.chats.values()):
+            await runner.open()
+
+    def _check_agent(self, uri: str) -> None:
+        """The custom agent chosen at creation: known only now that the customizations are."""
+        state = self._state_of(uri) or {}
+        chosen: JsonObject | None = state["summary"].get("agent")
+        if chosen is not None and (reason := check_agent(state, chosen["uri"])) is not None:
+            raise AgentError(reason, error_type="host/agent")
+
+    def _creation_failed(self, uri: str, session: _Session, error: Exception) -> None:
+        if not isinstance(error, AgentError):
+            _log.error("creating %s failed", uri, exc_info=error)
+            error = AgentError("The session could not be created. The host's log has the details.", error_type="host")
+        self._dispatch(uri, {"type": "session/creationFailed", "error": error.info()})
+        if isinstance(error, LoginNeeded):
+            self._ports.agents.login_needed(session.agent, uri)
+        session.ready.set_exception(AgentError(f"The session was not created: {error.message}", error_type="host"))
+        session.ready.exception()
+
+    def import_session(self, document: JsonObject) -> tuple[str, str]:
+        """A new session with the content of an exported one; its URI and its agent's provider."""
+        uri = f"ahp-session:/{self._ports.new_id()}"
+        agent = self._ports.agents.find(document["provider"] if self._ports.agents.has(document["provider"]) else None)
+        state = new_session(
+            {"channel": uri}, provider=agent.provider, project=None, config=NO_CONFIG, now=self._ports.now()
+        )
+        state["summary"]["title"] = document["title"]
+        self._open_session(uri, agent, state)
+        for chat in document["chats"]:
+            chat_uri = f"ahp-chat:/{self._ports.new_id()}"
+            self._open_chat(uri, new_chat(chat_uri, title=chat["title"], now=self._ports.now(), turns=chat["turns"]))
+        if not document["chats"]:
+            self._add_default_chat(uri, {}, None)
+        self._count_changed()
+        self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"import {uri}")
+        return uri, agent.provider
+
+    async def adopt(self, uri: str) -> bool:
+        """Make a conversation that an agent keeps a session, and wait until that is stored; False when there is none.
+
+        Its chat comes when the agent has told the history.
+        """
+        if not self._ports.kept.to_recall(uri):
+            listed = self._ports.kept.find(uri)
+            if listed is None:
+                return False
+            self._ports.kept.adopted(listed)
+            self._open_session(uri, listed.agent, kept_session(uri, listed.agent.provider, listed.kept))
+            self._count_changed()
+            self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"adopt {uri}")
+        await self._ports.durable()  # Only what is stored can be shown.
+        return True
+
+    async def _recall(self, uri: str, session: _Session) -> None:
+        memory = self._ports.kept.to_recall(uri)
+        chat = self._ports.turns.live_chat(f"ahp-chat:/{self._ports.new_id()}", uri)
+        history = ToldHistory(
+            chat, new_id=self._ports.new_id, now=self._ports.now, store_content=self._ports.turns.store_content
+        )
+        await session.agent.recall(chat, memory, history)
+        if self._sessions.get(uri) is not session:
+            return  # Disposed of meanwhile.
+        chat.remember(memory)
+        self._ports.kept.recalled(uri)
+        title = chat.session["summary"]["title"]
+        self._open_chat(uri, new_chat(chat.uri, title=title, now=self._ports.now(), turns=history.turns()))
+        self._dispatch(uri, {"type": "session/defaultChatChanged", "defaultChat": chat.uri})
+
+    # -- chats ---------------------------------------------------------------------------------------------------
+
+    def create_chat(self, params: Mapping[str, Any]) -> None:
+        """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
+        uri, session_uri = params["chat"], params["channel"]
+        channel = channel_of(uri)
+        if channel is None or channel.name != "chat":
+            raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
+        if session_uri not in self._sessions:
+            raise SessionNotFound(f"there is no session {session_uri}")
+        if self._ports.store.taken(uri):
+            raise AlreadyExists(f"the chat {uri} exists already")
+        self._check_model(self._sessions[session_uri].agent, params.get("model"))
+        chosen: JsonObject | None = params.get("agent")
+        if chosen is not None and (reason := check_agent(self._state_of(session_uri) or {}, chosen["uri"])):
+            raise InvalidParams(f"agent: {reason}")
+        origin, turns, title = self._chat_source(params.get("source"))
+        state = new_chat(
+            uri,
+            title=title,
+            now=self._ports.now(),
+            origin=origin,
+            turns=turns,
+            model=params.get("model"),
+            agent=params.get("agent"),
+        )
+        self._open_chat(session_uri, state)
+        if "initialMessage" in params:
+            action = {"type": "chat/turnStarted", "turnId": self._ports.new_id(), "message": params["initialMessage"]}
+            self._dispatch(uri, action)
+
+    def _chat_source(self, source: JsonObject | None) -> tuple[JsonObject | None, list[JsonObject] | None, str]:
+        if source is None:
+            return None, None, "New chat"
+        chat = self._state_of(source["chat"])
+        turns = turns_until(chat, source["turnId"]) if chat else None
+        if chat is None or turns is None:
+            raise NotFound(f"source: there is no finished turn {source['turnId']!r} in {source['chat']}")
+        return {"kind": "fork", "chat": source["chat"], "turnId": source["turnId"]}, turns, chat["title"]
+
+    def _open_chat(self, session_uri: str, state: JsonObject) -> ChatRunner:
+        uri = state["resource"]
+        self._ports.store.open(uri, state)
+        runner = self._add_runner(session_uri, uri)
+        self._dispatch(session_uri, {"type": "session/chatAdded", "summary": chat_summary(state)})
+        return runner
+
+    def _add_runner(self, session_uri: str, uri: str) -> ChatRunner:
+        session = self._sessions[session_uri]
+        runner = self._ports.turns.add_chat(uri, session_uri, session.agent, lambda: asyncio.shield(session.ready))
+        session.chats[uri] = runner
+        return runner
+
+    async def dispose_chat(self, uri: str) -> None:
+        """`disposeChat`: a session keeps at least one chat."""
+        session_uri = self._ports.index.session_of(uri)
+        if session_uri is None:
+            raise NotFound(f"there is no chat {uri}")
+        session = self._sessions[session_uri]
+        if list(session.chats) == [uri]:
+            raise InvalidParams("channel: the last chat of a session cannot be disposed; dispose the session instead")
+        if (self._state_of(session_uri) or {}).get("defaultChat") == uri:
+            self._dispatch(session_uri, {"type": "session/defaultChatChanged"})
+        self._dispatch(session_uri, {"type": "session/chatRemoved", "chat": uri})
+        runner = session.chats.pop(uri, None)
+        if runner is not None:
+            runner.chat.clear_meta()
+        self._close_chat(uri, runner)
+        if runner is not None:
+            await runner.dispose()
+
+    def _close_chat(self, uri: str, runner: ChatRunner | None) -> None:
+        self._ports.turns.remove_chat(uri)
+        if runner is not None:
+            if runner.turn is not None:
+                runner.turn.end()
+            if runner.chat.memory:
+                self._ports.kept.hide(runner.agent.provider, runner.chat.memory)
+            runner.chat.forget()
+        self._ports.store.close(uri)
+
+    # -- ending --------------------------------------------------------------------------------------------------
+
+    async def dispose(self, uri: str) -> None:
+        """`disposeSession`: the session, its chats and what agents and features hold for it are gone."""
+        session = self._sessions.pop(uri, None)
+        if session is None and self._ports.kept.dismiss(uri):
+            return
+        if session is None:
+            raise SessionNotFound(f"there is no session {uri}")
+        self._ports.kept.disposed(uri, session.agent.provider)
+        self._tell_disposed(uri)
+        for chat in self._ports.index.chats(uri):
+            self._close_chat(chat, session.chats.get(chat))
+        self._ports.store.close(f"{uri}/annotations")
+        self._ports.store.close(uri)
+        self._ports.index.remove_session(uri)
+        self._count_changed()
+        for _, origin, sent in self._ports.waiting.take_all(uri):
+            reason = f"the session {uri} was disposed of before this could be applied"
+            self._ports.clients.reject(uri, sent, origin, reason)
+        await self._close_runners(session)
+
+    def _tell_disposed(self, uri: str) -> None:
+        for heard in self._ports.registered.session_disposed:
+            try:
+                heard(uri)
+            except Exception:  # The session is gone whatever a feature makes of it.
+                _log.exception("a feature failed when %s was disposed of", uri)
+
+    @staticmethod
+    async def _close_runners(session: _Session) -> None:
+        for runner in session.chats.values():
+            await runner.dispose()
+
+    async def aclose(self) -> None:
+        """The host stops: running turns end with an error that says so."""
+        reason = "The host was stopped while this turn was running."
+        runners = [runner for session in self._sessions.values() for runner in session.chats.values()]
+        await asyncio.gather(*(runner.aclose(reason) for runner in runners), return_exceptions=True)
+
+    def _count_changed(self) -> None:
+        action: JsonObject = {"type": "root/activeSessionsChanged", "activeSessions": len(self._sessions)}
+        self._dispatch(ROOT_URI, action)
+
+    # -- restoring -----------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Take the sessions of an earlier run back into service. Nothing is dispatched."""
+        for uri in self._ports.store.channels():
+            if (channel := channel_of(uri)) is not None and channel.name == "session":
+                self._restore(uri)
+
+    def _restore(self, uri: str) -> None:
+        state = self._state_of(uri) or {}
+        provider = state["summary"]["provider"]
+        self._add(uri, self._ports.agents.of_session(provider))
+        for summary in state["chats"]:
+            if self._state_of(summary["resource"]) is not None:
+                self._ports.index.add_chat(summary["resource"], uri)
+                if summary.get("origin", {}).get("kind") != "tool":
+                    self._add_runner(uri, summary["resource"])
+
+    def resume(self) -> None:
+        """Go on with all sessions of an earlier run."""
+        for uri in list(self._sessions):
+            self._resume(uri)
+
+    def _resume(self, uri: str) -> None:
+        """Finish what the crash interrupted: a half-created session is created again, others are prepared anew."""
+        session = self._sessions[uri]
+        state = self._state_of(uri) or {}
+        if state["lifecycle"] == "creating":
+            self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
+        elif state["lifecycle"] == "creationFailed":
+            session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
+            session.ready.exception()
+        else:
+            self._ports.tasks.spawn(self._prepare_again(uri, session), name=f"prepare {uri}")
+
+    async def _prepare_again(self, uri: str, session: _Session) -> None:
+        for prepare in self._ports.registered.session_preparers:
+            try:
+                await prepare(uri)
+            except Exception:
+                _log.exception("a feature could not prepare %s again", uri)
+        if not session.ready.done():
+            session.ready.set_result(None)
+        for runner in list(session.chats.values()):
+            runner.take_next()
+
+
+__all__ = ["SessionPorts", "Sessions"]

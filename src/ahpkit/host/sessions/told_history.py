@@ -1,0 +1,80 @@
+"""A conversation that was held elsewhere, told again: the same actions and reducer, but no log and no clients.
+
+What comes out are finished turns, as if they had been held here. Knows no agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from opentelemetry.trace import NoOpTracerProvider
+
+from ahpkit.host.agent import Chat, SubChat, Turn
+from ahpkit.host.tracing import Tracing
+from ahpkit.host.turns.new_state import new_chat
+from ahpkit.host.turns.turn import LiveTurn, TurnPorts
+from ahpkit.protocol.channels import reduce
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import NotFound
+
+
+class ToldHistory:
+    """Implements `ahpkit.host.agent.History`."""
+
+    def __init__(
+        self,
+        chat: Chat,
+        *,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
+        store_content: Callable[[str, bytes, str], str],
+    ) -> None:
+        self._chat = chat
+        self._new_id = new_id
+        self._now = now
+        self._state = new_chat(chat.uri, title="", now=now())
+        self._ports = TurnPorts(
+            tracing=Tracing(NoOpTracerProvider()),
+            dispatch=self._apply,
+            chat_state=lambda: self._state,
+            activity=lambda text: None,
+            store_content=lambda data, content_type: store_content(chat.session_uri, data, content_type),
+            client_tool=lambda name: None,
+            guard=_no_guard,
+            subchat=_no_subchat,
+        )
+        self._turn: LiveTurn | None = None
+
+    def turn(self, text: str) -> Turn:
+        self._end_turn()
+        message: Message = {"text": text, "origin": {"kind": "user"}}
+        turn = LiveTurn(self._chat, self._ports, id=self._new_id(), message=message)
+        self._apply({"type": "chat/turnStarted", "turnId": turn.id, "message": message})
+        self._turn = turn
+        return turn
+
+    def turns(self) -> list[JsonObject]:
+        """Everything that was told: the telling is over."""
+        self._end_turn()
+        return self._state["turns"]
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.say({"type": "chat/turnComplete", "turnId": turn.id})
+            turn.end()
+
+    def _apply(self, action: JsonObject) -> None:
+        self._state = reduce(self._chat.uri, self._state, action, now=self._now())
+
+
+async def _no_guard(name: str, tool_input: str) -> str | None:
+    return None
+
+
+async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:
+    raise NotFound("a turn of the past starts no sub-agent")
+
+
+__all__ = ["ToldHistory"]

@@ -1,0 +1,144 @@
+"""Follows the log: what was committed becomes visible, goes out to subscribers, and frees whoever waited for it.
+
+Nothing is shown before it is durable. Knows no connection and no method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+from ahpkit.host.spine.fanout import Fanout
+from ahpkit.host.spine.store import ChannelChanges, Origin, Store
+from ahpkit.log.engine import Commit, LogEngine
+from ahpkit.protocol.codec import decode_json
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InternalError
+
+_log = logging.getLogger(__name__)
+
+CommitListener = Callable[[ChannelChanges, set[str]], None]
+"""Hears of each commit: channels that came and went, and the channels that have new actions."""
+
+RefusalListener = Callable[[str, JsonObject, Origin, str], None]
+"""Hears of each client's action that could not be stored: its channel, the action, its origin and the reason."""
+
+_NOT_STORED = "this action could not be stored, so it was not done"
+
+
+class Delivery:
+    """Follows one log inside its `async with`."""
+
+    def __init__(
+        self,
+        log: LogEngine,
+        store: Store,
+        fanout: Fanout,
+        *,
+        listener: CommitListener,
+        on_refused: RefusalListener,
+        max_backlog: int,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._fanout = fanout
+        self._listener = listener
+        self._on_refused = on_refused
+        self._max_backlog = max_backlog
+        self._delivered = 0
+        """The last step of the log that was delivered."""
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        """A heap: the step that somebody waits for, who came first, and how to tell."""
+        self._tickets = itertools.count()
+        self._following: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._following = asyncio.create_task(self._follow(), name="follow the log")
+        await asyncio.sleep(0)  # It follows from here on.
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._following
+        for _, _, waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_exception(InternalError("the host stopped before this was stored"))
+
+    async def _follow(self) -> None:
+        async for commit in self._log.follow(self._store.committed_head):
+            try:
+                self._deliver(commit)
+            except Exception:  # One bad batch must not stop all later ones.
+                _log.exception("a commit could not be delivered")
+            self._free_waiting(commit.step)
+
+    def _deliver(self, commit: Commit) -> None:
+        changes = self._store.commit(commit)
+        for entry, _ in commit.refused:
+            if entry.client_id is not None and entry.client_seq is not None:
+                action = decode_json(entry.payload)["action"]
+                self._on_refused(entry.channel, action, Origin(entry.client_id, entry.client_seq), _NOT_STORED)
+        self._fanout.deliver(commit.entries)
+        for uri in changes.gone:
+            self._fanout.close(uri)
+        self._listener(changes, {entry.channel for entry in commit.entries})
+        for uri in self._log.checkpoints_due():
+            asyncio.get_running_loop().call_soon(self._store.checkpoint, uri)  # Each may be large: one step for each.
+
+    def _free_waiting(self, step: int) -> None:
+        self._delivered = max(self._delivered, step)
+        while self._waiting and self._waiting[0][0] <= self._delivered:
+            waiting = heapq.heappop(self._waiting)[2]
+            if not waiting.done():
+                waiting.set_result(None)
+
+    # -- waiting for the disk --------------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """Wait until everything so far is durable and delivered; as long as the disk fails, this waits."""
+        await self._delivered_up_to(self._log.steps)
+
+    async def _delivered_up_to(self, step: int) -> None:
+        if step > self._delivered:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (step, next(self._tickets), done))
+            await done
+
+    async def durable(self) -> None:
+        """Like `flush`, but raises when the disk does not take it."""
+        if not await self._unless_failing(self._log.steps):
+            raise InternalError(f"this is not stored yet and may be lost: {self._log.failing}")
+
+    def check_writable(self) -> None:
+        """Raise while nothing can be stored."""
+        if (reason := self._log.failing) is not None:
+            raise InternalError(reason)
+
+    async def wait_room(self) -> None:
+        """Wait while too much waits for the disk; not while the disk fails, because then actions are refused."""
+        while (excess := self._store.backlog - self._max_backlog) > 0:
+            if not await self._unless_failing(self._delivered + excess):
+                return
+
+    async def _unless_failing(self, step: int) -> bool:
+        """Wait until a step is delivered; False when the log fails before."""
+        if step <= self._delivered:
+            return True
+        delivered = asyncio.ensure_future(self._delivered_up_to(step))
+        failing = asyncio.ensure_future(self._log.wait_failing())
+        try:
+            await asyncio.wait({delivered, failing}, return_when=asyncio.FIRST_COMPLETED)
+            return delivered.done()
+        finally:
+            delivered.cancel()
+            failing.cancel()
+
+
+__all__ = ["CommitListener", "Delivery"]

@@ -1,0 +1,100 @@
+"""The door: every action, from a client or from the host itself, becomes state here. Knows no transport or JSON-RPC.
+
+A client's action is checked: its shape, the channel, the policy, the features, in that order. Then it is applied, or
+refused with a reason. What was applied is told to listeners in order, one action at a time: an action that a listener
+dispatches is applied at once and told about after the one that caused it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from ahpkit.host import policy
+from ahpkit.host.feature import Applied, Registration
+from ahpkit.host.spine.session_index import SessionIndex, WaitingSelection, WaitingSelections
+from ahpkit.host.spine.store import Origin, Store
+from ahpkit.log.engine import LogEngine
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.validation import check_action
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Applies actions to the store and tells the listeners."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        log: LogEngine,
+        index: SessionIndex,
+        waiting: WaitingSelections,
+        registered: Registration,
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._index = index
+        self._waiting = waiting
+        self._registered = registered
+        self._telling: deque[Applied] | None = None
+
+    def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
+        """Apply without asking: the host's own actions, and clients' that passed `check`."""
+        before, after = self._store.apply(uri, action, origin)
+        self._tell(Applied(uri, action, origin.client_id if origin else None, before, after))
+
+    def dispatch(self, uri: str, action: JsonObject, origin: Origin, *, sent: JsonObject) -> str | None:
+        """Take a client's action, which it `sent` perhaps in another form; returns the reason when it is refused."""
+        try:
+            reason = self.check(uri, action, origin.client_id)
+            if reason is None and not self._waiting.keep(uri, WaitingSelection(action, origin, sent)):
+                self.apply(uri, action, origin)
+        except Exception:
+            _log.exception("a client's action could not be applied to %s", uri)
+            return "the host failed to apply this action; its log has the details"
+        return reason
+
+    def check(self, uri: str, action: JsonObject, client_id: str) -> str | None:
+        """Why a client may not do this now, or None."""
+        if (reason := self._log.failing) is not None:
+            return reason
+        try:
+            check_action(action)
+        except InvalidParams as error:
+            return error.message
+        state = self._store.state(uri)
+        if state is None:
+            return f"there is no channel {uri}"
+        reason = policy.check_action(
+            client_id=client_id,
+            channel=uri,
+            action=action,
+            state=state,
+            state_of=self._store.state,
+            session=self._store.state(self._index.session_of(uri) or ""),
+        )
+        for refuse in self._registered.refusals:
+            reason = reason or refuse(client_id, uri, action, state)
+        return reason
+
+    def _tell(self, applied: Applied) -> None:
+        if self._telling is not None:
+            self._telling.append(applied)
+            return
+        self._telling = deque([applied])
+        try:
+            while self._telling:
+                current = self._telling.popleft()
+                for listener in self._registered.listeners:
+                    try:
+                        listener(current)
+                    except Exception:  # The action stands, and the others have to hear of it.
+                        _log.exception("a listener failed at %s of %s", current.action["type"], current.channel)
+        finally:
+            self._telling = None
+
+
+__all__ = ["Dispatcher"]

@@ -1,0 +1,205 @@
+"""States of all channels: reduces an action, hands it to the log, keeps what is durable apart. Knows no clients.
+
+Two views of each channel are kept. `state()` is the newest: what the next action is reduced on. `committed()` is what
+is durable: the only thing a reader ever sees, so that nothing shown can be lost. States are immutable, so keeping both
+costs a reference.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
+from ahpkit.log.entry import Recovery
+from ahpkit.protocol.channels import reduce
+from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
+
+
+class Origin(NamedTuple):
+    """The client that dispatched an action, and that client's number for it."""
+
+    client_id: str
+    client_seq: int
+
+
+@dataclass(slots=True, eq=False)
+class _Channel:
+    """One life of a channel: after `close`, the same URI may be opened as another one."""
+
+    uri: str
+    state: JsonObject
+    opened_at: int
+    """The number after which the state can be rebuilt from actions alone."""
+    committed: JsonObject | None = None
+    """None until its opening is durable."""
+
+
+@dataclass(slots=True, eq=False)
+class _Change:
+    """Something that waits to become durable."""
+
+    step: int
+    """The step of the log that makes it durable."""
+    channel: _Channel
+    state: JsonObject | None
+    """The channel's state then; None: the channel is closed."""
+    action: JsonObject | None = None
+    """The action that an entry of the log belongs to."""
+    at: int = 0
+
+
+class ChannelChanges(NamedTuple):
+    """What a commit changed about the set of channels that readers see."""
+
+    appeared: list[str]
+    gone: list[str]
+
+
+class Store:
+    """All channel states of a host."""
+
+    def __init__(self, log: LogEngine, *, now: Callable[[], int]) -> None:
+        self._log = log
+        self._now = now
+        self._channels: dict[str, _Channel] = {}
+        self._uncommitted: deque[_Change] = deque()
+        self._closing: dict[str, _Channel] = {}
+        """Closed, but not durably: readers see them until then."""
+        self.committed_head = 0
+        """serverSeq up to which everything is durable and was delivered."""
+
+    def restore(self, recovery: Recovery) -> None:
+        """Rebuild the states: each channel's snapshot, then the actions after it."""
+        states = {uri: decode_json(snapshot.state) for uri, snapshot in recovery.snapshots.items()}
+        for entry in recovery.tail:
+            try:
+                action = decode_json(entry.payload)["action"]
+                states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
+            except Exception:  # What cannot be read costs this action. All others are needed.
+                _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
+        for uri, state in states.items():
+            self._channels[uri] = _Channel(uri, state, int(recovery.values.get(OPENED + uri, b"0")), state)
+        self.committed_head = recovery.head_seq
+
+    def state(self, uri: str) -> JsonObject | None:
+        """The newest state, committed or not."""
+        channel = self._channels.get(uri)
+        return None if channel is None else channel.state
+
+    def committed(self, uri: str) -> JsonObject | None:
+        """The durable state: what subscribers have been or will be shown at `committed_head`."""
+        channel = self._visible(uri)
+        return None if channel is None else channel.committed
+
+    def can_replay(self, after: int, channels: Iterable[str]) -> bool:
+        """Whether actions alone bring somebody up to date who has seen everything up to a number."""
+        if not self._log.oldest_seq - 1 <= after <= self.committed_head:
+            return False
+        visible = (self._visible(uri) for uri in channels)
+        return all(channel is None or channel.opened_at <= after for channel in visible)
+
+    def channels(self) -> list[str]:
+        return list(self._channels)
+
+    def taken(self, uri: str) -> bool:
+        """Whether there is such a channel, in anybody's eyes."""
+        return self._visible(uri) is not None
+
+    def _visible(self, uri: str) -> _Channel | None:
+        return self._channels.get(uri) or self._closing.get(uri)
+
+    def open(self, uri: str, state: JsonObject) -> None:
+        """Create a channel, or give an existing one a new beginning, at the present place in the sequence."""
+        step = self._log.open(uri, encode(state))
+        channel = _Channel(uri, state, self._log.head_seq, self.committed(uri))
+        self._channels[uri] = channel
+        self._uncommitted.append(_Change(step, channel, state))
+
+    def close(self, uri: str) -> None:
+        """Forget a channel: no action is taken any more, and once that is durable nobody sees it."""
+        channel = self._channels.pop(uri, None)
+        if channel is not None:
+            self._closing[uri] = channel
+            self._uncommitted.append(_Change(self._log.close(uri), channel, None))
+
+    def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject]:
+        """Reduce and log one action; returns the states before and after it."""
+        channel = self._channels[uri]
+        before, at = channel.state, self._now()
+        after = reduce(uri, before, action, now=at)
+        body = encode(envelope(uri, action, origin))
+        client_id, client_seq = origin or (None, None)
+        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at))
+        # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
+        channel.state = after
+        self._uncommitted.append(_Change(step, channel, after, action, at))
+        return before, after
+
+    def checkpoint(self, uri: str) -> None:
+        """Write the newest state, so that a restart need not replay what led to it."""
+        channel = self._channels.get(uri)
+        if channel is not None:
+            self._log.checkpoint(uri, encode(channel.state))
+
+    def commit(self, commit: Commit) -> ChannelChanges:
+        """Show what is durable now."""
+        if commit.refused:
+            self._undo(commit)
+        changes = ChannelChanges([], [])
+        numbers = iter(commit.entries)
+        while self._uncommitted and self._uncommitted[0].step <= commit.step:
+            change = self._uncommitted.popleft()
+            channel = change.channel
+            if change.action is not None:
+                self.committed_head = next(numbers).seq
+            elif change.state is not None:
+                channel.opened_at = self.committed_head
+            if change.state is None:
+                del self._closing[channel.uri]
+                changes.gone.append(channel.uri)
+            elif channel.committed is None and self._channels.get(channel.uri) is channel:
+                changes.appeared.append(channel.uri)
+            channel.committed = change.state
+        return changes
+
+    def _undo(self, commit: Commit) -> None:
+        """Actions that the log could not take: their channels go on as if those had never come."""
+        refused = {entry.seq for entry, _ in commit.refused}
+        seqs = sorted([*refused, *(entry.seq for entry in commit.entries)])
+        actions = [change for change in self._uncommitted if change.action is not None]
+        undone = [change for change, seq in zip(actions, seqs, strict=False) if seq in refused]
+        self._uncommitted = deque(change for change in self._uncommitted if change not in undone)
+        for channel in {id(change.channel): change.channel for change in undone}.values():
+            self._reduce_again(channel)
+
+    def _reduce_again(self, channel: _Channel) -> None:
+        state = channel.committed or {}
+        for change in self._uncommitted:
+            if change.channel is not channel or change.state is None:
+                continue
+            state = change.state if change.action is None else reduce(channel.uri, state, change.action, now=change.at)
+            change.state = state
+        channel.state = state
+
+    @property
+    def backlog(self) -> int:
+        """How many changes wait to become durable."""
+        return len(self._uncommitted)
+
+
+def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
+    """An ActionEnvelope without its number, which the log gives."""
+    made: JsonObject = {"channel": uri, "action": action}
+    if origin is not None:
+        made["origin"] = {"clientId": origin.client_id, "clientSeq": origin.client_seq}
+    return made
+
+
+__all__ = ["ChannelChanges", "Origin", "Store", "envelope"]

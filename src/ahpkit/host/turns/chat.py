@@ -1,0 +1,174 @@
+"""A conversation as its agent sees it: facts from the states, what may be said outside a turn. Knows no agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Command
+from ahpkit.host.clients.agent_extensions import AgentExtensions
+from ahpkit.host.feature import Services
+from ahpkit.host.turns.agent_commands import AgentCommands
+from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
+from ahpkit.platform.file_uris import local_path
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.meta_keys import CONFIG_META, OURS
+from ahpkit.protocol.session.state import SessionConfigSchema
+
+MEMORY_PREFIX = "agent-memory/"
+"""Before a chat's URI: the durable value that holds what its agent remembers."""
+
+
+def path_of(uri: str | None, default: Path) -> Path:
+    """The path a `file:` URI names."""
+    if uri is None:
+        return default
+    return local_path(uri) or default
+
+
+class LiveChat:
+    """Implements `ahpkit.host.agent.Chat`."""
+
+    def __init__(
+        self,
+        uri: str,
+        session_uri: str,
+        services: Services,
+        *,
+        default_directory: Path,
+        extensions: AgentExtensions,
+        commands: AgentCommands,
+    ) -> None:
+        self.uri = uri
+        self.session_uri = session_uri
+        self._services = services
+        self._default_directory = default_directory
+        self._extensions = extensions
+        self._commands = commands
+
+    @property
+    def state(self) -> JsonObject:
+        return self._services.state(self.uri) or {}
+
+    @property
+    def session(self) -> JsonObject:
+        return self._services.state(self.session_uri) or {}
+
+    @property
+    def working_directory(self) -> Path:
+        uri = self.state.get("workingDirectory") or self.session.get("summary", {}).get("workingDirectory")
+        return path_of(uri, self._default_directory)
+
+    @property
+    def model(self) -> ModelSelection | None:
+        return self.state.get("model") or self.session.get("summary", {}).get("model")
+
+    @property
+    def agent(self) -> AgentSelection | None:
+        return self.state.get("agent") or self.session.get("summary", {}).get("agent")
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self.session.get("config", {}).get("values", {})
+
+    @property
+    def session_meta(self) -> JsonObject:
+        meta: JsonObject = self.session.get("_meta") or {}
+        return {key: value for key, value in meta.items() if not key.startswith(OURS)}
+
+    @property
+    def history(self) -> Sequence[TurnRecord]:
+        return self.state.get("turns", ())
+
+    @property
+    def memory(self) -> JsonObject:
+        return self._services.values.get(self._memory_key) or {}
+
+    def remember(self, memory: JsonObject) -> None:
+        self._services.values.set(self._memory_key, memory)
+
+    @property
+    def forked_memory(self) -> JsonObject:
+        origin: JsonObject = self.state.get("origin") or {}
+        source = self._services.state(origin.get("chat", "")) or {}
+        turns: list[JsonObject] = source.get("turns", [])
+        continued = source.get("activeTurn") or not turns or turns[-1]["id"] != origin.get("turnId")
+        if origin.get("kind") != "fork" or continued:
+            return {}
+        return self._services.values.get(MEMORY_PREFIX + origin["chat"]) or {}
+
+    def forget(self) -> None:
+        """The chat is disposed: drop what its agent stored."""
+        self._services.values.set(self._memory_key, None)
+        self._services.values.set(self._title_key, None)
+
+    def title(self, title: str) -> None:
+        """Name the session after this chat: only the default chat may, and never over a person's own choice."""
+        current = self.session.get("summary", {}).get("title")
+        title = agent_title(title)
+        ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
+        if title and title != current and ours and self.session.get("defaultChat") == self.uri:
+            self._services.values.set(self._title_key, title)
+            self._services.dispatch(self.session_uri, {"type": "session/titleChanged", "title": title})
+
+    def name_after(self, message: str) -> None:
+        """Name the session after its first message, unless somebody has named it."""
+        if self.session["summary"]["title"] == DEFAULT_TITLE and not self.history:
+            self.title(title_from(message))
+
+    def commands(self, commands: Sequence[Command]) -> None:
+        if self.session:  # An agent may talk on while its session is disposed of.
+            self._commands.set_commands(self.uri, self.session_uri, commands)
+
+    def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
+        config = self.session.get("config", {})
+        self._session_meta({CONFIG_META: None if config.get("schema") == schema else {"schema": schema}})
+        changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
+        if changed and config:
+            self._services.dispatch(self.session_uri, {"type": "session/configChanged", "config": changed})
+
+    def meta(self, key: str, value: Any | None) -> None:
+        self._session_meta({key: self._beside_others(key, value)})
+
+    def clear_meta(self) -> None:
+        """The chat is gone: what was said about it goes too."""
+        said: JsonObject = self.session.get("_meta") or {}
+        ours = [key for key, about in said.items() if isinstance(about, dict) and self.uri in about]
+        self._session_meta({key: self._beside_others(key, None) for key in ours})
+
+    def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
+        """A key of the session's `_meta` with our value in it, beside those of the session's other chats."""
+        meta: JsonObject = self.session.get("_meta") or {}
+        others = meta.get(key)
+        values: JsonObject = {**(others if isinstance(others, dict) else {}), self.uri: value}
+        return {uri: value for uri, value in values.items() if value is not None} or None
+
+    def _session_meta(self, changes: JsonObject) -> None:
+        before: JsonObject = self.session.get("_meta") or {}
+        meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
+        if meta != before and self.session:  # An agent may talk on while its session is disposed of.
+            action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
+            self._services.dispatch(self.session_uri, action)
+
+    @property
+    def extensions(self) -> JsonObject:
+        return self._extensions.offered(self)
+
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        return await self._extensions.forward_request(self, method, params)
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        self._extensions.forward_notification(self, method, params)
+
+    @property
+    def _title_key(self) -> str:
+        return f"agent-title/{self.session_uri}"
+
+    @property
+    def _memory_key(self) -> str:
+        return MEMORY_PREFIX + self.uri
+
+
+__all__ = ["MEMORY_PREFIX", "LiveChat", "path_of"]

@@ -1,0 +1,104 @@
+"""First states of sessions and chats, made from the params of commands or what agents keep. Pure: knows no store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ahpkit.host.agent import AgentSession
+from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import OURS
+from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.wire.trace_context import TRACE_KEYS
+
+NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
+"""Nothing to configure."""
+
+
+def present(**fields: Any) -> JsonObject:
+    """Only the fields that have a value: absent, never null."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def new_session(
+    params: Mapping[str, Any], *, provider: str, project: JsonObject | None, config: JsonObject, now: int
+) -> JsonObject:
+    """A session that is being created: no chat yet."""
+    summary = {
+        "resource": params["channel"],
+        "provider": provider,
+        "title": DEFAULT_TITLE,
+        "status": int(SessionStatus.Idle),
+        "createdAt": now,
+        "modifiedAt": now,
+    }
+    summary |= present(
+        model=params.get("model"),
+        agent=params.get("agent"),
+        workingDirectory=params.get("workingDirectory"),
+        project=project,
+    )
+    state: JsonObject = {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
+    return state | present(_meta=_given_meta(params) or None)
+
+
+def _given_meta(params: Mapping[str, Any]) -> JsonObject:
+    """What a client says about a session it creates. Its trace is about the request, and our keys are ours."""
+    meta: JsonObject = params.get("_meta") or {}
+    return {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OURS)}
+
+
+def kept_session(uri: str, provider: str, kept: AgentSession) -> JsonObject:
+    """A conversation that an agent keeps, as a session that is being created."""
+    directory = kept.working_directory
+    state = new_session(
+        {"channel": uri, "workingDirectory": directory.as_uri()},
+        provider=provider,
+        project={"uri": directory.as_uri(), "displayName": directory.name},
+        config=NO_CONFIG,
+        now=kept.modified_at or 0,
+    )
+    state["summary"]["title"] = agent_title(kept.title or "") or DEFAULT_TITLE
+    return state
+
+
+def new_chat(
+    uri: str,
+    *,
+    title: str,
+    now: int,
+    origin: JsonObject | None = None,
+    model: JsonObject | None = None,
+    agent: JsonObject | None = None,
+    interactivity: str | None = None,
+    turns: list[JsonObject] | None = None,
+) -> JsonObject:
+    """A chat without an active turn."""
+    chat = {
+        "resource": uri,
+        "title": title,
+        "status": int(SessionStatus.Idle),
+        "modifiedAt": iso_time(now),
+        "origin": origin or {"kind": "user"},
+        "turns": turns or [],
+    }
+    return chat | present(model=model, agent=agent, interactivity=interactivity)
+
+
+def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
+    """The finished turns up to and including one; None when the chat has no such turn."""
+    turns = chat["turns"]
+    ids = [turn["id"] for turn in turns]
+    return turns[: ids.index(turn_id) + 1] if turn_id in ids else None
+
+
+__all__ = [
+    "NO_CONFIG",
+    "kept_session",
+    "new_chat",
+    "new_session",
+    "present",
+    "turns_until",
+]

@@ -1,0 +1,175 @@
+"""Runs the turns of one chat, one after another: opens the agent, runs it, ends the turn, takes the next message.
+
+Knows no connection and no wire message. It reacts to applied actions only, so a turn started by a client, by the queue
+or by the host itself takes the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
+from ahpkit.host.feature import Applied
+from ahpkit.host.tasks import Tasks
+from ahpkit.host.tracing import Tracing
+from ahpkit.host.turns.chat import LiveChat
+from ahpkit.host.turns.turn import LiveTurn
+from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
+
+_CANCEL_PATIENCE = 10.0
+"""Seconds that an agent may take to stop after a cancel before the next turn goes on without it."""
+
+_TURN_ENDS = frozenset({"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/truncated"})
+
+_STOP_NOTICES: dict[str, str] = {
+    "max_tokens": "The answer was cut off: the model reached its token limit.",
+    "max_turn_requests": "The agent stopped: it reached its limit of requests for one turn.",
+    "refusal": "The agent declined to continue.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerPorts:
+    """What the runner of a chat uses of the host."""
+
+    tasks: Tasks
+    tracing: Tracing
+    new_id: Callable[[], str]
+    dispatch: Callable[[str, JsonObject], None]
+    make_turn: Callable[[LiveChat, str, Any], LiveTurn]
+    """A turn of a chat, by its id and message."""
+    prepare_turn: Callable[[LiveTurn], Awaitable[None]]
+    """Lets the features add to a turn before its agent sees it."""
+    turn_over: Callable[[LiveChat], None]
+    login_needed: Callable[[Agent, str], None]
+    """Tells clients that the agent of a session needs a login."""
+
+
+class ChatRunner:
+    """The turns of one chat."""
+
+    def __init__(
+        self, chat: LiveChat, agent: Agent, ports: RunnerPorts, session_ready: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.chat = chat
+        self.agent = agent
+        self.turn: LiveTurn | None = None
+        self._ports = ports
+        self._session_ready = session_ready
+        self._agent_chat: AgentChat | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+
+    async def open(self) -> AgentChat:
+        """The agent's side of this conversation, opened once."""
+        async with self._opening:
+            if self._agent_chat is None:
+                self._agent_chat = await self.agent.open(self.chat)
+            return self._agent_chat
+
+    def on_applied(self, applied: Applied) -> None:
+        """An action of this chat was applied."""
+        action = applied.action
+        kind = action["type"]
+        if kind == "chat/turnStarted":
+            self._begin(action)
+        elif kind in _TURN_ENDS:
+            self._ended(applied)
+        elif self.turn is not None:
+            self.turn.heard(action, applied.before)
+        if kind == "chat/pendingMessageSet":
+            self.take_next()
+
+    def take_next(self) -> None:
+        """Start the next waiting message when the chat is idle: a steering message nobody took, then the queue."""
+        state = self.chat.state
+        if state.get("activeTurn") or not state:
+            return
+        waiting = [state["steeringMessage"]] if state.get("steeringMessage") else state.get("queuedMessages") or []
+        if waiting:
+            first = waiting[0]
+            action = {"type": "chat/turnStarted", "turnId": self._ports.new_id(), "message": first["message"]}
+            self._ports.dispatch(self.chat.uri, action | {"queuedMessageId": first["id"]})
+
+    async def configure(self) -> None:
+        """The model, agent or configuration changed."""
+        if self._agent_chat is not None:
+            chat = self.chat
+            await self._agent_chat.configure(model=chat.model, agent=chat.agent, config=chat.config)
+
+    async def aclose(self, reason: str) -> None:
+        """Stop because the host does: a running turn ends as an error that says so."""
+        turn = self.turn
+        if turn is not None and not turn.over:
+            self._fail(turn, AgentError(reason, error_type="host/stopped"))
+        if (agent_chat := await self._stop()) is not None:
+            await agent_chat.aclose()
+
+    async def dispose(self) -> None:
+        """Stop because the chat is gone for good."""
+        if (agent_chat := await self._stop()) is not None:
+            try:
+                await agent_chat.forget()
+            finally:
+                await agent_chat.aclose()
+
+    async def _stop(self) -> AgentChat | None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_CANCEL_PATIENCE)
+        agent_chat, self._agent_chat = self._agent_chat, None
+        return agent_chat
+
+    def _begin(self, action: JsonObject) -> None:
+        turn = self._ports.make_turn(self.chat, action["turnId"], action["message"])
+        self.turn = turn
+        self.chat.name_after(action["message"]["text"])
+        self._task = self._ports.tasks.spawn(self._run(turn, self._task), name=f"turn {turn.id}")
+
+    def _ended(self, applied: Applied) -> None:
+        turn = self.turn
+        ended = applied.before.get("activeTurn")
+        if turn is not None and ended is not None and ended["id"] == turn.id and not applied.after.get("activeTurn"):
+            turn.end()
+            self.turn = None
+            if self._task is not None and self._task is not asyncio.current_task():
+                self._task.cancel()
+            self._ports.turn_over(self.chat)
+        if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:
+            self._ports.tasks.spawn(self._agent_chat.truncated(self.chat.history), name="truncate")
+        self.take_next()
+
+    async def _run(self, turn: LiveTurn, previous: asyncio.Task[None] | None) -> None:
+        if previous is not None and not previous.done():
+            await asyncio.wait([previous], timeout=_CANCEL_PATIENCE)
+        try:
+            await self._session_ready()
+            with self._ports.tracing.turn(self.agent.provider, self.chat.uri, turn.message) as turn.trace:
+                agent_chat = await self.open()
+                await self._ports.prepare_turn(turn)
+                self._complete(turn, await agent_chat.run(turn))
+        except AgentError as error:
+            self._fail(turn, error)
+        except Exception:
+            _log.exception("the agent %s failed in a turn", self.agent.provider)
+            self._fail(turn, AgentError("The agent failed unexpectedly. The host's log has the details."))
+
+    def _complete(self, turn: LiveTurn, stop: StopReason | None) -> None:
+        if stop in _STOP_NOTICES:
+            turn.notice(_STOP_NOTICES[stop])
+        ending = "chat/turnCancelled" if stop == "cancelled" else "chat/turnComplete"
+        turn.say({"type": ending, "turnId": turn.id})
+
+    def _fail(self, turn: LiveTurn, error: AgentError) -> None:
+        turn.say({"type": "chat/error", "turnId": turn.id, "error": error.info()})
+        if isinstance(error, LoginNeeded):
+            self._ports.login_needed(self.agent, self.chat.session_uri)
+
+
+__all__ = ["ChatRunner", "RunnerPorts"]

@@ -1,0 +1,237 @@
+"""All turns of a host: makes them, prepares them, tells them what was applied, opens chats for sub-agents.
+
+Knows no connection and no particular agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentError, SubChat, Turn
+from ahpkit.host.agents import Agents
+from ahpkit.host.clients.agent_extensions import AgentExtensions
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.feature import Applied, Registration, Services
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
+from ahpkit.host.spine.store import Store
+from ahpkit.host.tasks import Tasks
+from ahpkit.host.tracing import Tracing
+from ahpkit.host.turns.agent_commands import AgentCommands
+from ahpkit.host.turns.chat import LiveChat
+from ahpkit.host.turns.chat_summaries import ChatSummaries
+from ahpkit.host.turns.client_tools import client_tool, model_tools
+from ahpkit.host.turns.new_state import new_chat
+from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
+from ahpkit.host.turns.turn import LiveTurn, TurnPorts
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol.session.summary import chat_summary
+
+INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
+
+_SELECTIONS = frozenset({"session/configChanged", "session/modelChanged", "session/agentChanged"})
+"""Changes of a session that its agent has to hear of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsPorts:
+    """What turns use of the host."""
+
+    store: Store
+    dispatcher: Dispatcher
+    index: SessionIndex
+    waiting: WaitingSelections
+    clients: Clients
+    registered: Registration
+    services: Services
+    tasks: Tasks
+    tracing: Tracing
+    agents: Agents
+    extensions: AgentExtensions
+    commands: AgentCommands
+    default_directory: Path
+    new_id: Callable[[], str]
+    now: Callable[[], int]
+
+
+class Turns:
+    """Runs the turns of all chats."""
+
+    def __init__(self, ports: TurnsPorts) -> None:
+        self._ports = ports
+        self._dispatch = ports.dispatcher.apply
+        self._summaries = ChatSummaries(ports.index, ports.store.state, ports.dispatcher.apply)
+        self._runners: dict[str, ChatRunner] = {}
+        self._subturns: dict[str, LiveTurn] = {}
+
+    def register(self, host: Registration) -> None:
+        host.listen(self._heard)
+        host.listen(self._summaries.heard)
+        host.recover(self._end_interrupted)
+
+    # -- chats -----------------------------------------------------------------------------------------------------
+
+    def live_chat(self, uri: str, session_uri: str) -> LiveChat:
+        ports = self._ports
+        return LiveChat(
+            uri,
+            session_uri,
+            ports.services,
+            default_directory=ports.default_directory,
+            extensions=ports.extensions,
+            commands=ports.commands,
+        )
+
+    def add_chat(
+        self, uri: str, session_uri: str, agent: Agent, session_ready: Callable[[], Awaitable[None]]
+    ) -> ChatRunner:
+        """From here on the turns of a chat are run."""
+        ports = RunnerPorts(
+            tasks=self._ports.tasks,
+            tracing=self._ports.tracing,
+            new_id=self._ports.new_id,
+            dispatch=self._dispatch,
+            make_turn=self._make_turn,
+            prepare_turn=self._prepare_turn,
+            turn_over=self._turn_over,
+            login_needed=self._ports.agents.login_needed,
+        )
+        runner = ChatRunner(self.live_chat(uri, session_uri), agent, ports, session_ready)
+        self._runners[uri] = runner
+        self._ports.index.add_chat(uri, session_uri)
+        return runner
+
+    def remove_chat(self, uri: str) -> None:
+        self._runners.pop(uri, None)
+        self._ports.index.remove_chat(uri)
+
+    def runner(self, chat_uri: str) -> ChatRunner | None:
+        return self._runners.get(chat_uri)
+
+    # -- making turns ----------------------------------------------------------------------------------------------
+
+    def _make_turn(self, chat: LiveChat, turn_id: str, message: Any) -> LiveTurn:
+        ports = TurnPorts(
+            tracing=self._ports.tracing,
+            dispatch=lambda action: self._dispatch(chat.uri, action),
+            chat_state=lambda: self._ports.store.state(chat.uri),
+            activity=lambda text: self._summaries.activity(chat, text),
+            store_content=lambda data, kind: self.store_content(chat.session_uri, data, kind),
+            client_tool=lambda name: client_tool(self._ports.store.state(chat.session_uri) or {}, name),
+            guard=lambda name, tool_input: self._guard(chat, name, tool_input),
+            subchat=self._open_subchat,
+        )
+        return LiveTurn(chat, ports, id=turn_id, message=message)
+
+    async def _guard(self, chat: LiveChat, name: str, tool_input: str) -> str | None:
+        for guard in self._ports.registered.tool_guards:
+            if (denial := await guard(chat, name, tool_input)) is not None:
+                return denial
+        return None
+
+    def store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
+        """Keep content that an agent produced; returns its URI."""
+        store = self._ports.registered.content
+        if store is None:
+            raise NotFound("this host keeps no content")
+        return store(session_uri, data, content_type)
+
+    async def _prepare_turn(self, turn: LiveTurn) -> None:
+        registered = self._ports.registered
+        session = self._ports.store.state(turn.chat.session_uri) or {}
+        turn.context.tools.extend(model_tools(session))
+        for prepare in registered.turn_preparers:
+            turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
+        turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
+
+    def _turn_over(self, chat: LiveChat) -> None:
+        self._summaries.activity(chat, None)
+        self._apply_waiting(chat.session_uri)
+
+    def _apply_waiting(self, session_uri: str) -> None:
+        """Selections that waited for a turn: they may have become impossible meanwhile."""
+        for action, origin, sent in self._ports.waiting.take_due(session_uri):
+            reason = self._ports.dispatcher.check(session_uri, action, origin.client_id)
+            if reason is None:
+                self._ports.dispatcher.apply(session_uri, action, origin)
+            else:
+                self._ports.clients.reject(session_uri, sent, origin, reason)
+
+    # -- what was applied ------------------------------------------------------------------------------------------
+
+    def _heard(self, applied: Applied) -> None:
+        uri = applied.channel
+        if (runner := self._runners.get(uri)) is not None:
+            runner.on_applied(applied)
+        elif (turn := self._subturns.get(uri)) is not None:
+            turn.heard(applied.action, applied.before)
+            turn.over = not applied.after.get("activeTurn")
+        elif applied.action["type"] in _SELECTIONS:
+            for chat in self._ports.index.chats(uri):
+                if (runner := self._runners.get(chat)) is not None:
+                    self._ports.tasks.spawn(runner.configure(), name="configure")
+
+    def _end_interrupted(self) -> None:
+        """A turn that ran when the host stopped ends with an error that says so.
+
+        That cancels its open tool calls: a call that waited for approval is shown as not run.
+        """
+        for uri in self._ports.store.channels():
+            channel = channel_of(uri)
+            turn: JsonObject | None = (self._ports.store.state(uri) or {}).get("activeTurn")
+            if channel is not None and channel.name == "chat" and turn is not None:
+                error = {"errorType": "host/interrupted", "message": INTERRUPTED}
+                self._dispatch(uri, {"type": "chat/error", "turnId": turn["id"], "error": error})
+
+    # -- sub-agents ------------------------------------------------------------------------------------------------
+
+    async def _open_subchat(self, parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:
+        """A read-only chat of the same session for a sub-agent, with its one turn begun."""
+        session_uri, uri = parent.chat.session_uri, f"ahp-chat:/{self._ports.new_id()}"
+        if session_uri not in self._ports.index:
+            raise AgentError(f"The session {session_uri} is gone.", error_type="host")
+        origin = {"kind": "tool", "chat": parent.chat.uri, "toolCallId": tool_call_id or parent.id}
+        state = new_chat(uri, title=title, now=self._ports.now(), origin=origin, interactivity="read-only")
+        self._ports.store.open(uri, state)
+        self._ports.index.add_chat(uri, session_uri)
+        self._dispatch(session_uri, {"type": "session/chatAdded", "summary": chat_summary(state)})
+        message = {"text": prompt, "origin": {"kind": "agent"}}
+        turn = self._make_turn(self.live_chat(uri, session_uri), self._ports.new_id(), message)
+        turn.context, turn.trace = parent.context, parent.trace
+        self._subturns[uri] = turn
+        self._dispatch(uri, {"type": "chat/turnStarted", "turnId": turn.id, "message": message})
+        return LiveSubChat(turn, on_closed=lambda: self._subturns.pop(uri, None))
+
+
+class LiveSubChat:
+    """A sub-agent's chat. Implements `ahpkit.host.agent.SubChat`."""
+
+    def __init__(self, turn: LiveTurn, *, on_closed: Callable[[], object]) -> None:
+        self.turn: Turn = turn
+        self._live = turn
+        self.uri = turn.chat.uri
+        self._on_closed = on_closed
+
+    async def __aenter__(self) -> Turn:
+        return self.turn
+
+    async def __aexit__(self, *exc: object) -> None:
+        error = exc[1]
+        if error is None:
+            self._live.say({"type": "chat/turnComplete", "turnId": self.turn.id})
+        elif isinstance(error, Exception):
+            message = error.message if isinstance(error, AgentError) else "The sub-agent failed."
+            info = {"errorType": "agent", "message": message}
+            self._live.say({"type": "chat/error", "turnId": self.turn.id, "error": info})
+        else:
+            self._live.say({"type": "chat/turnCancelled", "turnId": self.turn.id})
+        self._live.end()
+        self._on_closed()
+
+
+__all__ = ["INTERRUPTED", "LiveSubChat", "Turns", "TurnsPorts"]

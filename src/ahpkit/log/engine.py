@@ -1,0 +1,266 @@
+"""The log as the host sees it: a port that acknowledges what it took and can be followed, and its default engine.
+
+The host appends drafts, in order, and goes on. A `Commit` acknowledges them: it says how many of the host's own steps
+are durable now and which numbers its entries got. Whoever wants to know follows the log. So an engine is free to give
+the numbers later, for instance when the members of a cluster have agreed on them.
+
+`LocalLog` is the default engine. It numbers each entry at once and writes to one storage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import NamedTuple, Protocol, Self
+
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step
+from ahpkit.log.log import Log
+from ahpkit.log.retention import Retention
+from ahpkit.log.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+OPENED = "opened/"
+"""Before a channel's URI: the durable value with the number after which its state can be rebuilt from entries alone."""
+
+_PAGE = 1000
+"""Entries read at a time for a follower that starts in the past."""
+
+
+class Draft(NamedTuple):
+    """An action that has no number yet. `envelope` is the JSON object of its envelope without the `serverSeq`."""
+
+    channel: str
+    type: str
+    envelope: bytes
+    client_id: str | None
+    client_seq: int | None
+    at: int
+
+    def numbered(self, seq: int) -> Entry:
+        """The entry this draft becomes under a number."""
+        payload = b'%b,"serverSeq":%d}' % (self.envelope[:-1], seq)
+        return Entry(seq, self.channel, payload, self.client_id, self.client_seq, self.at, self.type)
+
+
+class Refused(NamedTuple):
+    """An entry that the log cannot hold, and why."""
+
+    entry: Entry
+    reason: str
+
+
+class Commit(NamedTuple):
+    """What became durable together."""
+
+    entries: list[Entry]
+    """In the order of their numbers."""
+    step: int
+    """All steps of this host up to this one are durable."""
+    refused: Sequence[Refused] = ()
+    """Entries among these steps that the log cannot hold: they never happened. Their numbers are not used again."""
+
+
+class LogEngine(Protocol):
+    """What stands behind the host. Open inside its `async with`; all methods belong to the thread of the event loop.
+
+    A step is one call of `append`, `open`, `checkpoint`, `close` or `set_value`. Steps become durable in order. Steps
+    made without an `await` in between become durable together.
+    """
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    def take_recovery(self) -> Recovery:
+        """What was there when the log was opened. Handed over once: it may be large."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """How many steps there were so far; the newest one has this number."""
+        ...
+
+    @property
+    def head_seq(self) -> int:
+        """The highest number that was given out."""
+        ...
+
+    @property
+    def oldest_seq(self) -> int:
+        """Replay is possible for whoever has everything before this number."""
+        ...
+
+    @property
+    def failing(self) -> str | None:
+        """Why nothing can be made durable now, for a person; None: it can."""
+        ...
+
+    async def wait_failing(self) -> None:
+        """Wait until nothing can be made durable."""
+        ...
+
+    def append(self, draft: Draft) -> int:
+        """Take an action; returns its step. The commit of that step tells the number it got."""
+        ...
+
+    def open(self, channel: str, state: bytes) -> int:
+        """A channel begins here, with this state."""
+        ...
+
+    def checkpoint(self, channel: str, state: bytes) -> int:
+        """The state of a channel with everything appended so far: a restart need not replay what led to it."""
+        ...
+
+    def close(self, channel: str) -> int:
+        """A channel is gone, and its entries with it."""
+        ...
+
+    def set_value(self, key: str, data: bytes | None) -> int:
+        """Keep a small value beside the log; None forgets the key."""
+        ...
+
+    def checkpoints_due(self) -> list[str]:
+        """Channels that should get a `checkpoint` soon; ask after each commit, it is cheap."""
+        ...
+
+    def follow(self, after: int) -> AsyncIterator[Commit]:
+        """Every commit with entries after a number, then each new commit as it happens, without end."""
+        ...
+
+    async def read(
+        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place."""
+        ...
+
+    def is_new(self, client_id: str, client_seq: int) -> bool:
+        """Whether a client has certainly not used this number of its own before. Costs no I/O."""
+        ...
+
+    async def seen(self, client_id: str, client_seq: int) -> int | None:
+        """The number that a client's action got, 0 if that is trimmed, None if there was none."""
+        ...
+
+
+class LocalLog:
+    """One storage on this machine. Implements `LogEngine`; a number is known as soon as its entry is appended."""
+
+    def __init__(self, storage: Storage, *, retention: Retention | None = None) -> None:
+        self._log = Log(
+            storage,
+            on_commit=self._committed,
+            on_error=self._failed,
+            on_refused=self._not_stored,
+            retention=retention,
+        )
+        self._refused: list[Refused] = []
+        self._followers: set[asyncio.Queue[Commit]] = set()
+        self._trouble = asyncio.Event()
+        self._durable_seq = 0
+
+    async def __aenter__(self) -> Self:
+        await self._log.__aenter__()
+        self._durable_seq = self._log.head_seq
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._log.__aexit__(*exc)
+
+    def take_recovery(self) -> Recovery:
+        return self._log.take_recovery()
+
+    @property
+    def steps(self) -> int:
+        return self._log.queued
+
+    @property
+    def head_seq(self) -> int:
+        return self._log.head_seq
+
+    @property
+    def oldest_seq(self) -> int:
+        return self._log.oldest_seq
+
+    @property
+    def failing(self) -> str | None:
+        return self._log.failing
+
+    async def wait_failing(self) -> None:
+        await self._trouble.wait()
+
+    def append(self, draft: Draft) -> int:
+        self._log.append(draft.numbered(self._log.head_seq + 1))
+        return self._log.queued
+
+    def open(self, channel: str, state: bytes) -> int:
+        self._log.set_value(OPENED + channel, b"%d" % self._log.head_seq)
+        return self.checkpoint(channel, state)
+
+    def checkpoint(self, channel: str, state: bytes) -> int:
+        self._log.snapshot(ChannelSnapshot(channel, self._log.head_seq, state))
+        return self._log.queued
+
+    def close(self, channel: str) -> int:
+        self._log.set_value(OPENED + channel, None)
+        self._log.remove(channel)
+        return self._log.queued
+
+    def set_value(self, key: str, data: bytes | None) -> int:
+        self._log.set_value(key, data)
+        return self._log.queued
+
+    def checkpoints_due(self) -> list[str]:
+        return self._log.snapshots_due()
+
+    async def follow(self, after: int) -> AsyncIterator[Commit]:
+        commits = asyncio.Queue[Commit]()
+        self._followers.add(commits)
+        try:
+            async for past in self._past(after, until=self._durable_seq):
+                yield past
+            while True:
+                yield await commits.get()
+        finally:
+            self._followers.discard(commits)
+
+    async def _past(self, after: int, *, until: int) -> AsyncIterator[Commit]:
+        while after < until:
+            page = await self.read(after, limit=_PAGE)
+            entries = [entry for entry in page if entry.seq <= until]
+            if entries:
+                yield Commit(entries, 0)
+            after = entries[-1].seq if entries and len(page) == _PAGE else until
+
+    async def read(
+        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        return await self._log.read(after, channels=channels, limit=limit)
+
+    def is_new(self, client_id: str, client_seq: int) -> bool:
+        return self._log.is_new(client_id, client_seq)
+
+    async def seen(self, client_id: str, client_seq: int) -> int | None:
+        return await self._log.seen(client_id, client_seq)
+
+    def _committed(self, entries: list[Entry]) -> None:
+        self._trouble.clear()
+        if entries:
+            self._durable_seq = entries[-1].seq
+        refused, self._refused = self._refused, []
+        commit = Commit(entries, self._log.durable, refused)
+        for follower in self._followers:
+            follower.put_nowait(commit)
+
+    def _not_stored(self, step: Step, reason: str) -> None:
+        _log.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)
+        if isinstance(step, Entry):
+            self._refused.append(Refused(step, reason))
+
+    def _failed(self, error: Exception) -> None:
+        _log.error("the log cannot be written: %s. New actions are refused until it can.", error)
+        self._trouble.set()
+
+
+__all__ = ["OPENED", "Commit", "Draft", "LocalLog", "LogEngine", "Refused"]

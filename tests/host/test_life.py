@@ -1,0 +1,109 @@
+"""Starting and stopping: what was started is ended, also when a start fails; a restart writes no more than it must."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.log.durability import open_storage
+from ahpkit.protocol.codec import decode_json
+from ahpkit.protocol.errors import LocalProtocolError
+from support.bench import Bench
+
+
+class Part(Feature):
+    """Says when it is started and ended; fails to start if told so."""
+
+    def __init__(self, name: str, told: list[str], *, fails: bool = False) -> None:
+        self.name = name
+        self._told = told
+        self._fails = fails
+
+    def register(self, host: Registration, services: Services) -> None:
+        self._services = services
+        host.recover(lambda: self._told.append(f"recover {self.name}"))
+
+    async def start(self) -> None:
+        self._told.append(f"start {self.name}")
+        self._services.spawn(self._wait(), name=self.name)
+        if self._fails:
+            raise ZeroDivisionError
+
+    async def _wait(self) -> None:
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        self._told.append(f"end {self.name}")
+
+
+async def test_everything_is_recovered_before_anything_is_started(tmp_path: Path) -> None:
+    bench, told = Bench(tmp_path), list[str]()
+    bench.features = [Part("a", told), Part("b", told)]
+    await bench.start()
+    await bench.stop()
+    assert told == ["recover a", "recover b", "start a", "start b", "end b", "end a"]
+
+
+async def test_a_start_that_fails_ends_everything_that_was_started(tmp_path: Path) -> None:
+    bench, told = Bench(tmp_path), list[str]()
+    bench.storage = open_storage(tmp_path, "full")
+    bench.features = [Part("a", told), Part("b", told, fails=True), Part("c", told)]
+    before, tasks = set(threading.enumerate()), asyncio.all_tasks()
+    with pytest.raises(ZeroDivisionError):
+        await bench.start()
+    assert told[3:] == ["start a", "start b", "end b", "end a"]
+    assert asyncio.all_tasks() == tasks
+    assert {thread.name for thread in set(threading.enumerate()) - before if "ahpkit" in thread.name} == set()
+
+
+def test_two_features_cannot_offer_the_same_thing() -> None:
+    host = Registration()
+    host.store_content(lambda session, data, kind: "ahp-content:/x")
+    with pytest.raises(LocalProtocolError, match="stores content already"):
+        host.store_content(lambda session, data, kind: "ahp-content:/y")
+
+
+async def test_a_restart_that_changes_nothing_lists_the_agents_not_again(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    (plugin / ".plugin").mkdir(parents=True)
+    (plugin / ".plugin" / "plugin.json").write_text('{"name": "p"}')
+    bench = Bench(tmp_path)
+
+    def features() -> list[Feature]:
+        return [Customizations(CustomizationSettings(default_directory=tmp_path, plugins=[plugin]))]
+
+    for _ in range(3):
+        bench.features = features()
+        await bench.start()
+        client = await bench.client("ahp-root://")
+        [agent] = (await bench.state(client, "ahp-root://"))["agents"]
+        assert [one["name"] for one in agent["customizations"]]
+        entries = await bench.host.spine.log.read(0)
+        listed = [entry for entry in entries if decode_json(entry.payload)["action"]["type"] == "root/agentsChanged"]
+        assert listed == []
+        await bench.stop()
+
+
+async def test_an_agent_that_changes_keeps_what_features_say_about_it(tmp_path: Path) -> None:
+    class Describes(Feature):
+        def register(self, host: Registration, services: Services) -> None:
+            host.describe_agents(lambda provider: {"customizations": [provider]})
+
+    bench = Bench(tmp_path)
+    bench.features = [Describes()]
+    await bench.start()
+    try:
+        client = await bench.client("ahp-root://")
+        bench.agent.description = "changed"
+        bench.agent.changed()
+        envelope = await client.action("root/agentsChanged")
+        [agent] = envelope["action"]["agents"]
+        assert (agent["description"], agent["customizations"]) == ("changed", ["scripted"])
+        assert len(await bench.host.spine.log.read(0, channels=["ahp-root://"])) == 1
+    finally:
+        await bench.stop()

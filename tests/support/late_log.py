@@ -1,0 +1,170 @@
+"""A log engine that gives numbers late, as members of a cluster would: when a batch is committed, and with gaps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass, field
+from typing import Self
+
+from ahpkit.log.engine import OPENED, Commit, Draft
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
+from ahpkit.log.errors import NotInLog
+
+_Step = tuple[str, object, object]
+
+
+@dataclass
+class Disk:
+    """What survives a restart."""
+
+    head: int = 0
+    entries: list[Entry] = field(default_factory=list[Entry])
+    snapshots: dict[str, ChannelSnapshot] = field(default_factory=dict[str, ChannelSnapshot])
+    values: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+class LateLog:
+    """Implements `ahpkit.log.engine.LogEngine`. Between two entries `gap` numbers go to somebody else.
+
+    With `by_hand` nothing is committed before `commit` is called.
+    """
+
+    def __init__(self, disk: Disk | None = None, *, gap: int = 2, by_hand: bool = False) -> None:
+        self.disk = disk or Disk()
+        self._gap = gap
+        self._by_hand = by_hand
+        self._queue: list[_Step] = []
+        self._committed = 0
+        self._followers: set[asyncio.Queue[Commit]] = set()
+        self._scheduled = False
+        self._used: set[tuple[str, int]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.commit()
+
+    def take_recovery(self) -> Recovery:
+        disk = self.disk
+        tail = [entry for entry in disk.entries if _is_after(entry, disk.snapshots.get(entry.channel))]
+        return Recovery(head_seq=disk.head, snapshots=dict(disk.snapshots), tail=tail, values=dict(disk.values))
+
+    @property
+    def steps(self) -> int:
+        return self._committed + len(self._queue)
+
+    @property
+    def head_seq(self) -> int:
+        return self.disk.head
+
+    @property
+    def oldest_seq(self) -> int:
+        return 1
+
+    @property
+    def failing(self) -> str | None:
+        return None
+
+    async def wait_failing(self) -> None:
+        await asyncio.Event().wait()
+
+    def append(self, draft: Draft) -> int:
+        if draft.client_id is not None and draft.client_seq is not None:
+            self._used.add((draft.client_id, draft.client_seq))
+        return self._put("append", draft, None)
+
+    def open(self, channel: str, state: bytes) -> int:
+        return self._put("open", channel, state)
+
+    def checkpoint(self, channel: str, state: bytes) -> int:
+        return self._put("checkpoint", channel, state)
+
+    def close(self, channel: str) -> int:
+        return self._put("close", channel, None)
+
+    def set_value(self, key: str, data: bytes | None) -> int:
+        return self._put("value", key, data)
+
+    def checkpoints_due(self) -> list[str]:
+        return []
+
+    async def follow(self, after: int) -> AsyncIterator[Commit]:
+        commits = asyncio.Queue[Commit]()
+        self._followers.add(commits)
+        past = [entry for entry in self.disk.entries if entry.seq > after]
+        if past:
+            yield Commit(past, 0)
+        while True:
+            yield await commits.get()
+
+    async def read(
+        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        if after > self.disk.head:
+            raise NotInLog(after, oldest_seq=1, head_seq=self.disk.head)
+        wanted = [
+            entry._replace(type="")
+            for entry in self.disk.entries
+            if entry.seq > after and (channels is None or entry.channel in channels)
+        ]
+        return wanted[:limit]
+
+    def is_new(self, client_id: str, client_seq: int) -> bool:
+        return (client_id, client_seq) not in self._used
+
+    async def seen(self, client_id: str, client_seq: int) -> int | None:
+        found = [
+            entry.seq for entry in self.disk.entries if (entry.client_id, entry.client_seq) == (client_id, client_seq)
+        ]
+        return found[-1] if found else None
+
+    def commit(self, steps: int | None = None) -> Commit:
+        """Make the next so many steps durable, all by default; only now do their entries get numbers."""
+        self._scheduled = False
+        count = len(self._queue) if steps is None else steps
+        done, self._queue = self._queue[:count], self._queue[count:]
+        entries = [entry for step in done if (entry := self._make_durable(step)) is not None]
+        self._committed += len(done)
+        commit = Commit(entries, self._committed)
+        for follower in self._followers:
+            follower.put_nowait(commit)
+        return commit
+
+    def _make_durable(self, step: _Step) -> Entry | None:
+        disk = self.disk
+        match step:
+            case ("append", Draft() as draft, _):
+                disk.head += 1 + self._gap
+                disk.entries.append(entry := draft.numbered(disk.head))
+                return entry
+            case ("open" | "checkpoint" as kind, str(channel), bytes(state)):
+                if kind == "open":
+                    disk.values[OPENED + channel] = b"%d" % disk.head
+                disk.snapshots[channel] = ChannelSnapshot(channel, disk.head, state)
+            case ("close", str(channel), _):
+                disk.values.pop(OPENED + channel, None)
+                disk.snapshots.pop(channel, None)
+                disk.entries = [entry for entry in disk.entries if entry.channel != channel]
+            case (_, str(key), data):
+                disk.values.pop(key, None)
+                if isinstance(data, bytes):
+                    disk.values[key] = data
+            case _:
+                raise AssertionError(step)
+        return None
+
+    def _put(self, kind: str, one: object, other: object) -> int:
+        self._queue.append((kind, one, other))
+        if not self._by_hand and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_later(0.001, self.commit)
+        return self.steps
+
+
+def _is_after(entry: Entry, snapshot: ChannelSnapshot | None) -> bool:
+    return snapshot is not None and entry.seq > snapshot.seq
+
+
+__all__ = ["Disk", "LateLog"]
