@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidRequest
 
-
 _QUOTED = 200
 """Characters of a method that a reason repeats."""
 
