@@ -1,3 +1,31 @@
-import { render } from "preact";
+/** Starts the page: who are we, the connection, the views, the worker that makes it open without a network. */
 
-render(<p>ahpkit</p>, document.getElementById("app") as HTMLElement);
+import { effect } from "@preact/signals";
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { arrive, entry } from "./local/me.ts";
+import { startNotifications } from "./local/notifications.ts";
+import { startInbox } from "./mirror/inbox.ts";
+import { start } from "./mirror/store.ts";
+import "./styles/base.css";
+import "./styles/layout.css";
+import "./styles/chat.css";
+
+render(<App />, document.getElementById("app") as HTMLElement);
+void arrive();
+
+let started = false;
+effect(() => {
+  if (entry.value !== "in" || started) return;
+  started = true;
+  start("ahpkit page");
+  startInbox();
+  startNotifications();
+});
+
+if ("serviceWorker" in navigator && window.isSecureContext) void navigator.serviceWorker.register("/sw.js").catch(() => undefined);
+
+// A notification that was pressed shows its card; it never answers anything.
+navigator.serviceWorker?.addEventListener("message", (event: MessageEvent<{ go?: string }>) => {
+  if (typeof event.data?.go === "string" && event.data.go.startsWith("#/")) location.hash = event.data.go;
+});

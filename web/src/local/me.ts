@@ -1,0 +1,62 @@
+/** Who this browser is to the host: its right, and the ways in and out. Cookies do the rest; scripts never see them. */
+
+import { signal } from "@preact/signals";
+
+export type Right = "watch" | "answer" | "everything";
+
+export interface Me {
+  right: Right;
+  device: string | undefined;
+  /** Whether this host can be reached by a phone as it is. */
+  pairing: { possible: boolean; reason?: string };
+}
+
+export interface Device {
+  id: string;
+  name: string;
+  right: Right;
+  createdAt: string;
+  lastSeenAt: string;
+  current: boolean;
+}
+
+export type Entry = "checking" | "in" | "out" | "wrong-code";
+
+export const me = signal<Me | undefined>(undefined);
+export const entry = signal<Entry>("checking");
+
+export const RIGHTS: Record<Right, string> = {
+  watch: "Watch: see everything, change nothing",
+  answer: "Answer: approve, deny, answer questions",
+  everything: "Everything: start sessions, send messages, change settings",
+};
+
+async function call<T>(path: string, body?: unknown): Promise<T> {
+  const answer = await fetch(path, body === undefined
+    ? { headers: { Accept: "application/json" } }
+    : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `The host answered ${answer.status}.`);
+  return (await answer.json()) as T;
+}
+
+/** Ask who we are. Without an answer, as when offline, the page starts anyway. */
+export async function arrive(): Promise<void> {
+  if (location.pathname === "/in") entry.value = "wrong-code";
+  try {
+    const answer = await fetch("/page/me", { headers: { Accept: "application/json" } });
+    if (answer.status === 401) return void (entry.value = entry.value === "wrong-code" ? "wrong-code" : "out");
+    if (answer.ok) me.value = (await answer.json()) as Me;
+  } catch {
+    // Offline: what was loaded before is shown until the host is back.
+  }
+  entry.value = "in";
+}
+
+export const signIn = (code: string): Promise<unknown> => call("/page/in", { code });
+export const devices = (): Promise<{ devices: Device[] }> => call("/page/devices");
+export const revoke = (id: string): Promise<unknown> => call("/page/devices/revoke", { id });
+export const pair = (right: Right, name: string): Promise<{ url: string; code: string; expiresAt: string }> => call("/page/pair", { right, name });
+export const leave = (): Promise<unknown> => call("/page/out", {});
+
+export const mayWrite = (): boolean => (me.value?.right ?? "everything") === "everything";
+export const mayAnswer = (): boolean => (me.value?.right ?? "everything") !== "watch";

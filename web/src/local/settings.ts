@@ -1,0 +1,59 @@
+/** What this browser remembers: theme, keys, folds, widths, drafts. Nothing secret is ever kept here. */
+
+import { effect, signal, type Signal } from "@preact/signals";
+
+function load<T>(key: string, fallback: T): T {
+  try {
+    const text = localStorage.getItem(`ahpkit:${key}`);
+    return text === null ? fallback : (JSON.parse(text) as T);
+  } catch {
+    return fallback;
+  }
+}
+
+function save(key: string, value: unknown): void {
+  try {
+    if (value === undefined) localStorage.removeItem(`ahpkit:${key}`);
+    else localStorage.setItem(`ahpkit:${key}`, JSON.stringify(value));
+  } catch {
+    // Storage may be full or forbidden; the page works without it.
+  }
+}
+
+function kept<T>(key: string, fallback: T): Signal<T> {
+  const value = signal(load(key, fallback));
+  let first = true;
+  effect(() => {
+    const now = value.value;
+    if (!first) save(key, now);
+    first = false;
+  });
+  return value;
+}
+
+export const theme = kept<"system" | "light" | "dark">("theme", "system");
+export const sendWith = kept<"enter" | "ctrl-enter">("send", "enter");
+export const sideWidth = kept("side", 420);
+export const notifyMe = kept("notify", false);
+export const splitDiff = kept("split", false);
+export const lastAgent = kept<{ provider?: string; directory?: string }>("last", {});
+
+effect(() => {
+  if (theme.value === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme.value;
+});
+
+// Drafts: one per chat, saved as it is typed, gone when the message was accepted.
+
+export interface Draft {
+  text: string;
+  attachments: { type: string; label: string; [field: string]: unknown }[];
+  at: number;
+}
+
+export const loadDraft = (chat: string): Draft | undefined => load<Draft | undefined>(`draft:${chat}`, undefined);
+
+export function saveDraft(chat: string, draft: Draft | undefined): void {
+  const empty = !draft || (!draft.text && draft.attachments.length === 0);
+  save(`draft:${chat}`, empty ? undefined : draft);
+}

@@ -1,0 +1,236 @@
+/** What views want to know, derived from states. Pure but for the clock that is passed in. */
+
+import {
+  type ActiveTurn, type ChatState, ERROR, IN_PROGRESS, INPUT_NEEDED, type InputNeeded, IS_ARCHIVED, IS_READ,
+  type SessionState, type SessionSummary, type StringOrMarkdown, type ToolCall, type Turn, type Uri,
+} from "../ahp/index.ts";
+
+export type Activity = "needs" | "failed" | "running" | "done";
+
+export function activity(status: number): Activity {
+  if ((status & INPUT_NEEDED) === INPUT_NEEDED) return "needs";
+  if (status & ERROR) return "failed";
+  return status & IN_PROGRESS ? "running" : "done";
+}
+
+export const WORDS: Record<Activity, string> = {
+  needs: "Needs you",
+  failed: "Failed",
+  running: "Running",
+  done: "Done",
+};
+export const MARKS: Record<Activity, string> = { needs: "◆", failed: "✕", running: "○", done: "✓" };
+
+export const isRead = (status: number): boolean => (status & IS_READ) !== 0;
+export const isArchived = (status: number): boolean => (status & IS_ARCHIVED) !== 0;
+
+/** Text of a string-or-markdown value, without its marks: for titles and announcements. */
+export function plain(value: StringOrMarkdown | undefined): string {
+  if (value === undefined || value === null) return "";
+  const text = typeof value === "string" ? value : value.markdown;
+  return typeof text === "string" ? text.replace(/[`*_]{1,3}/g, "") : "";
+}
+
+export const pathOf = (uri: Uri): string => {
+  if (!uri.startsWith("file:")) return uri;
+  try {
+    return decodeURIComponent(new URL(uri).pathname);
+  } catch {
+    return uri;
+  }
+};
+export const nameOf = (uri: Uri): string => pathOf(uri).replace(/\/+$/, "").split("/").pop() || uri;
+
+export const directoryOf = (summary: SessionSummary): string => summary.workingDirectories?.[0] ?? "";
+
+/** How long ago, in few letters. */
+export function age(iso: string, at: number): string {
+  const seconds = Math.max(0, (at - Date.parse(iso)) / 1000);
+  if (Number.isNaN(seconds)) return "";
+  if (seconds < 60) return "now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
+  return seconds < 86_400 * 30 ? `${Math.floor(seconds / 86_400)}d` : new Date(iso).toLocaleDateString();
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+// Sessions: what waits comes first, then the newest.
+
+export interface Group {
+  directory: string;
+  sessions: SessionSummary[];
+}
+
+const rank = (summary: SessionSummary): number => (activity(summary.status) === "needs" ? 0 : 1);
+const byTime = (a: SessionSummary, b: SessionSummary): number =>
+  rank(a) - rank(b) || (a.modifiedAt < b.modifiedAt ? 1 : a.modifiedAt > b.modifiedAt ? -1 : 0);
+
+export function groups(all: Iterable<SessionSummary>, query: string, archived: boolean, hits?: ReadonlySet<Uri>): Group[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = new Map<string, SessionSummary[]>();
+  for (const summary of all) {
+    if (isArchived(summary.status) !== archived) continue;
+    const text = `${summary.title} ${summary.provider} ${directoryOf(summary)} ${summary.activity ?? ""}`.toLowerCase();
+    if (!words.every((word) => text.includes(word)) && !hits?.has(summary.resource)) continue;
+    const directory = directoryOf(summary);
+    found.set(directory, [...(found.get(directory) ?? []), summary]);
+  }
+  const list = [...found].map(([directory, sessions]) => ({ directory, sessions: sessions.sort(byTime) }));
+  return list.sort((a, b) => byTime(a.sessions[0] as SessionSummary, b.sessions[0] as SessionSummary));
+}
+
+// What waits for a person in one session. The session's queue is the list; a chat that is open fills in for it.
+
+export const asksPerson = (request: InputNeeded): boolean => request.kind !== "toolClientExecution";
+
+export function waiting(session: SessionState | undefined, chat?: ChatState): InputNeeded[] {
+  const queue = (session?.inputNeeded ?? []).filter(asksPerson);
+  const known = new Set(queue.map(keyOf));
+  for (const entry of chat ? inChat(chat) : []) if (!known.has(keyOf(entry))) queue.push(entry);
+  return queue;
+}
+
+/** The same request in the queue and in the chat has one key. */
+export const keyOf = (entry: InputNeeded): string =>
+  `${entry.chat} ${entry.kind === "chatInput" ? entry.request.id : entry.toolCall.toolCallId}`;
+
+function* inChat(chat: ChatState): Generator<InputNeeded> {
+  const turn = chat.activeTurn;
+  for (const part of turn?.responseParts ?? []) {
+    if (part.kind === "inputRequest" && part.response === undefined)
+      yield { id: part.request.id, chat: chat.resource, kind: "chatInput", request: part.request };
+    if (part.kind !== "toolCall" || !turn) continue;
+    const base = { id: part.toolCall.toolCallId, chat: chat.resource, turnId: turn.id, toolCall: part.toolCall };
+    if (part.toolCall.status === "pending-confirmation" || part.toolCall.status === "pending-result-confirmation")
+      yield { ...base, kind: "toolConfirmation" };
+    if (part.toolCall.status === "auth-required") yield { ...base, kind: "toolAuthentication" };
+  }
+}
+
+// Tool calls.
+
+export const isOpen = (call: ToolCall): boolean => call.status !== "completed" && call.status !== "cancelled";
+export const failed = (call: ToolCall): boolean => call.status === "completed" && call.success === false;
+
+export function inputText(call: ToolCall): string | undefined {
+  if (call.status === "streaming") return call.partialInput;
+  return typeof call.toolInput === "string" ? call.toolInput : undefined;
+}
+
+/** Input for a person: JSON is spread over lines, and a single text argument stands alone. */
+export function pretty(text: string): string {
+  if (!/^\s*[{[]/.test(text) || text.length > 200_000) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+const VERBS: [RegExp, string, string, string][] = [
+  [/read|open|cat|view|fetch_file/i, "Read", "file", "files"],
+  [/edit|write|patch|create|replace/i, "Edited", "file", "files"],
+  [/bash|shell|exec|command|terminal|run/i, "Ran", "command", "commands"],
+  [/search|grep|glob|find|list/i, "Searched", "time", "times"],
+  [/web|http|fetch|browse/i, "Fetched", "page", "pages"],
+];
+
+/** One line for a run of finished calls: "Read 7 files, ran 2 commands". */
+export function summaryOf(calls: ToolCall[]): string {
+  const counts = new Map<string, { verb: string; one: string; many: string; count: number }>();
+  for (const call of calls) {
+    const known = VERBS.find(([pattern]) => pattern.test(call.toolName));
+    const [verb, one, many] = known ? [known[1], known[2], known[3]] : ["Used", call.displayName || call.toolName, call.displayName || call.toolName];
+    const key = `${verb} ${one}`;
+    const entry = counts.get(key) ?? { verb, one, many, count: 0 };
+    entry.count += 1;
+    counts.set(key, entry);
+  }
+  const texts = [...counts.values()].map(({ verb, one, many, count }) => {
+    if (verb === "Used") return count === 1 ? `used ${one}` : `used ${one} ${count} times`;
+    if (verb === "Searched") return count === 1 ? "searched once" : `searched ${count} times`;
+    return `${verb.toLowerCase()} ${count} ${count === 1 ? one : many}`;
+  });
+  const line = texts.join(", ");
+  return line.charAt(0).toUpperCase() + line.slice(1);
+}
+
+// Usage and cost. A price that is not known makes the total a lower bound.
+
+export interface Totals {
+  input: number;
+  output: number;
+  cached: number;
+  cost: number;
+  currency: string;
+  /** Turns that used tokens and have no price. */
+  unpriced: number;
+  turns: number;
+}
+
+export const ZERO: Totals = { input: 0, output: 0, cached: 0, cost: 0, currency: "USD", unpriced: 0, turns: 0 };
+
+interface Cost {
+  amount: number;
+  currency: string;
+}
+
+/** What a turn cost, when its agent says so. */
+export function costOf(turn: Turn | ActiveTurn): Cost | undefined {
+  const meta = turn.usage?._meta ?? {};
+  for (const value of [meta["ahpkit/cost"], (meta["ahpkit/acp"] as Record<string, unknown> | undefined)?.cost, meta.cost]) {
+    if (typeof value === "number") return { amount: value, currency: "USD" };
+    const cost = value as Partial<Cost> | undefined;
+    if (typeof cost?.amount === "number") return { amount: cost.amount, currency: cost.currency ?? "USD" };
+  }
+  return undefined;
+}
+
+export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
+  const sum = { ...ZERO };
+  for (const turn of turns) {
+    if (!turn.usage) continue;
+    sum.turns += 1;
+    sum.input += turn.usage.inputTokens ?? 0;
+    sum.output += turn.usage.outputTokens ?? 0;
+    sum.cached += turn.usage.cacheReadTokens ?? 0;
+    const cost = costOf(turn);
+    if (cost) {
+      sum.cost += cost.amount;
+      sum.currency = cost.currency;
+    } else sum.unpriced += 1;
+  }
+  return sum;
+}
+
+/** "$0.12", "≥ $0.12" when something has no price, nothing when nothing has. */
+export function price(sum: Totals): string {
+  if (sum.cost === 0) return "";
+  const digits = sum.cost < 1 ? 4 : 2;
+  const amount = new Intl.NumberFormat(undefined, {
+    style: "currency", currency: sum.currency, minimumFractionDigits: 2, maximumFractionDigits: digits,
+  }).format(sum.cost);
+  return sum.unpriced ? `≥ ${amount}` : amount;
+}
+
+export const tokens = (count: number): string =>
+  count < 1000 ? String(count) : count < 1e6 ? `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k` : `${(count / 1e6).toFixed(1)}M`;
+
+// Plans stand in the session's `_meta`, by chat.
+
+export interface PlanEntry {
+  content: string;
+  status: string;
+}
+
+export function planOf(session: SessionState | undefined, chat: Uri): PlanEntry[] {
+  const byChat = session?._meta?.["ahpkit/plan"] as Record<string, { entries?: PlanEntry[] }[]> | undefined;
+  return (byChat?.[chat] ?? []).flatMap((plan) => plan.entries ?? []);
+}

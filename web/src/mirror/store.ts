@@ -1,0 +1,275 @@
+/** The host's state as signals: one per channel, painted once per frame however much arrives. Knows no DOM elements. */
+
+import { batch, computed, type ReadonlySignal, signal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import {
+  type Action, type Channel, type ChannelKind, Client, type InitializeResult, type LinkStatus, type Outcome, ROOT,
+  type RootState, type SessionSummary, type Socket, type Uri,
+} from "../ahp/index.ts";
+
+/** What a view sees of a channel. */
+export interface Seen<T> {
+  state: T | undefined;
+  /** Own actions that the host has not answered yet. */
+  pending: Action[];
+  error: Error | undefined;
+}
+
+const NOTHING: Seen<never> = { state: undefined, pending: [], error: undefined };
+
+export const link = signal<LinkStatus>("connecting");
+export const offlineSince = signal<number | undefined>(undefined);
+export const hostInfo = signal<InitializeResult | undefined>(undefined);
+export const sessions = signal<ReadonlyMap<Uri, SessionSummary>>(new Map());
+export const sessionsLoaded = signal(false);
+/** Sign-ins that the host asked for outside of any session's queue. */
+export const signIns = signal<{ resource: string; name: string; channel: Uri }[]>([]);
+/** One line for everybody, said once: a host that came back as another one. */
+export const notice = signal<string | undefined>(undefined);
+
+export const clientId = crypto.randomUUID();
+
+let client: Client;
+export const now = (): number => Date.now();
+
+// Painting: states are applied at once, signals are written once per frame, every second frame when frames get long.
+
+const dirty = new Set<() => void>();
+let scheduled = false;
+let skip = false;
+const LONG_FRAME = 32;
+
+function schedule(): void {
+  if (scheduled) return;
+  scheduled = true;
+  // A hidden page has no frames; its title and notifications still have to follow.
+  if (document.hidden) setTimeout(flush, 200);
+  else requestAnimationFrame(flush);
+}
+
+export function paint(write: () => void): void {
+  dirty.add(write);
+  schedule();
+}
+
+function flush(): void {
+  scheduled = false;
+  if (skip && !document.hidden) {
+    skip = false;
+    return schedule();
+  }
+  const begun = performance.now();
+  const writes = [...dirty];
+  dirty.clear();
+  batch(() => {
+    for (const write of writes) write();
+  });
+  skip = performance.now() - begun > LONG_FRAME;
+}
+
+// Channels.
+
+interface Held {
+  channel: Channel;
+  seen: ReturnType<typeof signal<Seen<unknown>>>;
+  write: () => void;
+  users: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+const held = new Map<Uri, Held>();
+/** A channel nobody looks at is kept for a moment: going back is instant. */
+const KEEP = 20_000;
+const WINDOW = 60;
+
+function hold(uri: Uri, kind?: ChannelKind): Held {
+  let entry = held.get(uri);
+  if (entry?.channel.error) {
+    held.delete(uri);
+    entry = undefined;
+  }
+  if (!entry) {
+    const channel = client.follow(uri, kind, kind === "chat" ? { turns: WINDOW } : undefined);
+    const seen = signal<Seen<unknown>>(NOTHING);
+    const write = (): void => {
+      seen.value = {
+        state: channel.state,
+        pending: [...channel.mirror.pending.values()].map((each) => each.action),
+        error: channel.error,
+      };
+    };
+    channel.listeners.add(() => paint(write));
+    if (channel.mirror.joined) write();
+    entry = { channel, seen, write, users: 0, timer: undefined };
+    held.set(uri, entry);
+  }
+  clearTimeout(entry.timer);
+  entry.users += 1;
+  return entry;
+}
+
+function letGo(uri: Uri, entry: Held): void {
+  entry.users -= 1;
+  if (entry.users > 0) return;
+  entry.timer = setTimeout(() => {
+    if (entry.users > 0) return;
+    if (held.get(uri) === entry) held.delete(uri);
+    client.release(entry.channel);
+  }, KEEP);
+}
+
+const NEVER = signal<Seen<unknown>>(NOTHING);
+
+/** Follow a channel while the component is there. */
+export function useChannel<T>(uri: Uri | undefined, kind?: ChannelKind): ReadonlySignal<Seen<T>> {
+  const entry = useMemo(() => (uri ? hold(uri, kind) : undefined), [uri]);
+  useEffect(() => {
+    if (uri && entry) return () => letGo(uri, entry);
+    return undefined;
+  }, [uri]);
+  return (entry?.seen ?? NEVER) as unknown as ReadonlySignal<Seen<T>>;
+}
+
+/** Follow a channel until the returned function is called; for what is not a component. */
+export function watch<T>(uri: Uri, kind?: ChannelKind): { seen: ReadonlySignal<Seen<T>>; stop(): void } {
+  const entry = hold(uri, kind);
+  return { seen: entry.seen as unknown as ReadonlySignal<Seen<T>>, stop: () => letGo(uri, entry) };
+}
+
+// The root and the list of sessions.
+
+let rootEntry: Held;
+export const root: ReadonlySignal<RootState | undefined> = computed(() =>
+  hostInfo.value ? (rootEntry.seen.value?.state as RootState | undefined) : undefined,
+);
+
+const summaries = new Map<Uri, SessionSummary>();
+const writeSessions = (): void => {
+  sessions.value = new Map(summaries);
+};
+
+function merge(uri: Uri, changes: Record<string, unknown>): void {
+  const before = summaries.get(uri);
+  if (!before) return;
+  const after: Record<string, unknown> = { ...before, ...changes };
+  for (const [key, value] of Object.entries(changes)) if (value === null) delete after[key];
+  summaries.set(uri, after as unknown as SessionSummary);
+  paint(writeSessions);
+}
+
+const PAGE = 200;
+
+async function listSessions(): Promise<void> {
+  const found: SessionSummary[] = [];
+  let cursor: string | undefined;
+  do {
+    const params: Record<string, unknown> = { channel: ROOT, limit: PAGE, ...(cursor ? { cursor } : {}) };
+    const page = await client.request<{ items: SessionSummary[]; nextCursor?: string }>("listSessions", params);
+    found.push(...page.items);
+    cursor = page.nextCursor;
+    for (const item of page.items) summaries.set(item.resource, item);
+    paint(writeSessions);
+  } while (cursor);
+  const here = new Set(found.map((item) => item.resource));
+  for (const uri of summaries.keys()) if (!here.has(uri)) summaries.delete(uri);
+  paint(() => {
+    writeSessions();
+    sessionsLoaded.value = true;
+  });
+}
+
+function notified(method: string, params: Record<string, unknown>): void {
+  if (method === "root/sessionAdded") {
+    const summary = params.summary as SessionSummary;
+    summaries.set(summary.resource, summary);
+    paint(writeSessions);
+  } else if (method === "root/sessionRemoved") {
+    summaries.delete(params.session as Uri);
+    paint(writeSessions);
+  } else if (method === "root/sessionSummaryChanged") {
+    merge(params.session as Uri, params.changes as Record<string, unknown>);
+  } else if (method === "auth/required") {
+    const resource = params.resource as { resource: string; resource_name?: string };
+    const entry = {
+      resource: resource.resource,
+      name: resource.resource_name ?? resource.resource,
+      channel: params.channel as Uri,
+    };
+    signIns.value = [...signIns.value.filter((each) => each.resource !== entry.resource), entry];
+  }
+}
+
+// Starting.
+
+function dial(): Socket {
+  const url = new URL("/", location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  url.hash = "";
+  return new WebSocket(url, ["ahp"]) as unknown as Socket;
+}
+
+function onStatus(status: LinkStatus): void {
+  link.value = status;
+  if (status === "live") {
+    offlineSince.value = undefined;
+    void listSessions().catch(() => undefined);
+  } else if (status !== "catching-up") offlineSince.value ??= client.lastHeard || now();
+}
+
+export function start(title: string): Client {
+  client = new Client({
+    dial,
+    clientId,
+    clientInfo: { name: "ahpkit-page", title },
+    capabilities: { _meta: { "ahpkit/canvas": true } },
+    locale: navigator.language,
+    onNotification: notified,
+  });
+  rootEntry = hold(ROOT, "root");
+  client.statusListeners.add(onStatus);
+  client.freshListeners.add((result, again) => {
+    const before = hostInfo.value?._meta?.["ahpkit/host"] as { version?: string } | undefined;
+    const after = result._meta?.["ahpkit/host"] as { version?: string } | undefined;
+    hostInfo.value = result;
+    if (again) notice.value = before?.version === after?.version ? "The host was restarted." : "The host has a new version. Reload for its page.";
+  });
+  document.addEventListener("visibilitychange", () => document.hidden || client.check());
+  window.addEventListener("online", () => client.check());
+  window.addEventListener("pageshow", () => client.check());
+  client.start();
+  return client;
+}
+
+export const retry = (): void => client.retry();
+export const lastHeard = (): number => client.lastHeard;
+export const refusal = (): string | undefined => client.refusal;
+
+export function dispatch(uri: Uri, action: Action, kind?: ChannelKind): Promise<Outcome> {
+  return client.dispatch(uri, action, kind).outcome;
+}
+
+export function request<T>(method: string, params: Record<string, unknown>): Promise<T> {
+  return client.request<T>(method, params);
+}
+
+/** Read a resource as text. Large ones come whole: the host sets the limit. */
+const contents = new Map<string, Promise<{ data: string; encoding: string; contentType?: string }>>();
+
+export function read(uri: Uri, fresh = false): Promise<{ data: string; encoding: string; contentType?: string }> {
+  let answer = contents.get(uri);
+  if (!answer || fresh) {
+    answer = request("resourceRead", { channel: ROOT, uri });
+    contents.set(uri, answer);
+    answer.catch(() => contents.delete(uri));
+    if (contents.size > 64) contents.delete(contents.keys().next().value as string);
+  }
+  return answer;
+}
+
+export async function readText(uri: Uri, fresh = false): Promise<string | undefined> {
+  const { data, encoding } = await read(uri, fresh);
+  if (encoding !== "base64") return data;
+  const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+  if (bytes.subarray(0, 8_000).includes(0)) return undefined;
+  return new TextDecoder().decode(bytes);
+}

@@ -1,0 +1,153 @@
+/** One file's change as rows: unified or side by side, with comments on lines. Loaded when a diff is opened. */
+
+import { structuredPatch } from "diff";
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { FileEdit } from "../ahp/index.ts";
+import { splitDiff } from "../local/settings.ts";
+import { readText } from "../mirror/store.ts";
+
+const MAX_LINE = 2_000;
+const FIRST_ROWS = 800;
+
+export interface Row {
+  kind: "add" | "del" | "same" | "hunk";
+  before: number | undefined;
+  after: number | undefined;
+  text: string;
+}
+
+/** Rows of a unified diff; undefined when the two texts are too different to compare in time. */
+export function rowsOf(before: string, after: string): Row[] | undefined {
+  const patch = structuredPatch("a", "b", before, after, "", "", { context: 3, timeout: 2_000 });
+  if (!patch) return undefined;
+  const rows: Row[] = [];
+  for (const hunk of patch.hunks) {
+    rows.push({ kind: "hunk", before: undefined, after: undefined, text: `Line ${hunk.newStart}` });
+    let old = hunk.oldStart;
+    let fresh = hunk.newStart;
+    for (const line of hunk.lines) {
+      const text = line.slice(1);
+      if (line[0] === "+") rows.push({ kind: "add", before: undefined, after: fresh++, text });
+      else if (line[0] === "-") rows.push({ kind: "del", before: old++, after: undefined, text });
+      else if (line[0] === " ") rows.push({ kind: "same", before: old++, after: fresh++, text });
+    }
+  }
+  return rows;
+}
+
+export interface LineComments {
+  /** Text of comments by line of the new file. */
+  at(line: number): string[];
+  add(line: number): void;
+}
+
+function Text({ text }: { text: string }): JSX.Element {
+  const [all, set] = useState(false);
+  if (text.length <= MAX_LINE || all) return <>{text || "\u200b"}</>;
+  return (
+    <>
+      {text.slice(0, MAX_LINE)}{" "}
+      <button type="button" class="btn quiet" onClick={() => set(true)}>Show {text.length - MAX_LINE} more characters</button>
+    </>
+  );
+}
+
+function Number({ line, comments }: { line: number | undefined; comments: LineComments | undefined }): JSX.Element {
+  if (line === undefined || !comments) return <span class="ln">{line}</span>;
+  return <button type="button" class="ln" aria-label={`Comment on line ${line}`} onClick={() => comments.add(line)}>{line}</button>;
+}
+
+const SIGN = { add: "+", del: "−", same: " ", hunk: "" };
+const WORD = { add: "Added: ", del: "Removed: ", same: "", hunk: "" };
+
+function Unified({ rows, comments }: { rows: Row[]; comments: LineComments | undefined }): JSX.Element {
+  return (
+    <>
+      {rows.map((row, index) => (
+        <div key={index}>
+          <div class={`diff-row ${row.kind}`}>
+            <Number line={row.before} comments={undefined} />
+            <Number line={row.after} comments={comments} />
+            <span class="tx"><span aria-hidden="true">{SIGN[row.kind]} </span><span class="sr">{WORD[row.kind]}</span><Text text={row.text} /></span>
+          </div>
+          {row.after !== undefined && comments?.at(row.after).map((text) => <p key={text} class="comment note">{text}</p>)}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function Split({ rows, comments }: { rows: Row[]; comments: LineComments | undefined }): JSX.Element {
+  const pairs = useMemo(() => {
+    const out: { left: Row | undefined; right: Row | undefined }[] = [];
+    let dels: Row[] = [];
+    const drain = (): void => {
+      for (const row of dels) out.push({ left: row, right: undefined });
+      dels = [];
+    };
+    for (const row of rows) {
+      if (row.kind === "del") dels.push(row);
+      else if (row.kind === "add") out.push({ left: dels.shift(), right: row });
+      else {
+        drain();
+        out.push({ left: row, right: row });
+      }
+    }
+    drain();
+    return out;
+  }, [rows]);
+  return (
+    <>
+      {pairs.map(({ left, right }, index) => (
+        <div key={index} class={`diff-row ${left?.kind === "hunk" ? "hunk" : ""}`}>
+          <span class="ln">{left?.before}</span>
+          <span class={`tx ${left?.kind === "del" ? "cell-del" : ""}`}>{left && left.kind !== "add" && <Text text={left.text} />}</span>
+          <Number line={right?.after} comments={comments} />
+          <span class={`tx ${right?.kind === "add" ? "cell-add" : ""}`}>{right && right.kind !== "hunk" && <Text text={right.text} />}</span>
+        </div>
+      ))}
+    </>
+  );
+}
+
+type Loaded = { rows: Row[] | undefined } | { binary: true } | { error: string } | undefined;
+
+async function load(edit: FileEdit, fresh: boolean): Promise<Loaded> {
+  try {
+    const side = (at: FileEdit["before"]): Promise<string | undefined> | string => (at ? readText(at.content.uri, fresh) : "");
+    const [before, after] = await Promise.all([side(edit.before), side(edit.after)]);
+    if (before === undefined || after === undefined) return { binary: true };
+    return { rows: rowsOf(before, after) };
+  } catch (error) {
+    return { error: (error as Error).message };
+  }
+}
+
+export default function Diff({ edit, comments }: { edit: FileEdit; comments?: LineComments }): JSX.Element {
+  const [loaded, set] = useState<Loaded>(undefined);
+  const [shown, show] = useState(FIRST_ROWS);
+  const key = `${edit.before?.content.uri} ${edit.before?.content.nonce} ${edit.after?.content.uri} ${edit.after?.content.nonce}`;
+  useEffect(() => {
+    let here = true;
+    void load(edit, loaded !== undefined).then((result) => here && set(result));
+    return () => {
+      here = false;
+    };
+  }, [key, edit]);
+  if (!loaded) return <p class="comment small muted">Loading the diff…</p>;
+  if ("error" in loaded) return <p class="comment small danger">The content could not be read: {loaded.error}</p>;
+  if ("binary" in loaded) return <p class="comment small muted">A binary file. There is nothing to compare line by line.</p>;
+  if (!loaded.rows) return <p class="comment small muted">The two versions are too different to compare.</p>;
+  if (!loaded.rows.length) return <p class="comment small muted">No difference in the text.</p>;
+  const rows = loaded.rows.slice(0, shown);
+  const split = splitDiff.value && innerWidth >= 720;
+  return (
+    <div class={`diff${split ? " split" : ""}`} tabIndex={0} role="region" aria-label="Diff">
+      {split ? <Split rows={rows} comments={comments} /> : <Unified rows={rows} comments={comments} />}
+      {loaded.rows.length > shown && (
+        <button type="button" class="btn quiet" onClick={() => show(shown + 2_000)}>Show more ({loaded.rows.length - shown} lines left)</button>
+      )}
+    </div>
+  );
+}

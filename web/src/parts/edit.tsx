@@ -1,0 +1,64 @@
+/** A changed file: its name, how much changed, and the diff when it is small enough or asked for. */
+
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { FileEdit } from "../ahp/index.ts";
+import { nameOf, pathOf } from "../mirror/selectors.ts";
+import type { LineComments } from "./diff.tsx";
+
+const AUTO = 500;
+const GENERATED = /(^|\/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|uv\.lock|poetry\.lock|Cargo\.lock|go\.sum)$|\.min\.\w+$|\.(map|snap)$|(^|\/)(dist|build|vendor|node_modules)\//;
+
+export const editPath = (edit: FileEdit): string => pathOf(edit.after?.uri ?? edit.before?.uri ?? "");
+
+export function editWord(edit: FileEdit): string {
+  if (!edit.before) return "Created";
+  if (!edit.after) return "Deleted";
+  return edit.before.uri === edit.after.uri ? "Changed" : "Renamed";
+}
+
+export const opensByItself = (edit: FileEdit): boolean => {
+  const lines = (edit.diff?.added ?? 0) + (edit.diff?.removed ?? 0);
+  return edit.diff !== undefined && lines <= AUTO && !GENERATED.test(editPath(edit));
+};
+
+type DiffView = ComponentType<{ edit: FileEdit; comments?: LineComments }>;
+let loaded: DiffView | undefined;
+
+/** The diff's code comes with the first one that is opened. */
+export function LazyDiff(props: { edit: FileEdit; comments?: LineComments }): JSX.Element {
+  const [View, set] = useState<DiffView | undefined>(() => loaded);
+  useEffect(() => {
+    if (View) return;
+    void import("./diff.tsx").then((module) => {
+      loaded = module.default;
+      set(() => module.default);
+    });
+  }, []);
+  return View ? <View {...props} /> : <p class="comment small muted">Loading the diff…</p>;
+}
+
+export function Counts({ added, removed }: { added?: number | undefined; removed?: number | undefined }): JSX.Element | null {
+  if (added === undefined && removed === undefined) return null;
+  return (
+    <span class="changes-count">
+      <span class="plus">+{added ?? 0}</span> <span class="minus">−{removed ?? 0}</span>
+    </span>
+  );
+}
+
+export function EditView({ edit, open }: { edit: FileEdit; open?: boolean }): JSX.Element {
+  const [shown, set] = useState(open ?? opensByItself(edit));
+  const path = editPath(edit);
+  return (
+    <details class="file" open={shown} onToggle={(event) => set(event.currentTarget.open)}>
+      <summary>
+        <span class="muted">{editWord(edit)}</span>
+        <span class="mono cut grow" title={path}>{nameOf(edit.after?.uri ?? edit.before?.uri ?? "")}</span>
+        <Counts added={edit.diff?.added} removed={edit.diff?.removed} />
+        {!shown && <span class="muted small">Load diff</span>}
+      </summary>
+      {shown && <LazyDiff edit={edit} />}
+    </details>
+  );
+}

@@ -1,0 +1,88 @@
+/** What a program printed: the first and last lines, carriage returns folded, colours where there are any. */
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { CopyButton } from "../ui/bits.tsx";
+import { size } from "./markdown.tsx";
+
+const LINES = 100;
+const BYTES = 32_000;
+
+/** A line that was written over by `\r` shows what stood last. */
+export function folded(text: string): string {
+  if (!text.includes("\r")) return text;
+  return text.replaceAll("\r\n", "\n").replace(/[^\n]*\r(?!\n)/g, "");
+}
+
+function after(text: string, lines: number, limit: number): number {
+  let at = -1;
+  for (let count = 0; count < lines; count += 1) {
+    at = text.indexOf("\n", at + 1);
+    if (at < 0 || at > limit) return Math.min(text.length, limit);
+  }
+  return at + 1;
+}
+
+function before(text: string, lines: number, limit: number): number {
+  const floor = Math.max(0, text.length - limit);
+  let at = text.endsWith("\n") ? text.length - 1 : text.length;
+  for (let count = 0; count < lines; count += 1) {
+    at = text.lastIndexOf("\n", at - 1);
+    if (at < floor) return floor;
+    if (at === 0) return 0;
+  }
+  return at + 1;
+}
+
+/** The beginning and the end of a long text, and how much is between them. Costs the same for 5 MB as for 50 kB. */
+export function ends(text: string): { head: string; tail: string; left: number } {
+  const stop = after(text, LINES, BYTES / 2);
+  const start = Math.max(stop, before(text, LINES, BYTES / 2));
+  if (start <= stop) return { head: text, tail: "", left: 0 };
+  return { head: text.slice(0, stop), tail: text.slice(start), left: start - stop };
+}
+
+interface Piece {
+  text: string;
+  class: string;
+}
+
+function Coloured({ text }: { text: string }): JSX.Element {
+  const [pieces, set] = useState<Piece[] | undefined>(undefined);
+  const coloured = text.includes("\u001b");
+  useEffect(() => {
+    if (!coloured) return undefined;
+    let here = true;
+    void import("./ansi.ts").then((module) => here && set(module.pieces(text)));
+    return () => {
+      here = false;
+    };
+  }, [text]);
+  if (!coloured) return <>{text}</>;
+  if (!pieces) return <>{text.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "")}</>;
+  return <>{pieces.map((piece, index) => (piece.class ? <span key={index} class={piece.class}>{piece.text}</span> : piece.text))}</>;
+}
+
+export function Output({ text, live = false }: { text: string; live?: boolean }): JSX.Element {
+  const [all, set] = useState(false);
+  const clean = folded(text);
+  const { head, tail, left } = all && clean.length < 2_000_000 ? { head: clean, tail: "", left: 0 } : ends(clean);
+  if (!clean) return <p class="small muted">{live ? "No output yet." : "No output."}</p>;
+  return (
+    <div class="stack" style={{ gap: "4px" }}>
+      <pre class="output" tabIndex={0} role="region" aria-label="Output">
+        <Coloured text={head} />
+        {left > 0 && <span class="gap">… {size(left)} left out …</span>}
+        {tail && <Coloured text={tail} />}
+      </pre>
+      {(left > 0 || all) && (
+        <div class="row">
+          {clean.length < 2_000_000 && (
+            <button type="button" class="btn quiet" onClick={() => set(!all)}>{all ? "Show less" : "Show all"}</button>
+          )}
+          <CopyButton text={() => text} label="Copy all" />
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,66 @@
+/** The one door for HTML: Markdown by marked, everything through DOMPurify, nothing loaded from elsewhere. */
+
+import DOMPurify from "dompurify";
+import { marked, type Token, type TokensList } from "marked";
+
+const TAGS = [
+  "p", "br", "em", "strong", "del", "s", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6",
+  "table", "thead", "tbody", "tr", "th", "td", "a", "hr", "img", "input", "details", "summary", "kbd", "sub", "sup", "span",
+];
+const ATTRIBUTES = ["href", "title", "alt", "src", "align", "start", "checked", "disabled", "type", "class"];
+const LINK = /^(https?:|mailto:)/i;
+const IMAGE = /^data:image\/(png|jpeg|gif|webp|avif);/i;
+
+/** Sanitised HTML as nodes that belong to no document yet, so that nothing in them has been loaded. */
+export function sanitised(html: string): DocumentFragment {
+  const fragment = DOMPurify.sanitize(html, {
+    ALLOWED_TAGS: TAGS,
+    ALLOWED_ATTR: ATTRIBUTES,
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+    RETURN_DOM_FRAGMENT: true,
+  });
+  for (const link of fragment.querySelectorAll("a")) tame(link);
+  for (const image of fragment.querySelectorAll("img")) if (!IMAGE.test(image.getAttribute("src") ?? "")) unload(image);
+  for (const input of fragment.querySelectorAll("input")) {
+    if (input.getAttribute("type") !== "checkbox") input.remove();
+    input.disabled = true;
+    input.setAttribute("aria-label", "Task");
+  }
+  for (const element of fragment.querySelectorAll("[class]"))
+    if (element.tagName !== "CODE" || !/^language-[\w+#.-]{1,40}$/.test(element.className)) element.removeAttribute("class");
+  return fragment;
+}
+
+function tame(link: HTMLAnchorElement): void {
+  const href = link.getAttribute("href") ?? "";
+  if (!LINK.test(href)) return link.removeAttribute("href");
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+}
+
+/** A remote image becomes a link to it: the page itself asks no other host for anything. */
+function unload(image: HTMLImageElement): void {
+  const link = document.createElement("a");
+  const source = image.getAttribute("src") ?? "";
+  link.textContent = `Image: ${image.alt || source.slice(0, 80) || "without a source"}`;
+  if (/^https?:/i.test(source)) link.href = source;
+  tame(link);
+  image.replaceWith(link);
+}
+
+export const lex = (text: string): TokensList => marked.lexer(text, { gfm: true });
+
+export function renderTokens(tokens: Token[], links: TokensList["links"]): DocumentFragment {
+  return sanitised(marked.parser(Object.assign([...tokens], { links }) as TokensList));
+}
+
+/** A whole text at once. */
+export function renderMarkdown(text: string): DocumentFragment {
+  const tokens = lex(text);
+  return renderTokens(tokens, tokens.links);
+}
+
+/** Coloured code: spans with classes, nothing else. */
+export const colours = (html: string): DocumentFragment =>
+  DOMPurify.sanitize(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"], RETURN_DOM_FRAGMENT: true });

@@ -1,0 +1,95 @@
+/**
+ * Markdown that grows: blocks that are settled are never touched again, only the last one is drawn anew.
+ * An open code fence grows as plain text in one node. When the text is complete it is drawn once as a whole.
+ */
+
+import { decorate } from "./code.ts";
+import { lex, renderMarkdown, renderTokens } from "./safe.ts";
+
+const OPEN_FENCE = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/;
+
+export class MarkdownStream {
+  #settled = document.createElement("div");
+  #tail = document.createElement("div");
+  #text = "";
+  /** How much of the text stands in settled blocks. */
+  #end = 0;
+  #fence: { closing: RegExp; node: Text; shown: number } | undefined;
+  #complete = false;
+
+  constructor(root: HTMLElement) {
+    root.replaceChildren(this.#settled, this.#tail);
+  }
+
+  /** Show `text`; cheap when it only grew. */
+  show(text: string, complete: boolean): void {
+    if (complete) return this.#whole(text);
+    if (this.#complete || !text.startsWith(this.#text)) this.#restart();
+    if (text === this.#text) return;
+    this.#text = text;
+    if (this.#fence && this.#grow(text)) return;
+    this.#tailAnew(text);
+  }
+
+  #whole(text: string): void {
+    if (this.#complete && text === this.#text) return;
+    this.#text = text;
+    this.#complete = true;
+    this.#fence = undefined;
+    this.#settled.replaceChildren(decorate(renderMarkdown(text)));
+    this.#tail.replaceChildren();
+  }
+
+  #restart(): void {
+    this.#settled.replaceChildren();
+    this.#tail.replaceChildren();
+    this.#text = "";
+    this.#end = 0;
+    this.#fence = undefined;
+    this.#complete = false;
+  }
+
+  #tailAnew(text: string): void {
+    this.#fence = undefined;
+    const tokens = lex(text.slice(this.#end));
+    const last = tokens.length - 1;
+    // A run of blank lines belongs to the block before it.
+    const done = tokens.slice(0, Math.max(0, last));
+    if (done.some((token) => token.type !== "space")) {
+      this.#settled.append(decorate(renderTokens(done, tokens.links)));
+      for (const token of done) this.#end += token.raw.length;
+    }
+    const rest = text.slice(this.#end);
+    const fence = OPEN_FENCE.exec(rest);
+    if (fence && !closing(fence[1] as string).test(rest.slice(fence[0].length))) return this.#openFence(rest, fence);
+    const open = done.some((token) => token.type !== "space") ? tokens.slice(last) : tokens;
+    this.#tail.replaceChildren(decorate(renderTokens(open, tokens.links), true));
+  }
+
+  #openFence(rest: string, fence: RegExpExecArray): void {
+    const pre = document.createElement("pre");
+    const code = document.createElement("code");
+    const box = document.createElement("div");
+    box.className = "code";
+    const node = document.createTextNode(rest.slice(fence[0].length));
+    code.append(node);
+    pre.append(code);
+    box.append(pre);
+    this.#tail.replaceChildren(box);
+    this.#fence = { closing: closing(fence[1] as string), node, shown: this.#text.length };
+  }
+
+  /** Append to the open fence; false when it was closed. */
+  #grow(text: string): boolean {
+    const fence = this.#fence;
+    if (!fence) return false;
+    const lineStart = text.lastIndexOf("\n", fence.shown - 1);
+    if (fence.closing.test(text.slice(Math.max(0, lineStart)))) return false;
+    fence.node.appendData(text.slice(fence.shown));
+    fence.shown = text.length;
+    return true;
+  }
+}
+
+const closing = (marker: string): RegExp =>
+  new RegExp(`(^|\\n) {0,3}${marker.charAt(0) === "`" ? "`" : "~"}{${marker.length},}[ \\t]*(\\n|$)`);

@@ -1,0 +1,161 @@
+/** A tool call in every state of its life: input as it streams, approval, progress, result, files, helpers. */
+
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { ChatState, SessionState, ToolCall, ToolContent, Uri } from "../ahp/index.ts";
+import { failed, inputText, isOpen, plain } from "../mirror/selectors.ts";
+import { read, useChannel } from "../mirror/store.ts";
+import { Mark } from "../ui/bits.tsx";
+import { EditView } from "./edit.tsx";
+import { size } from "./markdown.tsx";
+import { Output } from "./output.tsx";
+
+/** What a call needs from the chat around it; the chat's own views, handed down so that parts import no views. */
+export interface Around {
+  session: SessionState | undefined;
+  sessionUri: Uri;
+  chat: Uri;
+  turnId: string;
+  depth: number;
+  Payload: ComponentType<{ call: ToolCall }>;
+  Approval: ComponentType<{ request: { id: string; chat: Uri; kind: "toolConfirmation"; turnId: string; toolCall: ToolCall }; session: SessionState | undefined }>;
+  Helper: ComponentType<{ uri: Uri; around: Around }>;
+}
+
+function stateOf(call: ToolCall): "needs" | "failed" | "running" | "done" {
+  if (call.status === "pending-confirmation" || call.status === "pending-result-confirmation" || call.status === "auth-required") return "needs";
+  if (isOpen(call)) return "running";
+  return failed(call) ? "failed" : "done";
+}
+
+const REASONS: Record<string, string> = { denied: "Denied", skipped: "Not run", "result-denied": "Result discarded" };
+
+export function oneLine(call: ToolCall): string {
+  const name = call.displayName || call.toolName;
+  if (call.status === "streaming") return plain(call.invocationMessage) || `Preparing ${name}`;
+  if (call.status === "completed") return plain(call.pastTenseMessage) || name;
+  if (call.status === "cancelled") return `${REASONS[call.reason ?? ""] ?? "Cancelled"}: ${plain(call.invocationMessage) || name}`;
+  return plain(call.invocationMessage) || name;
+}
+
+/** Content that stands elsewhere comes when it is asked for. */
+function Referred({ content }: { content: Extract<ToolContent, { type: "resource" }> }): JSX.Element {
+  const [shown, set] = useState<{ text?: string; image?: string; error?: string } | undefined>(undefined);
+  const load = async (): Promise<void> => {
+    try {
+      const { data, encoding, contentType } = await read(content.uri);
+      const type = contentType ?? content.contentType ?? "";
+      if (/^image\/(png|jpeg|gif|webp|avif)/.test(type) && encoding === "base64") set({ image: `data:${type};base64,${data}` });
+      else set({ text: encoding === "base64" ? atob(data) : data });
+    } catch (error) {
+      set({ error: (error as Error).message });
+    }
+  };
+  if (shown?.image) return <img class="md" alt="Result" src={shown.image} style={{ maxWidth: "100%" }} />;
+  if (shown?.text !== undefined) return <Output text={shown.text} />;
+  if (shown?.error) return <p class="small danger">It cannot be read: {shown.error}</p>;
+  return <button type="button" class="btn" onClick={() => void load()}>Load {content.contentType ?? "the content"}{content.sizeHint ? ` (${size(content.sizeHint)})` : ""}</button>;
+}
+
+type TerminalComponent = ComponentType<{ uri: Uri }>;
+
+function TerminalContent({ content, live }: { content: Extract<ToolContent, { type: "terminal" }>; live: boolean }): JSX.Element {
+  const [View, set] = useState<TerminalComponent | undefined>(undefined);
+  const open = (): void => void import("./terminal.tsx").then((module) => set(() => module.default));
+  useEffect(() => {
+    if (live) open();
+  }, []);
+  const result = content.result;
+  return (
+    <div class="stack" style={{ gap: "4px" }}>
+      <div class="row small"><span class="mono cut grow">{content.title}</span>
+        {result?.exitCode !== undefined && <span class={result.exitCode ? "danger" : "muted"}>exit {result.exitCode}</span>}
+        {!View && <button type="button" class="btn quiet" onClick={open}>Open terminal</button>}
+      </div>
+      {View ? <View uri={content.resource} /> : result?.preview !== undefined && <Output text={result.preview} />}
+      {!View && result?.truncated && <p class="small muted">Only a part is shown. The terminal has all of it.</p>}
+    </div>
+  );
+}
+
+export function Content({ content, live, around }: { content: ToolContent; live: boolean; around: Around | undefined }): JSX.Element | null {
+  switch (content.type) {
+    case "text":
+      return <Output text={String(content.text ?? "")} live={live} />;
+    case "fileEdit":
+      return <EditView edit={content} />;
+    case "terminal":
+      return <TerminalContent content={content} live={live} />;
+    case "resource":
+      return <Referred content={content} />;
+    case "subagent":
+      return around && around.depth < 4 ? <SubAgent content={content} live={live} around={around} /> : null;
+    case "embeddedResource":
+      return /^image\/(png|jpeg|gif|webp|avif)$/.test(content.contentType)
+        ? <img alt="Result" src={`data:${content.contentType};base64,${content.data}`} style={{ maxWidth: "100%" }} />
+        : <p class="small muted">{content.contentType}, {size(Math.round(String(content.data).length * 0.75))}</p>;
+    default:
+      return <p class="small muted">Content of a kind this page does not know.</p>;
+  }
+}
+
+function SubAgent({ content, live, around }: { content: Extract<ToolContent, { type: "subagent" }>; live: boolean; around: Around }): JSX.Element {
+  const [open, set] = useState(live);
+  const Helper = around.Helper;
+  return (
+    <details class="fold" open={open} onToggle={(event) => set(event.currentTarget.open)}>
+      <summary><span class="name grow cut">{content.agentName ? `${content.agentName}: ` : "Helper: "}{content.title}</span></summary>
+      {open && <div class="nested"><Helper uri={content.resource} around={{ ...around, chat: content.resource, depth: around.depth + 1 }} /></div>}
+    </details>
+  );
+}
+
+/** A helper's state in one word, for the line that folds it. */
+export function useHelper(uri: Uri): ChatState | undefined {
+  return useChannel<ChatState>(uri, "chat").value.state;
+}
+
+function Body({ call, around }: { call: ToolCall; around: Around | undefined }): JSX.Element {
+  const live = call.status === "running";
+  const Payload = around?.Payload;
+  return (
+    <>
+      {Payload && inputText(call) !== undefined ? <Payload call={call} /> : Payload && typeof call.toolInput === "object" ? <Payload call={call} /> : null}
+      {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} />)}
+      {call.content?.map((content, index) => <Content key={index} content={content} live={live} around={around} />)}
+      {call.error && <p class="note danger break">{call.error.message}</p>}
+      {call.reasonMessage && <p class="small break">{plain(call.reasonMessage)}</p>}
+      {call.userSuggestion && <p class="small break">“{call.userSuggestion.text}”</p>}
+      {call.confirmed === "setting" && <p class="small muted">Allowed by a rule{call.selectedOption ? `: ${call.selectedOption.label}` : ""}.</p>}
+      {call.confirmed === "user-action" && call.selectedOption && <p class="small muted">Answered: {call.selectedOption.label}</p>}
+    </>
+  );
+}
+
+export function ToolCallView({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
+  const state = stateOf(call);
+  const Approval = around.Approval;
+  if (call.status === "pending-confirmation" || call.status === "pending-result-confirmation")
+    return <Approval request={{ id: call.toolCallId, chat: around.chat, kind: "toolConfirmation", turnId: around.turnId, toolCall: call }} session={around.session} />;
+  if (isOpen(call) || failed(call))
+    return (
+      <div class={`tool open ${state === "needs" ? "waiting" : ""}`}>
+        <div class="row small"><Mark of={state} /><span class="name break grow">{oneLine(call)}</span>
+          {call.status === "auth-required" && <span class="chip needs">Needs a sign-in</span>}
+        </div>
+        <Body call={call} around={around} />
+      </div>
+    );
+  return <Finished call={call} around={around} />;
+}
+
+export function Finished({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
+  const edits = call.content?.some((content) => content.type === "fileEdit" || content.type === "subagent") ?? false;
+  const [open, set] = useState(edits);
+  return (
+    <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
+      <summary><Mark of={call.status === "cancelled" ? "failed" : "done"} /><span class="name grow cut">{oneLine(call)}</span></summary>
+      {open && <div class="folded"><Body call={call} around={around} /></div>}
+    </details>
+  );
+}

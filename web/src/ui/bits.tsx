@@ -1,0 +1,235 @@
+/** Small pieces of interface: icons, marks, menus, dialogs, toasts, and the one voice for screen readers. */
+
+import { signal } from "@preact/signals";
+import { Component, type ComponentChildren, type FunctionComponent, h, type JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { type Activity, MARKS, WORDS } from "../mirror/selectors.ts";
+
+/** Draw a component again only when one of its properties is another one. */
+export function memo<P extends object>(view: (props: P) => JSX.Element | null): FunctionComponent<P> {
+  class Memo extends Component<P> {
+    override shouldComponentUpdate(next: P): boolean {
+      const before = this.props as Record<string, unknown>;
+      const after = next as Record<string, unknown>;
+      return Object.keys({ ...before, ...after }).some((key) => key !== "children" && before[key] !== after[key]);
+    }
+    override render(): JSX.Element {
+      return h(view as FunctionComponent<P>, this.props as P);
+    }
+  }
+  return Memo as unknown as FunctionComponent<P>;
+}
+
+const PATHS = {
+  plus: "M8 3v10M3 8h10",
+  send: "M8 13V3M3.5 7.5 8 3l4.5 4.5",
+  stop: "M4.5 4.5h7v7h-7z",
+  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
+  back: "M10 3 5 8l5 5",
+  close: "M4 4l8 8M12 4l-8 8",
+  attach: "M11 5.5 6.5 10a1.4 1.4 0 0 0 2 2l4.7-4.7a3 3 0 0 0-4.2-4.2L4.2 7.900a4.500 4.500 0 0 0 6.300 6.300L14 10.700",
+  search: "M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10M10.700 10.700 14 14",
+  gear: "M8 10a2 2 0 1 0 0-4 2 2 0 0 0 0 4M8 1.500v2M8 12.500v2M1.500 8h2M12.500 8h2M3.400 3.400l1.400 1.400M11.200 11.200l1.400 1.400M3.400 12.600l1.400-1.400M11.200 4.800l1.400-1.400",
+  up: "M4 10l4-4 4 4",
+  down: "M4 6l4 4 4-4",
+} as const;
+
+export function Icon({ name }: { name: keyof typeof PATHS }): JSX.Element {
+  return (
+    <svg width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width={name === "more" ? 2.4 : 1.6} stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}
+
+/** A state as icon, word and colour. */
+export function Mark({ of, word }: { of: Activity; word?: boolean }): JSX.Element {
+  return (
+    <>
+      <span class={`mark ${of}`} aria-hidden="true">{MARKS[of]}</span>
+      <span class={word ? undefined : "sr"}>{WORDS[of]}</span>
+    </>
+  );
+}
+
+export interface MenuEntry {
+  label: string;
+  sub?: string;
+  danger?: boolean;
+  disabled?: boolean;
+  run(): void;
+}
+
+/** A button with a menu below it, in the browser's own top layer. */
+export function Menu(props: { label: string; entries: MenuEntry[]; class?: string; children?: ComponentChildren; disabled?: boolean }): JSX.Element {
+  const id = useId();
+  const button = useRef<HTMLButtonElement>(null);
+  const layer = useRef<HTMLDivElement>(null);
+  const place = (): void => {
+    const at = button.current?.getBoundingClientRect();
+    const box = layer.current;
+    if (!at || !box) return;
+    const below = innerHeight - at.bottom;
+    box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - box.offsetWidth - 8))}px`;
+    box.style.top = below > box.offsetHeight + 8 ? `${at.bottom + 4}px` : `${Math.max(8, at.top - box.offsetHeight - 4)}px`;
+  };
+  const move = (event: KeyboardEvent): void => {
+    const items = [...(layer.current?.querySelectorAll<HTMLButtonElement>(".menu-item") ?? [])];
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (!step) return;
+    event.preventDefault();
+    const index = items.indexOf(document.activeElement as HTMLButtonElement);
+    items[(index + step + items.length) % items.length]?.focus();
+  };
+  return (
+    <>
+      <button ref={button} type="button" class={props.class ?? "btn quiet icon"} aria-label={props.label} title={props.label} aria-haspopup="menu" popovertarget={id} disabled={props.disabled}>
+        {props.children ?? <Icon name="more" />}
+      </button>
+      <div ref={layer} id={id} popover="auto" role="menu" aria-label={props.label} onKeyDown={move}
+        onToggle={(event) => {
+          if ((event as unknown as ToggleEvent).newState !== "open") return;
+          place();
+          layer.current?.querySelector<HTMLButtonElement>(".menu-item")?.focus();
+        }}>
+        {props.entries.map((entry) => (
+          <button key={entry.label} type="button" role="menuitem" class={`menu-item${entry.danger ? " danger" : ""}`} disabled={entry.disabled}
+            onClick={() => {
+              layer.current?.hidePopover();
+              entry.run();
+            }}>
+            <span>{entry.label}</span>
+            {entry.sub && <span class="sub">{entry.sub}</span>}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** A native dialog that is open while it is there. Escape closes it and nothing else. */
+export function Dialog(props: { label: string; onClose(): void; children: ComponentChildren }): JSX.Element {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    ref.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={ref} aria-label={props.label} onClose={props.onClose}
+      onClick={(event) => event.target === ref.current && ref.current?.close()}>
+      {props.children}
+    </dialog>
+  );
+}
+
+// A question before something that cannot be taken back.
+
+const asked = signal<{ text: string; yes: string; resolve(answer: boolean): void } | undefined>(undefined);
+
+export const confirmed = (text: string, yes: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    asked.value = { text, yes, resolve };
+  });
+
+export function Confirm(): JSX.Element | null {
+  const question = asked.value;
+  if (!question) return null;
+  const answer = (value: boolean): void => {
+    asked.value = undefined;
+    question.resolve(value);
+  };
+  return (
+    <Dialog label="Please confirm" onClose={() => asked.value && answer(false)}>
+      <div class="inside">
+        <p class="break" style={{ whiteSpace: "pre-wrap" }}>{question.text}</p>
+        <div class="row">
+          <button type="button" class="btn" onClick={() => answer(false)}>Cancel</button>
+          <button type="button" class="btn bad" onClick={() => answer(true)}>{question.yes}</button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+// Toasts: short, with an undo where there is one.
+
+interface Toast {
+  id: number;
+  text: string;
+  action?: { label: string; run(): void };
+}
+
+const toasts = signal<Toast[]>([]);
+let next = 1;
+
+export function toast(text: string, action?: Toast["action"]): void {
+  const entry = { id: next++, text, ...(action ? { action } : {}) };
+  toasts.value = [...toasts.value.slice(-2), entry];
+  setTimeout(() => dismiss(entry.id), action ? 10_000 : 6_000);
+  announce(text);
+}
+
+const dismiss = (id: number): void => {
+  toasts.value = toasts.value.filter((each) => each.id !== id);
+};
+
+export function Toasts(): JSX.Element {
+  return (
+    <div class="toasts">
+      {toasts.value.map((each) => (
+        <div key={each.id} class="toast">
+          <span class="break">{each.text}</span>
+          {each.action && (
+            <button type="button" class="btn" onClick={() => {
+              dismiss(each.id);
+              each.action?.run();
+            }}>{each.action.label}</button>
+          )}
+          <button type="button" class="btn quiet icon" aria-label="Dismiss" onClick={() => dismiss(each.id)}><Icon name="close" /></button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** What happened to an answer that the host refused. */
+export const tellRefused = (reason: string): void => toast(`Not done: ${reason}`);
+
+// One polite voice: "Working", "Answer complete", "Needs approval: run command".
+
+const said = signal("");
+export const announce = (text: string): void => {
+  said.value = said.peek() === text ? `${text}\u00a0` : text;
+};
+export const Announcer = (): JSX.Element => <div class="sr" role="status" aria-live="polite">{said.value}</div>;
+
+/** The time, again every so often: ages and durations that count. */
+export function useNow(every: number, active = true): number {
+  const [at, set] = useState(Date.now());
+  useEffect(() => {
+    if (!active) return undefined;
+    const timer = setInterval(() => set(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every, active]);
+  return at;
+}
+
+/** Copies text; says so. */
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce("Copied");
+  } catch {
+    toast("The browser did not allow copying.");
+  }
+}
+
+export function CopyButton({ text, label = "Copy" }: { text(): string; label?: string }): JSX.Element {
+  const [done, set] = useState(false);
+  return (
+    <button type="button" class="btn quiet" onClick={() => {
+      void copy(text());
+      set(true);
+      setTimeout(() => set(false), 1500);
+    }}>{done ? "Copied" : label}</button>
+  );
+}

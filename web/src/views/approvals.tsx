@@ -1,0 +1,269 @@
+/** Approvals: what is asked, in full, and the answers. A card never takes the focus and ignores hasty presses. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
+import { keyOf, inputText, nameOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
+import { dispatch, readText } from "../mirror/store.ts";
+import { EditView } from "../parts/edit.tsx";
+import { Markdown } from "../parts/markdown.tsx";
+import { Output } from "../parts/output.tsx";
+import { Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { SignIn } from "./signin.tsx";
+
+type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
+
+/** Milliseconds in which a press cannot have been meant for a button that just came or moved. */
+const HASTY = 400;
+
+/** True once the element has stood still for long enough. Read when a press happens, never drawn. */
+function useStill(key: string): { ref: { current: HTMLDivElement | null }; still(): boolean } {
+  const ref = useRef<HTMLDivElement>(null);
+  const since = useRef(performance.now());
+  useEffect(() => {
+    since.current = performance.now();
+    let at = ref.current?.getBoundingClientRect();
+    const timer = setInterval(() => {
+      const now = ref.current?.getBoundingClientRect();
+      if (!at || !now || Math.abs(now.top - at.top) > 3 || Math.abs(now.left - at.left) > 3) since.current = performance.now();
+      at = now;
+    }, 80);
+    return () => clearInterval(timer);
+  }, [key]);
+  return { ref, still: () => performance.now() - since.current >= HASTY };
+}
+
+async function answer(request: Approval, action: Record<string, unknown>): Promise<boolean> {
+  const { chat, turnId, toolCall } = request;
+  const type = toolCall.status === "pending-result-confirmation" ? "chat/toolCallResultConfirmed" : "chat/toolCallConfirmed";
+  const outcome = await dispatch(chat, { type, turnId, toolCallId: toolCall.toolCallId, ...action }, "chat");
+  if (!outcome.accepted) tellRefused(outcome.reason);
+  return outcome.accepted;
+}
+
+export const allow = (request: Approval, option?: ConfirmationOption, edited?: string): Promise<boolean> =>
+  request.toolCall.status === "pending-result-confirmation"
+    ? answer(request, { approved: true })
+    : answer(request, {
+        approved: true, confirmed: "user-action",
+        ...(option ? { selectedOptionId: option.id } : {}), ...(edited === undefined ? {} : { editedToolInput: edited }),
+      });
+
+const deny = (request: Approval, option?: ConfirmationOption, note?: string): Promise<boolean> =>
+  request.toolCall.status === "pending-result-confirmation"
+    ? answer(request, { approved: false })
+    : answer(request, {
+        approved: false, reason: "denied",
+        ...(option ? { selectedOptionId: option.id } : {}), ...(note ? { reasonMessage: note } : {}),
+      });
+
+/** The narrowest option of a kind: hosts put it first, and "always" never counts as narrow. */
+export function narrowest(options: ConfirmationOption[] | undefined, kind: string): ConfirmationOption | undefined {
+  const fitting = (options ?? []).filter((option) => option.kind === kind);
+  return fitting.find((option) => !/always|session|remember|forever|global|workspace/i.test(`${option.id} ${option.label}`)) ?? fitting[0];
+}
+
+const about = (option: ConfirmationOption): string | undefined => {
+  const meta = option._meta?.["ahpkit/rule"] as { description?: string; scope?: string } | undefined;
+  return option.description ?? meta?.description ?? (meta?.scope ? `Remembered for ${meta.scope}` : undefined);
+};
+
+/** Text of an input that stands elsewhere, whole. */
+function useReference(call: ToolCall): string | undefined {
+  const [text, set] = useState<string | undefined>(undefined);
+  const reference = typeof call.toolInput === "object" ? call.toolInput : undefined;
+  useEffect(() => {
+    if (reference) void readText(reference.uri, true).then((read) => set(read ?? "(binary)"), (error: Error) => set(`(cannot be read: ${error.message})`));
+  }, [reference?.uri, reference?.nonce]);
+  return text;
+}
+
+/** The whole input, wrapped and never shortened by us; what was shortened before it came here is said. */
+export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
+  const referred = useReference(call);
+  const text = inputText(call) ?? referred;
+  if (text === undefined || text === "") return null;
+  const cut = call._meta?.["ahpkit/truncated"] ?? call._meta?.truncated;
+  const shown = pretty(text);
+  if (shown.length > 200_000) return <Output text={shown} />;
+  return (
+    <>
+      <pre class="payload" tabIndex={0} role="region" aria-label="Input">{shown}</pre>
+      {cut !== undefined && cut !== false && <p class="note needs small">The agent or host shortened this input before it came here.</p>}
+    </>
+  );
+}
+
+export const Words = ({ text }: { text: StringOrMarkdown | undefined }): JSX.Element | null =>
+  text === undefined || text === "" ? null : typeof text === "string" ? <p class="break">{text}</p> : <Markdown content={String(text.markdown)} />;
+
+function Risk({ call }: { call: ToolCall }): JSX.Element | null {
+  const risk = call.riskAssessment;
+  if (!risk) return null;
+  if (risk.status !== "complete") return <p class="small muted">The risk is being assessed…</p>;
+  const unsafe = (risk.safety ?? 1) < 0.5;
+  return (
+    <div class={`note small ${unsafe ? "needs" : ""}`}>
+      <strong>{unsafe ? "Judged risky. " : "Judged safe. "}</strong>
+      {plain(risk.reason)}
+    </div>
+  );
+}
+
+/** Who asks, for what, where and why. */
+function Question({ request, session }: { request: Approval; session: SessionState | undefined }): JSX.Element {
+  const call = request.toolCall;
+  const chat = session?.chats.find((each) => each.resource === request.chat);
+  const helper = chat?.origin?.kind === "tool" || (session && request.chat !== session.defaultChat && session.chats.length > 1);
+  const folder = chat?.workingDirectories?.[0] ?? session?.workingDirectories?.[0];
+  const result = call.status === "pending-result-confirmation";
+  return (
+    <>
+      <div class="row wrap small muted">
+        <span>{session?.provider ?? "Agent"}{helper ? ` › ${chat?.title || "helper"}` : ""}</span>
+        {folder && <span class="mono cut" title={pathOf(folder)}>in {nameOf(folder)}</span>}
+      </div>
+      <h3>{plain(call.confirmationTitle) || (result ? `Check the result of ${call.displayName}` : `${call.displayName || call.toolName}`)}</h3>
+      <Words text={call.invocationMessage} />
+      {call.intention && <p class="small muted break">Why: {call.intention}</p>}
+      <Payload call={call} />
+      {result && call.content?.map((part, index) => (part.type === "text" ? <Output key={index} text={part.text} /> : null))}
+      {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} />)}
+      <Risk call={call} />
+    </>
+  );
+}
+
+function Answers({ request, onDone }: { request: Approval; onDone?: () => void }): JSX.Element {
+  const call = request.toolCall;
+  const key = keyOf(request);
+  const { ref, still } = useStill(key);
+  const [editing, edit] = useState<string | undefined>(undefined);
+  const [note, setNote] = useState<string | undefined>(undefined);
+  const [busy, setBusy] = useState(false);
+  const result = call.status === "pending-result-confirmation";
+  const yes = result ? undefined : narrowest(call.options, "approve");
+  const no = result ? undefined : narrowest(call.options, "deny");
+  const wider = result ? [] : (call.options ?? []).filter((option) => option !== yes && option !== no);
+  const act = (run: () => Promise<boolean>) => () => {
+    if (!still() || busy) return;
+    setBusy(true);
+    void run().then(() => {
+      setBusy(false);
+      onDone?.();
+    });
+  };
+  return (
+    <div ref={ref}>
+      {editing !== undefined && (
+        <label class="field"><span>Edited input</span>
+          <textarea class="mono" rows={6} value={editing} onInput={(event) => edit(event.currentTarget.value)} />
+        </label>
+      )}
+      {note !== undefined && (
+        <label class="field"><span>Why not? The agent reads this.</span>
+          <textarea rows={2} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+        </label>
+      )}
+      <div class="answers">
+        <button type="button" class="btn primary equal" disabled={busy} onClick={act(() => allow(request, yes, editing))}>
+          {result ? "Use the result" : editing === undefined ? "Allow once" : "Allow as edited"}
+        </button>
+        <button type="button" class="btn equal" disabled={busy} onClick={act(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
+        {wider.length > 0 && (
+          <Menu label="More answers" class="btn" disabled={busy} entries={wider.map((option) => ({
+            label: option.label,
+            ...(about(option) ? { sub: about(option) as string } : {}),
+            run: () => void act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))(),
+          }))}>More…</Menu>
+        )}
+        {!result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}
+        {!result && call.editable && editing === undefined && typeof call.toolInput === "string" && (
+          <button type="button" class="btn quiet" onClick={() => edit(pretty(call.toolInput as string))}>Edit input</button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+export function ApprovalCard(props: { request: Approval; session: SessionState | undefined; children?: preact.ComponentChildren }): JSX.Element {
+  return (
+    <section class="card needs approval" aria-label={`Needs approval: ${plain(props.request.toolCall.displayName)}`}>
+      {props.children}
+      <div class="scroll"><Question request={props.request} session={props.session} /></div>
+      <Answers key={keyOf(props.request)} request={props.request} />
+    </section>
+  );
+}
+
+/** At the call itself: the same question in few lines, with the same answers. */
+export function InlineApproval({ request }: { request: Approval; session: SessionState | undefined }): JSX.Element {
+  const call = request.toolCall;
+  return (
+    <div class="tool open waiting">
+      <div class="row small"><Mark of="needs" word /><span class="name break grow">{plain(call.invocationMessage) || call.displayName}</span></div>
+      <Payload call={call} />
+      <Answers key={keyOf(request)} request={request} />
+    </div>
+  );
+}
+
+/** Above the composer: one at a time, with all of them listed before all can be allowed. */
+export function ApprovalDock({ requests, session }: { requests: InputNeeded[]; session: SessionState | undefined }): JSX.Element | null {
+  const [index, set] = useState(0);
+  const [listed, list] = useState(false);
+  const approvals = requests.filter((each): each is Approval => each.kind === "toolConfirmation");
+  const authentications = requests.filter((each) => each.kind === "toolAuthentication");
+  if (!approvals.length) return authentications.length ? <SignInDock requests={authentications} /> : null;
+  const at = Math.min(index, approvals.length - 1);
+  const current = approvals[at] as Approval;
+  const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
+  const allowAll = (): void => {
+    const count = approvals.length;
+    void Promise.all(approvals.map((each) => allow(each, narrowest(each.toolCall.options, "approve")))).then(() => toast(`${count} calls allowed once`));
+    list(false);
+  };
+  if (listed && approvals.length > 1)
+    return (
+      <section class="card needs approval" aria-label={`${approvals.length} approvals`}>
+        <div class="row"><strong class="grow">{approvals.length} calls wait</strong><button type="button" class="btn quiet" onClick={() => list(false)}>One by one</button></div>
+        <div class="scroll">{approvals.map((each) => (
+          <div key={keyOf(each)} class="stack" style={{ gap: "4px" }}><strong class="small">{each.toolCall.displayName}</strong><Payload call={each.toolCall} /></div>
+        ))}</div>
+        {first && <AllowAll count={approvals.length} run={allowAll} />}
+      </section>
+    );
+  return (
+    <ApprovalCard request={current} session={session}>
+      {approvals.length > 1 && (
+        <div class="row small muted">
+          <span class="grow">{at + 1} of {approvals.length}</span>
+          <button type="button" class="btn quiet" disabled={at === 0} onClick={() => set(at - 1)}>Previous</button>
+          <button type="button" class="btn quiet" disabled={at === approvals.length - 1} onClick={() => set(at + 1)}>Next</button>
+          <button type="button" class="btn quiet" onClick={() => list(true)}>List all</button>
+        </div>
+      )}
+    </ApprovalCard>
+  );
+}
+
+function AllowAll({ count, run }: { count: number; run(): void }): JSX.Element {
+  const { ref, still } = useStill("all");
+  return <div ref={ref} class="answers"><button type="button" class="btn primary" onClick={() => still() && run()}>Allow all {count} once</button></div>;
+}
+
+function SignInDock({ requests }: { requests: InputNeeded[] }): JSX.Element {
+  const first = requests[0] as Extract<InputNeeded, { kind: "toolAuthentication" }>;
+  return (
+    <section class="card needs approval" aria-label="Needs a sign-in">
+      <h3>{first.toolCall.displayName} needs a sign-in</h3>
+      <SignIn auth={first.toolCall.auth} onCancel={() => cancelCall(first.chat, first.turnId, first.toolCall)} />
+    </section>
+  );
+}
+
+async function cancelCall(chat: Uri, turnId: string, call: ToolCall): Promise<void> {
+  const result = { success: false, pastTenseMessage: "Not signed in", error: { message: "The user did not sign in", code: "cancelled" } };
+  const outcome = await dispatch(chat, { type: "chat/toolCallComplete", turnId, toolCallId: call.toolCallId, result }, "chat");
+  if (!outcome.accepted) tellRefused(outcome.reason);
+}

@@ -1,0 +1,33 @@
+/** Which URLs a canvas may be loaded from. Nothing is repaired: what a browser would have to is refused. */
+
+export interface Verdict {
+  /** The URL to load, or none and why not. */
+  url: string | undefined;
+  reason: string;
+  /** The host that would be asked, when it is not this machine and not this page's own. */
+  foreign: string | undefined;
+}
+
+const refuse = (reason: string): Verdict => ({ url: undefined, reason, foreign: undefined });
+const LOCAL = new Set(["localhost", "127.0.0.1"]);
+
+export function checkCanvasUrl(url: unknown, page: URL): Verdict {
+  if (typeof url !== "string" || !url) return refuse("it has no page");
+  if (url.length > 65_536) return refuse("its address is too long");
+  if (/[\u0000-\u0020\\\u007f]/.test(url.trim()) || url !== url.trim()) return refuse("its address has characters that do not belong there");
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    return refuse("its address cannot be read");
+  }
+  if (parsed.protocol === "data:") return { url, reason: "", foreign: undefined };
+  if (!/^https?:\/\/[^/]/i.test(url)) return refuse(`addresses of the kind ${parsed.protocol} are not shown`);
+  if (parsed.username || parsed.password) return refuse("its address holds a name or a password");
+  const local = LOCAL.has(parsed.hostname);
+  if (parsed.protocol === "http:" && !local) return refuse("plain http is shown from this machine only");
+  // A page that came over the network reaches the host's own canvases where it was loaded from itself.
+  const away = !LOCAL.has(page.hostname) && !page.hostname.endsWith(".localhost");
+  if (local && away && parsed.pathname.startsWith("/canvas/")) return { url: `${page.origin}${parsed.pathname}${parsed.search}`, reason: "", foreign: undefined };
+  return { url, reason: "", foreign: local ? undefined : parsed.host };
+}

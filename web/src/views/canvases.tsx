@@ -1,0 +1,48 @@
+/** Canvases beside the chat, each in a frame of its own that can reach neither the page nor its cookie. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { CanvasInstance } from "../ahp/index.ts";
+import { dispatch } from "../mirror/store.ts";
+import { Icon, tellRefused } from "../ui/bits.tsx";
+import { checkCanvasUrl } from "./canvas-policy.ts";
+import type { PanelProps } from "./session.tsx";
+
+function Frame({ instance }: { instance: CanvasInstance }): JSX.Element {
+  const [agreed, agree] = useState<string | undefined>(undefined);
+  const verdict = checkCanvasUrl(instance.url, new URL(location.href));
+  const stale = instance.availability === "stale";
+  if (stale) return <div class="empty"><p><strong>Stale.</strong> Its provider is away. It comes back by itself.</p></div>;
+  if (!verdict.url) return <div class="empty"><p>Not shown: {verdict.reason}.</p></div>;
+  if (verdict.foreign && agreed !== verdict.url)
+    return <div class="empty"><p class="break">This canvas is a page of <strong>{verdict.foreign}</strong>.</p><button type="button" class="btn" onClick={() => agree(verdict.url)}>Load it from there</button></div>;
+  const extra = { credentialless: "" } as Record<string, string>;
+  return <iframe key={verdict.url} class="canvas-frame" title={instance.title ?? instance.instanceId} src={verdict.url} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow="" {...extra} />;
+}
+
+export default function Canvases({ uri, session }: PanelProps): JSX.Element {
+  const open = session.openCanvases ?? [];
+  const [chosen, choose] = useState<string | undefined>(undefined);
+  const current = open.find((each) => each.instanceId === chosen) ?? open.at(-1);
+  const close = (instance: CanvasInstance): void =>
+    void dispatch(uri, { type: "session/canvasInstanceCloseRequested", instanceId: instance.instanceId }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+  if (!current) return <div class="empty"><p>No canvas is open. The agent opens one when it has something to show.</p></div>;
+  return (
+    <>
+      {open.length > 1 && (
+        <div class="row" style={{ padding: "4px 8px" }}>
+          <div class="tabs" role="tablist" aria-label="Canvases">
+            {open.map((each) => <button key={each.instanceId} type="button" role="tab" class="btn quiet" aria-selected={each === current} onClick={() => choose(each.instanceId)}>{each.title ?? each.instanceId}{each.availability === "stale" ? " (stale)" : ""}</button>)}
+          </div>
+        </div>
+      )}
+      <div class="row" style={{ padding: "4px 12px" }}>
+        <strong class="cut grow small">{current.title ?? current.instanceId}</strong>
+        {current.status && <span class="small muted cut">{current.status}</span>}
+        {current.availability === "stale" && <span class="chip needs">Stale</span>}
+        <button type="button" class="btn quiet icon" aria-label="Close this canvas" onClick={() => close(current)}><Icon name="close" /></button>
+      </div>
+      <Frame key={current.instanceId} instance={current} />
+    </>
+  );
+}

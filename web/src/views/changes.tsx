@@ -1,0 +1,155 @@
+/** Changed files: of the session, of a chat, of a turn. Diffs, review marks, comments, and what the host can do with them. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { type AnnotationsState, type Changeset, type ChangesetFile, type ChangesetOperation, type ChangesetState } from "../ahp/index.ts";
+import { splitDiff } from "../local/settings.ts";
+import { pathOf, plain } from "../mirror/selectors.ts";
+import { dispatch, request, useChannel } from "../mirror/store.ts";
+import type { LineComments } from "../parts/diff.tsx";
+import { Counts, editPath, editWord, LazyDiff, opensByItself } from "../parts/edit.tsx";
+import { confirmed, Dialog, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { annotationsOf, comment, reviewCount } from "./review.ts";
+import type { PanelProps } from "./session.tsx";
+
+/** The channel of a changeset: its template with this turn, or none when it wants something we do not know. */
+export function expand(changeset: Changeset, turnId: string | undefined): string | undefined {
+  const uri = turnId ? changeset.uriTemplate.replace("{turnId}", encodeURIComponent(turnId)) : changeset.uriTemplate;
+  return /\{.*\}/.test(uri) ? undefined : uri;
+}
+
+function Operations({ uri, operations, file }: { uri: string; operations: ChangesetOperation[]; file?: ChangesetFile }): JSX.Element | null {
+  const scope = file ? "resource" : "changeset";
+  const fitting = operations.filter((operation) => operation.scopes.includes(scope));
+  if (!fitting.length) return null;
+  const run = async (operation: ChangesetOperation): Promise<void> => {
+    if (operation.confirmation !== undefined && !(await confirmed(plain(operation.confirmation) || `${operation.label}?`, operation.label))) return;
+    const target = file ? { target: { kind: "resource", resource: file.edit.after?.uri ?? file.edit.before?.uri } } : {};
+    try {
+      const answer = await request<{ message?: string }>("invokeChangesetOperation", { channel: uri, operationId: operation.id, ...target });
+      toast(plain(answer?.message) || `${operation.label}: done`);
+    } catch (error) {
+      tellRefused((error as Error).message);
+    }
+  };
+  if (file)
+    return <Menu label={`What to do with ${editPath(file.edit)}`} entries={fitting.map((operation) => ({ label: operation.label, ...(operation.description ? { sub: operation.description } : {}), disabled: operation.status === "running" || operation.status === "disabled", run: () => void run(operation) }))} />;
+  return (
+    <div class="row wrap">
+      {fitting.map((operation) => (
+        <button key={operation.id} type="button" class={`btn${operation.confirmation !== undefined ? " bad" : ""}`} title={operation.description} disabled={operation.status === "running" || operation.status === "disabled"} onClick={() => void run(operation)}>
+          {operation.status === "running" ? `${operation.label}…` : operation.label}
+        </button>
+      ))}
+      {fitting.filter((operation) => operation.error).map((operation) => <p key={operation.id} class="small danger break">{operation.label}: {operation.error?.message}</p>)}
+    </div>
+  );
+}
+
+function File({ uri, file, operations, review, comments }: { uri: string; file: ChangesetFile; operations: ChangesetOperation[]; review: boolean; comments: LineComments }): JSX.Element {
+  const [open, set] = useState(opensByItself(file.edit) && !file.reviewed);
+  const path = editPath(file.edit);
+  return (
+    <section class="file" aria-label={path}>
+      <div class="file-head">
+        <button type="button" class="btn quiet grow" aria-expanded={open} style={{ justifyContent: "flex-start", minWidth: 0 }} onClick={() => set(!open)}>
+          <span aria-hidden="true">{open ? "▾" : "▸"}</span><span class="mono cut" title={path}>{path.split("/").slice(-3).join("/")}</span>
+        </button>
+        {editWord(file.edit) !== "Changed" && <span class="chip">{editWord(file.edit)}</span>}
+        <Counts added={file.edit.diff?.added} removed={file.edit.diff?.removed} />
+        {review && (
+          <label class="check small">
+            <input type="checkbox" aria-label={`Reviewed: ${path}`} title="Reviewed" checked={file.reviewed === true} onChange={(event) => {
+              const reviewed = event.currentTarget.checked;
+              if (reviewed) set(false);
+              void dispatch(uri, { type: "changeset/filesReviewChanged", files: [file.id], reviewed }, "changeset").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+            }} />
+          </label>
+        )}
+        <Operations uri={uri} operations={operations} file={file} />
+      </div>
+      {!open && !opensByItself(file.edit) && !file.reviewed && <button type="button" class="btn quiet" onClick={() => set(true)}>Load diff</button>}
+      {open && <LazyDiff edit={file.edit} comments={comments} />}
+    </section>
+  );
+}
+
+function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Changeset; props: PanelProps }): JSX.Element {
+  const seen = useChannel<ChangesetState>(uri, "changeset").value;
+  const annotations = useChannel<AnnotationsState>(annotationsOf(props.uri, props.session), "annotations").value.state;
+  const [line, setLine] = useState<{ resource: string; line: number } | undefined>(undefined);
+  const state = seen.state;
+  if (seen.error) return <p class="note danger break">{seen.error.message}</p>;
+  if (!state || state.status === "computing") return <p class="muted">Comparing…</p>;
+  if (state.status === "error") return <p class="note danger break">{state.error?.message}</p>;
+  const operations = state.operations ?? [];
+  const review = changeset.capabilities?.review !== undefined;
+  const reviewed = state.files.filter((file) => file.reviewed).length;
+  const on = (resource: string): LineComments => ({
+    at: (at) => (annotations?.annotations ?? []).filter((each) => each.resource === resource && each.range?.start.line === at - 1 && !each.resolved).flatMap((each) => each.entries.map((entry) => plain(entry.text))),
+    add: (at) => setLine({ resource, line: at }),
+  });
+  return (
+    <>
+      <div class="row wrap small muted">
+        <span class="grow">{state.files.length} {state.files.length === 1 ? "file" : "files"}{review ? `, ${reviewed} reviewed` : ""}{state.status === "recomputing" ? " · comparing again…" : ""}</span>
+        <button type="button" class="btn quiet wide-only" aria-pressed={splitDiff.value} onClick={() => (splitDiff.value = !splitDiff.value)}>Side by side</button>
+      </div>
+      <Operations uri={uri} operations={operations} />
+      {state.files.map((file) => <File key={file.id} uri={uri} file={file} operations={operations} review={review} comments={on(file.edit.after?.uri ?? file.edit.before?.uri ?? "")} />)}
+      {!state.files.length && <p class="empty">No changes.</p>}
+      {line && <CommentDialog at={line} onClose={() => setLine(undefined)} onSave={(text) => void comment(props.uri, props.session, props.chat?.resource, line.resource, line.line, text)} />}
+    </>
+  );
+}
+
+function CommentDialog({ at, onClose, onSave }: { at: { resource: string; line: number }; onClose(): void; onSave(text: string): void }): JSX.Element {
+  const [text, set] = useState("");
+  return (
+    <Dialog label="Comment on a line" onClose={onClose}>
+      <form onSubmit={(event) => {
+        event.preventDefault();
+        onSave(text);
+        onClose();
+      }}>
+        <h2>Line {at.line} of {pathOf(at.resource).split("/").pop()}</h2>
+        <label class="field"><span>Comment. It goes out with your next message.</span><textarea rows={3} autofocus value={text} onInput={(event) => set(event.currentTarget.value)} /></label>
+        <div class="row"><button type="submit" class="btn primary" disabled={!text.trim()}>Add comment</button><button type="button" class="btn" onClick={onClose}>Cancel</button></div>
+      </form>
+    </Dialog>
+  );
+}
+
+export default function Changes(props: PanelProps): JSX.Element {
+  const { session, chat } = props;
+  const catalogue = [...(chat?.changesets ?? []), ...(session.changesets ?? [])];
+  const turns = [...(chat?.turns ?? [])].slice(-30).reverse();
+  const [chosen, choose] = useState(0);
+  const [turn, setTurn] = useState<string | undefined>(undefined);
+  const changeset = catalogue[Math.min(chosen, catalogue.length - 1)];
+  const perTurn = changeset?.uriTemplate.includes("{turnId}") ?? false;
+  const uri = changeset && expand(changeset, perTurn ? (turn ?? turns[0]?.id) : undefined);
+  const comments = reviewCount(props.uri);
+  return (
+    <div class="pane-body" tabIndex={0} role="region" aria-label="Changed files">
+      <div class="side-body">
+        {catalogue.length > 0 && (
+          <div class="row wrap">
+            <select aria-label="Which changes" value={String(chosen)} onChange={(event) => choose(event.currentTarget.selectedIndex)}>
+              {catalogue.map((each, index) => <option key={each.uriTemplate} value={String(index)}>{each.label}</option>)}
+            </select>
+            {perTurn && (
+              <select aria-label="Which turn" value={turn ?? turns[0]?.id ?? ""} onChange={(event) => setTurn(event.currentTarget.value)}>
+                {turns.map((each) => <option key={each.id} value={each.id}>{each.message.text.slice(0, 60) || "Turn"}</option>)}
+              </select>
+            )}
+          </div>
+        )}
+        {comments > 0 && <p class="note needs">{comments} {comments === 1 ? "comment waits" : "comments wait"}. They go out with your next message.</p>}
+        {changeset && uri ? <ChangesetView key={uri} uri={uri} changeset={changeset} props={props} />
+          : catalogue.length ? <p class="empty">There is no finished turn yet.</p>
+          : <p class="empty">This agent or host does not keep track of changed files here. File edits are shown at the tool calls that made them.</p>}
+      </div>
+    </div>
+  );
+}

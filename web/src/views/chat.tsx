@@ -1,0 +1,476 @@
+/** The conversation: a window of turns, what waits for an answer above the composer, and the composer. */
+
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Action, ActiveTurn, Attachment, ChatState, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
+import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
+import { failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total, waiting } from "../mirror/selectors.ts";
+import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
+import { Markdown } from "../parts/markdown.tsx";
+import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
+import { memo, announce, confirmed, copy, Icon, Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
+import { Composer } from "./composer.tsx";
+import { QuestionForm } from "./questions.tsx";
+import { sentReview, reviewAttachment, reviewCount } from "./review.ts";
+import { sessionUrl } from "../mirror/inbox.ts";
+import { go, panelUrl, route } from "../routes.ts";
+
+const MOUNTED = 60;
+const MORE = 40;
+
+// Parts of an answer.
+
+type Run = { kind: "run"; calls: ToolCall[] } | { kind: "part"; part: ResponsePart; index: number };
+
+/** Finished calls that follow each other become one line; running, failed and pending ones stay open. */
+export function runs(parts: ResponsePart[]): Run[] {
+  const out: Run[] = [];
+  for (const [index, part] of parts.entries()) {
+    const folds = part.kind === "toolCall" && !isOpen(part.toolCall) && !failed(part.toolCall) && part.toolCall.status === "completed";
+    const last = out.at(-1);
+    if (folds && last?.kind === "run") last.calls.push(part.toolCall);
+    else if (folds) out.push({ kind: "run", calls: [part.toolCall] });
+    else out.push({ kind: "part", part, index });
+  }
+  return out;
+}
+
+function FinishedRun({ calls, around }: { calls: ToolCall[]; around: Around }): JSX.Element {
+  const [open, set] = useState(false);
+  if (calls.length === 1) return <Finished call={calls[0] as ToolCall} around={around} />;
+  const shown = calls.filter((call) => call.content?.some((content) => content.type === "subagent" || content.type === "fileEdit"));
+  return (
+    <>
+      <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
+        <summary><Mark of="done" /><span class="name cut grow">{summaryOf(calls)}</span></summary>
+        {open && <div class="folded">{calls.map((call) => <Finished key={call.toolCallId} call={call} around={around} />)}</div>}
+      </details>
+      {!open && shown.map((call) => <Finished key={call.toolCallId} call={call} around={around} />)}
+    </>
+  );
+}
+
+const Part = memo(function Part({ part, live, around, onMessage }: { part: ResponsePart; live: boolean; around: Around; onMessage(text: string): void }): JSX.Element | null {
+  switch (part.kind) {
+    case "markdown":
+      return <Markdown content={String(part.content ?? "")} live={live} />;
+    case "reasoning":
+      return <Reasoning text={String(part.content ?? "")} live={live} />;
+    case "toolCall":
+      return <ToolCallView call={part.toolCall} around={around} />;
+    case "inputRequest":
+      return <QuestionForm chat={around.chat} request={part.request} response={part.response} expired={!live && part.response === undefined} onSendAsMessage={onMessage} />;
+    case "error":
+      return <div class="note danger break" role="alert"><strong>Failed.</strong> {part.error.message}</div>;
+    case "systemNotification":
+      return <div class="note break"><Markdown content={typeof part.content === "string" ? part.content : String(part.content?.markdown ?? "")} /></div>;
+    case "contentRef":
+      return <p class="small muted break">Content: {part.uri}</p>;
+    default:
+      return <p class="small muted">A part of a kind this page does not know.</p>;
+  }
+});
+
+function Reasoning({ text, live }: { text: string; live: boolean }): JSX.Element {
+  const [open, set] = useState(false);
+  return (
+    <details class="fold" open={open} onToggle={(event) => set(event.currentTarget.open)}>
+      <summary>{live ? "Thinking" : "Thought"}{!open && <span class="cut grow">{text.slice(0, 160)}</span>}</summary>
+      {open && <div class="folded muted"><Markdown content={text} live={live} /></div>}
+    </details>
+  );
+}
+
+function Parts({ parts, live, around, onMessage }: { parts: ResponsePart[]; live: boolean; around: Around; onMessage(text: string): void }): JSX.Element {
+  const last = parts.length - 1;
+  return (
+    <>
+      {runs(parts).map((run, at) =>
+        run.kind === "run"
+          ? <FinishedRun key={`run ${run.calls[0]?.toolCallId ?? at}`} calls={run.calls} around={around} />
+          : <Part key={run.part.kind === "toolCall" ? `call ${run.part.toolCall.toolCallId}` : `part ${run.index}`} part={run.part}
+              live={live && (run.index === last || run.part.kind === "inputRequest")} around={around} onMessage={onMessage} />,
+      )}
+    </>
+  );
+}
+
+/** A helper's conversation, inside the call that started it. */
+function Helper({ uri, around }: { uri: Uri; around: Around }): JSX.Element {
+  const seen = useChannel<ChatState>(uri, "chat");
+  const chat = seen.value.state;
+  if (seen.value.error) return <p class="small muted">This helper's conversation is gone.</p>;
+  if (!chat) return <p class="small muted">Loading…</p>;
+  const turns: (Turn | ActiveTurn)[] = chat.activeTurn ? [...chat.turns, chat.activeTurn] : chat.turns;
+  return (
+    <>
+      {turns.slice(-5).map((turn) => (
+        <Parts key={turn.id} parts={turn.responseParts} live={turn === chat.activeTurn} around={{ ...around, turnId: turn.id }} onMessage={() => undefined} />
+      ))}
+    </>
+  );
+}
+
+// Turns.
+
+function Said({ turn, state }: { turn: Turn | ActiveTurn; state: "sent" | "sending" | "waiting" }): JSX.Element {
+  const [all, set] = useState(false);
+  const { text, attachments } = turn.message;
+  const long = text.length > 6_000 && !all;
+  const who = turn.message.origin.kind;
+  return (
+    <div class="said">
+      {who !== "user" && <p class="small muted">From {who === "systemNotification" ? "the system" : who}</p>}
+      <div class="text" dir="auto">{long ? `${text.slice(0, 6_000)}…` : text}</div>
+      {long && <button type="button" class="btn quiet" onClick={() => set(true)}>Show all</button>}
+      {attachments && attachments.length > 0 && (
+        <div class="attachments">{attachments.map((each, index) => <AttachmentChip key={index} attachment={each} />)}</div>
+      )}
+      {state !== "sent" && <p class="small muted">{state === "sending" ? "Sending…" : "Waiting for the connection…"}</p>}
+    </div>
+  );
+}
+
+function AttachmentChip({ attachment }: { attachment: Attachment }): JSX.Element {
+  const image = attachment.type === "embeddedResource" && /^image\/(png|jpeg|gif|webp|avif)$/.test(attachment.contentType ?? "");
+  return <span class="chip">{image ? <img alt={attachment.label} src={`data:${attachment.contentType};base64,${attachment.data}`} /> : attachment.label}</span>;
+}
+
+interface TurnProps {
+  turn: Turn | ActiveTurn;
+  previous: string | undefined;
+  live: boolean;
+  last: boolean;
+  sending: "sent" | "sending" | "waiting";
+  around: Around;
+  canFork: boolean;
+  canWrite: boolean;
+}
+
+const TurnView = memo(function TurnView(props: TurnProps): JSX.Element {
+  const { turn, live, around } = props;
+  const [editing, edit] = useState<string | undefined>(undefined);
+  const mine = useMemo(() => ({ ...around, turnId: turn.id }), [around, turn.id]);
+  const send = (text: string): void => void sendMessage(around.chat, userMessage(text), live ? "queued" : "turn");
+  return (
+    <article class="turn" aria-label={`Turn: ${turn.message.text.slice(0, 60)}`}>
+      {editing === undefined ? <Said turn={turn} state={props.sending} /> : <EditAndResend {...props} text={editing} onEnd={() => edit(undefined)} />}
+      <Parts parts={turn.responseParts} live={live} around={mine} onMessage={send} />
+      {live ? <Working turn={turn as ActiveTurn} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(turn.message.text)} />}
+    </article>
+  );
+});
+
+function Working({ turn }: { turn: ActiveTurn }): JSX.Element {
+  const at = useNow(1000);
+  const open = turn.responseParts.findLast((part) => part.kind === "toolCall" && isOpen(part.toolCall));
+  const needs = turn.responseParts.some((part) => (part.kind === "inputRequest" && part.response === undefined) || (part.kind === "toolCall" && /pending|auth/.test(part.toolCall.status)));
+  const spent = at - Date.parse(turn.startedAt);
+  return (
+    <p class="activity"><Mark of={needs ? "needs" : "running"} />
+      <span class="cut">{needs ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : "Working"}</span>
+      {spent > 0 && <span>{duration(spent)}</span>}
+    </p>
+  );
+}
+
+const ENDS = { complete: "", cancelled: "Stopped", error: "Failed" };
+
+function Foot({ turn, around, last, previous, canFork, canWrite, onEdit }: TurnProps & { turn: Turn; onEdit(): void }): JSX.Element {
+  const sum = total([turn]);
+  const failure = turn.responseParts.at(-1);
+  const resumable = last && turn.state === "error" && failure?.kind === "error" && failure.resumable;
+  const facts = [ENDS[turn.state], turn.duration === undefined ? "" : duration(turn.duration), turn.usage ? `${tokens(sum.input)} in, ${tokens(sum.output)} out` : "", price(sum)].filter(Boolean);
+  const answer = (): string => turn.responseParts.map((part) => (part.kind === "markdown" ? part.content : "")).filter(Boolean).join("\n\n");
+  return (
+    <div class="turn-tools">
+      <span>{facts.join(" · ")}</span>
+      {resumable && <button type="button" class="btn" style={{ opacity: 1 }} onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Try again</button>}
+      {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" style={{ opacity: 1 }} onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
+      <button type="button" class="btn quiet" onClick={() => void copy(answer())}>Copy</button>
+      {canWrite && <button type="button" class="btn quiet" onClick={onEdit}>Edit and resend</button>}
+      {canFork && <button type="button" class="btn quiet" onClick={() => void fork(around, turn.id)}>Fork from here</button>}
+      {route.value.name === "session" && <a class="btn quiet" href={`${panelUrl(route.value, "timeline")}&turn=${encodeURIComponent(turn.id)}`}>Timeline</a>}
+    </div>
+  );
+}
+
+async function act(chat: Uri, action: Action): Promise<boolean> {
+  const outcome = await dispatch(chat, action, "chat");
+  if (!outcome.accepted) tellRefused(outcome.reason);
+  return outcome.accepted;
+}
+
+/** The turns from here on go, and the message is sent anew. */
+async function resend(chat: Uri, previous: string | undefined, text: string): Promise<void> {
+  if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, userMessage(text), "turn");
+}
+
+async function fork(around: Around, turnId: string): Promise<void> {
+  const chat = `ahp-chat:/${crypto.randomUUID()}`;
+  try {
+    await request("createChat", { channel: around.sessionUri, chat, source: { kind: "fork", chat: around.chat, turnId } });
+    go(sessionUrl(around.sessionUri, chat));
+    toast("Forked into a new chat");
+  } catch (error) {
+    tellRefused((error as Error).message);
+  }
+}
+
+function EditAndResend({ text, onEnd, around, previous, last }: TurnProps & { text: string; onEnd(): void }): JSX.Element {
+  const [value, set] = useState(text);
+  const go = async (): Promise<void> => {
+    if (!last && !(await confirmed("The turns after this one are removed. Fork the chat instead to keep them.", "Remove and send"))) return;
+    onEnd();
+    await resend(around.chat, previous, value);
+  };
+  return (
+    <form class="said stack" onSubmit={(event) => {
+      event.preventDefault();
+      void go();
+    }}>
+      <label class="field"><span>Edit the message</span><textarea rows={4} value={value} onInput={(event) => set(event.currentTarget.value)} /></label>
+      <div class="row"><button type="submit" class="btn primary" disabled={!value.trim()}>Send</button><button type="button" class="btn" onClick={onEnd}>Cancel</button></div>
+    </form>
+  );
+}
+
+// Queue.
+
+function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
+  const [editing, edit] = useState<{ id: string; text: string } | undefined>(undefined);
+  const queue = chat.queuedMessages ?? [];
+  const uri = chat.resource;
+  const steering = chat.steeringMessage;
+  if (!queue.length && !steering) return null;
+  const move = (index: number, by: number): void => {
+    const order = queue.map((each) => each.id);
+    const [id] = order.splice(index, 1);
+    order.splice(index + by, 0, id as string);
+    void act(uri, { type: "chat/queuedMessagesReordered", order });
+  };
+  const take = (id: string, text: string): void => {
+    void act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id });
+    toast("Removed from the queue", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id, message: userMessage(text) }) });
+  };
+  return (
+    <ul class="queue" aria-label="Queued messages">
+      {steering && (
+        <li><span class="chip needs">Steering</span><span class="cut grow">{steering.message.text}</span>
+          <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void act(uri, { type: "chat/pendingMessageRemoved", kind: "steering", id: steering.id })}><Icon name="close" /></button>
+        </li>
+      )}
+      {queue.map((each, index) => (
+        <li key={each.id}>
+          {editing?.id === each.id ? (
+            <form class="row grow" onSubmit={(event) => {
+              event.preventDefault();
+              void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id: each.id, message: { ...each.message, text: editing.text } });
+              edit(undefined);
+            }}>
+              <input aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })} />
+              <button type="submit" class="btn">Save</button>
+            </form>
+          ) : (
+            <>
+              <span class="cut grow">{each.message.text}</span>
+              <button type="button" class="btn quiet" onClick={() => edit({ id: each.id, text: each.message.text })}>Edit</button>
+              {chat.activeTurn && <button type="button" class="btn quiet" onClick={() => {
+                void act(uri, { type: "chat/pendingMessageSet", kind: "steering", id: crypto.randomUUID(), message: each.message });
+                void act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id: each.id });
+              }}>Steer</button>}
+              <button type="button" class="btn quiet icon" aria-label="Move up" disabled={index === 0} onClick={() => move(index, -1)}><Icon name="up" /></button>
+              <button type="button" class="btn quiet icon" aria-label="Move down" disabled={index === queue.length - 1} onClick={() => move(index, 1)}><Icon name="down" /></button>
+              <button type="button" class="btn quiet icon" aria-label="Remove from the queue" onClick={() => take(each.id, each.message.text)}><Icon name="close" /></button>
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Unsent({ chat }: { chat: Uri }): JSX.Element | null {
+  const mine = failedMessages.value.filter((each) => each.chat === chat);
+  if (!mine.length) return null;
+  return (
+    <>
+      {mine.map((each) => (
+        <div key={each.id} class="said" role="alert">
+          <div class="text">{each.message.text}</div>
+          <p class="small danger break">Not sent: {each.reason}</p>
+          <div class="row wrap">
+            <button type="button" class="btn" onClick={() => void sendMessage(chat, each.message, each.how, each.id)}>Try again</button>
+            <button type="button" class="btn quiet" onClick={() => void copy(each.message.text)}>Copy</button>
+            <button type="button" class="btn quiet" onClick={() => discard(each.id)}>Discard</button>
+          </div>
+        </div>
+      ))}
+    </>
+  );
+}
+
+function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri }): JSX.Element | null {
+  const entries = planOf(session, chat);
+  if (!entries.length) return null;
+  const done = entries.filter((entry) => entry.status === "completed").length;
+  const now = entries.find((entry) => entry.status === "in_progress");
+  return (
+    <details class="fold edits-bar">
+      <summary><span class="grow cut">Plan: {done} of {entries.length} done{now ? ` · ${now.content}` : ""}</span></summary>
+      <ul class="plan folded">{entries.map((entry, index) => (
+        <li key={index} class={entry.status}><Mark of={entry.status === "completed" ? "done" : entry.status === "in_progress" ? "running" : "done"} /><span class="break">{entry.content}</span></li>
+      ))}</ul>
+    </details>
+  );
+}
+
+// Scrolling: follow at the end only; scrolling away detaches.
+
+function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; onScroll(): void; onInput(): void } {
+  const ref = useRef<HTMLDivElement>(null);
+  const touched = useRef(Number.NEGATIVE_INFINITY);
+  const following = useRef(true);
+  const [detached, set] = useState(false);
+  const toEnd = (): void => {
+    following.current = true;
+    set(false);
+    if (ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  };
+  const onScroll = (): void => {
+    const box = ref.current;
+    if (!box) return;
+    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 48;
+    // Content that grows moves the end away, too; only a person's own scrolling detaches.
+    if (!atEnd && performance.now() - touched.current > 1_000) return;
+    following.current = atEnd;
+    set(!atEnd);
+  };
+  const onInput = (): void => {
+    touched.current = performance.now();
+  };
+  useLayoutEffect(() => {
+    if (following.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  }, [key]);
+  // Content that grows by itself (images, diffs, fonts) keeps the end in sight as well.
+  useEffect(() => {
+    const inner = ref.current?.firstElementChild;
+    if (!inner) return undefined;
+    const observer = new ResizeObserver(() => {
+      if (following.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+    });
+    observer.observe(inner);
+    if (ref.current) observer.observe(ref.current);
+    return () => observer.disconnect();
+  }, []);
+  return { ref, detached, toEnd, onScroll, onInput };
+}
+
+export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionState | undefined; seen: Seen<ChatState> }): JSX.Element {
+  const chat = seen.state as ChatState;
+  const mounted = useSignal(MOUNTED);
+  const { ref, detached, toEnd, onScroll, onInput } = useFollowing(chat);
+  const anchor = useRef<number | undefined>(undefined);
+  const requests = waiting(session, chat);
+  const approvals = requests.filter((each) => each.kind !== "chatInput");
+  const questions = requests.filter((each) => each.kind === "chatInput");
+  const agent = root.value?.agents.find((each) => each.provider === session?.provider);
+  const canWrite = chat.interactivity !== "read-only" && chat.interactivity !== "hidden";
+  const around = useMemo<Around>(
+    () => ({ session, sessionUri: uri, chat: chat.resource, turnId: "", depth: 0, Payload, Approval: InlineApproval, Helper }),
+    [uri, chat.resource, session?.provider, session?.chats, session?.workingDirectories],
+  );
+  useAnnouncements(chat, requests.map(keyOf).join(), requests[0]?.kind === "toolConfirmation" ? plain(requests[0].toolCall.displayName) : undefined);
+
+  // The anchor: what was in sight stays there when older turns are put above it.
+  useLayoutEffect(() => {
+    if (anchor.current !== undefined && ref.current) ref.current.scrollTop = ref.current.scrollHeight - anchor.current;
+    anchor.current = undefined;
+  });
+  const older = async (): Promise<void> => {
+    const box = ref.current;
+    const hold = (): void => {
+      anchor.current = box ? box.scrollHeight - box.scrollTop : undefined;
+    };
+    if (chat.turns.length <= mounted.value && chat.turnsNextCursor) await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
+    hold();
+    mounted.value += MORE;
+  };
+
+  const first = Math.max(0, chat.turns.length - mounted.value);
+  const turns = chat.turns.slice(first);
+  const hidden = first > 0 || chat.turnsNextCursor !== undefined;
+  const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
+  const sendingOf = (id: string): TurnProps["sending"] => (!starting.has(id) ? "sent" : link.value === "live" ? "sending" : "waiting");
+  const shared = { around, canFork: Boolean(agent?.capabilities?.multipleChats?.fork), canWrite };
+  const allTurns = chat.activeTurn ? [...turns, chat.activeTurn] : turns;
+  return (
+    <div class="chat">
+      <div class="transcript" ref={ref} onScroll={onScroll} onWheel={onInput} onTouchMove={onInput} onKeyDown={onInput} onPointerDown={onInput} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">
+        <div class="turns">
+          {hidden && <button type="button" class="btn" onClick={() => void older()}>Earlier turns</button>}
+          {allTurns.length === 0 && <Empty session={session} />}
+          {allTurns.map((turn, index) => (
+            <TurnView key={turn.id} {...shared} turn={turn} live={turn === chat.activeTurn} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
+              canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
+          ))}
+          <Unsent chat={chat.resource} />
+        </div>
+      </div>
+      <div class="dock" role="region" aria-label="Answer and write">
+        {detached && <button type="button" class="btn newer" onClick={toEnd}>{chat.activeTurn ? "New output" : "To the end"} ↓</button>}
+        <ApprovalDock requests={approvals} session={session} />
+        {questions.length > 0 && (
+          <div class="row edits-bar"><span class="chip needs">◆ {questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
+            <button type="button" class="btn quiet" onClick={() => document.querySelector("form.card.needs")?.scrollIntoView({ block: "center" })}>Show it</button>
+          </div>
+        )}
+        <Plan session={session} chat={chat.resource} />
+        <Background chat={chat} />
+        <EditsBar chat={chat} />
+        <Queue chat={chat} />
+        <Composer key={chat.resource} uri={uri} session={session} chat={chat} pending={seen.pending.length > 0} onSent={toEnd}
+          review={{ count: reviewCount(uri), attachment: () => reviewAttachment(uri, session), sent: () => sentReview(uri) }} />
+      </div>
+    </div>
+  );
+}
+
+function Background({ chat }: { chat: ChatState }): JSX.Element | null {
+  if (!chat.backgroundWork?.length) return null;
+  return <div class="row wrap edits-bar">{chat.backgroundWork.map((work) => <span key={work.id} class="chip" title={work.command}><span class="mark running">○</span>{work.label}</span>)}</div>;
+}
+
+function EditsBar({ chat }: { chat: ChatState }): JSX.Element | null {
+  const at = route.value;
+  const changes = chat.changes;
+  if (at.name !== "session" || !changes?.files) return null;
+  return <a class="row edits-bar muted" href={panelUrl(at, "changes")}>{changes.files} {changes.files === 1 ? "file" : "files"} changed <span class="changes-count"><span class="plus">+{changes.additions ?? 0}</span> <span class="minus">−{changes.deletions ?? 0}</span></span></a>;
+}
+
+function Empty({ session }: { session: SessionState | undefined }): JSX.Element {
+  const failure = session?.lifecycle === "failed" ? session.creationError?.message : undefined;
+  return (
+    <div class="empty">
+      {failure ? <p class="note danger" role="alert">The session could not be created: {failure}</p>
+        : session?.lifecycle === "creating" ? <p>The agent is starting…</p>
+        : <><h2>What shall we do?</h2><p>Write below. <span class="kbd">/</span> lists commands, <span class="kbd">@</span> and <span class="kbd">#</span> refer to files and more.</p></>}
+    </div>
+  );
+}
+
+/** One polite voice for what happened, never for every word. */
+function useAnnouncements(chat: ChatState, waitingFor: string, tool: string | undefined): void {
+  const running = chat.activeTurn?.id;
+  const before = useRef<string | undefined>(running);
+  useEffect(() => {
+    if (running && before.current !== running) announce("Working");
+    if (!running && before.current) announce(chat.turns.at(-1)?.state === "error" ? "Failed" : "Answer complete");
+    before.current = running;
+  }, [running]);
+  useEffect(() => {
+    if (waitingFor) announce(tool ? `Needs approval: ${tool}` : "Needs an answer");
+  }, [waitingFor]);
+}

@@ -1,0 +1,313 @@
+/** Where messages are written: draft, attachments, completions, mode and model, send, queue, steer, stop. */
+
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Attachment, ChatState, ConfigProperty, Message, ModelSelection, SessionState, Uri } from "../ahp/index.ts";
+import { sendMessage, userMessage, type How } from "../local/outbox.ts";
+import { type Draft, loadDraft, saveDraft, sendWith } from "../local/settings.ts";
+import { dispatch, hostInfo, link, request, root } from "../mirror/store.ts";
+import { size } from "../parts/markdown.tsx";
+import { announce, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
+
+const SHARE = 500;
+const MAX_ATTACHMENT = 8_000_000;
+
+interface Completion {
+  insertText: string;
+  rangeStart?: number;
+  rangeEnd?: number;
+  attachment: Attachment;
+}
+
+async function asAttachment(file: File): Promise<Attachment | undefined> {
+  if (file.size > MAX_ATTACHMENT) {
+    toast(`${file.name} is too large to attach (${size(file.size)}; at most ${size(MAX_ATTACHMENT)}).`);
+    return undefined;
+  }
+  const url = await new Promise<string>((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result as string);
+    reader.onerror = () => reject(new Error("unreadable"));
+    reader.readAsDataURL(file);
+  });
+  const type = file.type || "application/octet-stream";
+  return { type: "embeddedResource", label: file.name || "pasted image", data: url.slice(url.indexOf(",") + 1), contentType: type, displayKind: type.startsWith("image/") ? "image" : "file" };
+}
+
+/** Properties that can still be changed and have a short list of values: modes and the like. */
+export const modes = (session: SessionState | undefined): [string, ConfigProperty][] =>
+  Object.entries(session?.config?.schema.properties ?? {}).filter(([, property]) => property.sessionMutable && !property.readOnly && property.enum && property.enum.length > 1);
+
+function Modes({ uri, session }: { uri: Uri; session: SessionState | undefined }): JSX.Element {
+  return (
+    <>
+      {modes(session).slice(0, 3).map(([name, property]) => (
+        <select key={name} aria-label={property.title} title={property.title} value={String(session?.config?.values[name] ?? property.default ?? "")}
+          onChange={(event) => {
+            const value = property.enum?.[event.currentTarget.selectedIndex];
+            void dispatch(uri, { type: "session/configChanged", config: { [name]: value } }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+          }}>
+          {property.enum?.map((value, index) => <option key={String(value)} value={String(value)}>{property.enumLabels?.[index] ?? String(value)}</option>)}
+        </select>
+      ))}
+    </>
+  );
+}
+
+interface Props {
+  uri: Uri;
+  session: SessionState | undefined;
+  chat: ChatState;
+  pending: boolean;
+  onSent(): void;
+  review: { count: number; attachment(): Attachment | undefined; sent(): void };
+}
+
+export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Element {
+  const chatUri = chat.resource;
+  const area = useRef<HTMLTextAreaElement>(null);
+  const file = useRef<HTMLInputElement>(null);
+  const [draft, setDraft] = useState<Draft>(() => firstDraft(chatUri, chat));
+  const [items, setItems] = useState<Completion[]>([]);
+  const [chosen, choose] = useState(0);
+  const [model, setModel] = useState<ModelSelection | undefined>(() => chat.draft?.model ?? chat.turns.at(-1)?.message.model);
+  const shared = useRef(chat.draft?.text ?? "");
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const asked = useRef(0);
+  const busy = chat.activeTurn !== undefined;
+  const readOnly = chat.interactivity === "read-only" || chat.interactivity === "hidden";
+  const agent = root.value?.agents.find((each) => each.provider === session?.provider);
+
+  // Another window typed: take it over unless something of our own is not shared yet.
+  const remote = chat.draft?.text ?? "";
+  useEffect(() => {
+    if (remote === shared.current) return;
+    const untouched = draft.text === shared.current;
+    shared.current = remote;
+    if (untouched && timer.current === undefined) update({ ...draft, text: remote, at: Date.now() }, false);
+  }, [remote]);
+
+  useLayoutEffect(() => {
+    const element = area.current;
+    if (!element) return;
+    element.style.height = "auto";
+    element.style.height = `${Math.min(element.scrollHeight, innerHeight * 0.4)}px`;
+  }, [draft.text]);
+
+  function update(next: Draft, share = true): void {
+    setDraft(next);
+    saveDraft(chatUri, next);
+    if (!share) return;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      shareDraft(next.text);
+    }, SHARE);
+  }
+
+  function shareDraft(text: string): void {
+    if (text === shared.current || readOnly) return;
+    shared.current = text;
+    const action = text ? { type: "chat/draftChanged", draft: userMessage(text) } : { type: "chat/draftChanged" };
+    void dispatch(chatUri, action, "chat");
+  }
+
+  function send(how: How): void {
+    const extra = review.count ? review.attachment() : undefined;
+    const attachments = [...draft.attachments, ...(extra ? [extra] : [])] as Attachment[];
+    if (!draft.text.trim() && !attachments.length) return;
+    const message: Message = userMessage(draft.text, { ...(attachments.length ? { attachments } : {}), ...(model ? { model } : {}) });
+    clearTimeout(timer.current);
+    timer.current = undefined;
+    const before = draft;
+    setDraft({ text: "", attachments: [], at: Date.now() });
+    setItems([]);
+    if (link.value !== "live") toast("Not connected. The message goes out when the host is back.");
+    void sendMessage(chatUri, message, how).then((accepted) => {
+      // Kept until accepted: a reload before that finds the text again.
+      if (accepted && loadDraft(chatUri)?.text === before.text) saveDraft(chatUri, undefined);
+      if (accepted && extra) review.sent();
+    });
+    shareDraft("");
+    onSent();
+    area.current?.focus();
+  }
+
+  function stop(): void {
+    const turn = chat.activeTurn;
+    if (!turn) return;
+    const spent = Math.max(0, Date.now() - Date.parse(turn.startedAt)) || 0;
+    announce("Stopping");
+    void dispatch(chatUri, { type: "chat/turnCancelled", turnId: turn.id, duration: spent }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+  }
+
+  async function complete(text: string, offset: number): Promise<void> {
+    const triggers = hostInfo.value?.completionTriggerCharacters ?? ["/", "@", "#"];
+    const word = /\S*$/.exec(text.slice(0, offset))?.[0] ?? "";
+    if (!triggers.some((trigger) => word.startsWith(trigger)) || link.value !== "live") return setItems([]);
+    const turn = ++asked.current;
+    try {
+      const answer = await request<{ items: Completion[] }>("completions", { channel: chatUri, kind: "userMessage", text, offset });
+      if (turn === asked.current) {
+        setItems(answer.items.slice(0, 50));
+        choose(0);
+      }
+    } catch {
+      setItems([]);
+    }
+  }
+
+  function accept(item: Completion): void {
+    const offset = area.current?.selectionStart ?? draft.text.length;
+    const start = item.rangeStart ?? offset - (/\S*$/.exec(draft.text.slice(0, offset))?.[0].length ?? 0);
+    const end = item.rangeEnd ?? offset;
+    const text = `${draft.text.slice(0, start)}${item.insertText}${draft.text.slice(end)}`;
+    const plainOne = item.attachment?.type === "simple" && !item.attachment.modelRepresentation;
+    const attachments = item.attachment && !plainOne ? [...draft.attachments, item.attachment as Draft["attachments"][0]] : draft.attachments;
+    update({ text, attachments, at: Date.now() });
+    setItems([]);
+    requestAnimationFrame(() => area.current?.setSelectionRange(start + item.insertText.length, start + item.insertText.length));
+    area.current?.focus();
+  }
+
+  function onKey(event: KeyboardEvent): void {
+    if (event.isComposing || event.keyCode === 229) return;
+    if (items.length) {
+      if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        event.preventDefault();
+        return choose((chosen + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length);
+      }
+      if (event.key === "Enter" || event.key === "Tab") {
+        event.preventDefault();
+        return accept(items[chosen] as Completion);
+      }
+      if (event.key === "Escape") {
+        event.preventDefault();
+        event.stopPropagation();
+        return setItems([]);
+      }
+    }
+    if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
+    const control = event.ctrlKey || event.metaKey;
+    const phone = matchMedia("(max-width: 719px)").matches && matchMedia("(pointer: coarse)").matches;
+    if (control || (sendWith.value === "enter" && !phone)) {
+      event.preventDefault();
+      send(busy ? "queued" : "turn");
+    }
+  }
+
+  async function attach(files: Iterable<File>): Promise<void> {
+    const found = (await Promise.all([...files].map(asAttachment))).filter((each) => each !== undefined);
+    if (found.length) setDraft((now) => {
+      const next = { ...now, attachments: [...now.attachments, ...(found as Draft["attachments"])], at: Date.now() };
+      saveDraft(chatUri, next);
+      return next;
+    });
+  }
+
+  useEffect(() => {
+    const key = (event: KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "." && chat.activeTurn) {
+        event.preventDefault();
+        stop();
+      }
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, [chat.activeTurn]);
+
+  if (readOnly) return <p class="note small" style={{ marginTop: "12px" }}>This chat can be read but not written to.</p>;
+  const listId = "completions";
+  return (
+    <div class="composer">
+      {items.length > 0 && (
+        <div class="completions" role="listbox" id={listId} aria-label="Completions">
+          {items.map((item, index) => (
+            <button key={`${item.insertText}${index}`} id={`completion-${index}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={index === chosen}
+              onPointerDown={(event) => event.preventDefault()} onClick={() => accept(item)}>
+              <span class="cut">{item.insertText}</span>
+              <span class="sub cut">{item.attachment?.label}</span>
+            </button>
+          ))}
+        </div>
+      )}
+      {draft.attachments.length > 0 && (
+        <div class="attachments">
+          {draft.attachments.map((each, index) => (
+            <span key={index} class="chip">
+              {each.displayKind === "image" && typeof each.data === "string" ? <img alt={each.label} src={`data:${String(each.contentType)};base64,${each.data}`} /> : each.label}
+              <button type="button" class="btn quiet icon" style={{ minHeight: "24px", width: "24px" }} aria-label={`Remove ${each.label}`}
+                onClick={() => update({ ...draft, attachments: draft.attachments.filter((_, at) => at !== index), at: Date.now() })}><Icon name="close" /></button>
+            </span>
+          ))}
+        </div>
+      )}
+      <textarea ref={area} rows={1} dir="auto" aria-label="Message" placeholder={busy ? "Queue a message, or steer the agent" : "Ask, or type / for commands"} value={draft.text}
+        {...(items.length ? { "aria-controls": listId, "aria-activedescendant": `completion-${chosen}` } : {})}
+        onInput={(event) => {
+          const { value, selectionStart } = event.currentTarget;
+          update({ ...draft, text: value, at: Date.now() });
+          void complete(value, selectionStart);
+        }}
+        onKeyDown={onKey}
+        onBlur={() => {
+          setItems([]);
+          if (timer.current) {
+            clearTimeout(timer.current);
+            timer.current = undefined;
+            shareDraft(draft.text);
+          }
+        }}
+        onPaste={(event) => {
+          const files = [...(event.clipboardData?.files ?? [])];
+          if (!files.length) return;
+          event.preventDefault();
+          void attach(files);
+        }}
+        onDrop={(event) => {
+          if (!event.dataTransfer?.files.length) return;
+          event.preventDefault();
+          void attach(event.dataTransfer.files);
+        }} />
+      <div class="bar">
+        <button type="button" class="btn quiet icon" aria-label="Attach files" title="Attach files" onClick={() => file.current?.click()}><Icon name="attach" /></button>
+        <input ref={file} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
+          void attach(event.currentTarget.files ?? []);
+          event.currentTarget.value = "";
+        }} />
+        <Modes uri={uri} session={session} />
+        {agent && agent.models.length > 1 && (
+          <select aria-label="Model" title="Model" value={model?.id ?? ""} onChange={(event) => setModel(event.currentTarget.value ? { id: event.currentTarget.value } : undefined)}>
+            <option value="">Default model</option>
+            {agent.models.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+          </select>
+        )}
+        <div class="send">
+          {busy && <button type="button" class="btn" onClick={stop} title="Stop (Ctrl+.)"><Icon name="stop" /><span class="wide-only">Stop</span><span class="phone-only sr">Stop</span></button>}
+          {busy ? (
+            <>
+              <button type="button" class="btn primary" onClick={() => send("queued")}>Queue</button>
+              <Menu label="Ways to send" class="btn icon" entries={[
+                { label: "Steer now", sub: "The agent reads it while it works", run: () => send("steering") },
+                { label: "Queue", sub: "It is sent when this turn ends", run: () => send("queued") },
+                { label: "Stop and send", sub: "This turn is cancelled first", run: () => {
+                  stop();
+                  send("queued");
+                } },
+              ]}><Icon name="up" /></Menu>
+            </>
+          ) : (
+            <button type="button" class="btn primary icon" aria-label="Send" title="Send" disabled={!draft.text.trim() && !draft.attachments.length && !review.count} onClick={() => send("turn")}><Icon name="send" /></button>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** What was typed here last wins over what another window shared, unless there is nothing of ours. */
+function firstDraft(chatUri: Uri, chat: ChatState): Draft {
+  const mine = loadDraft(chatUri);
+  if (mine) return mine;
+  return { text: chat.draft?.text ?? "", attachments: [], at: 0 };
+}

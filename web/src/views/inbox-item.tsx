@@ -1,0 +1,55 @@
+/** One thing that waits, with its answer in place. Its code comes when something waits. */
+
+import type { JSX } from "preact";
+import type { ChatState, SessionState } from "../ahp/index.ts";
+import type { InboxItem } from "../mirror/inbox.ts";
+import { age } from "../mirror/selectors.ts";
+import { dispatch, useChannel } from "../mirror/store.ts";
+import { Mark, tellRefused } from "../ui/bits.tsx";
+import { ApprovalCard } from "./approvals.tsx";
+import { QuestionForm } from "./questions.tsx";
+import { markRead } from "./sessions.tsx";
+import { SignIn } from "./signin.tsx";
+
+function Failure({ item }: { item: InboxItem }): JSX.Element {
+  const chatUri = item.summary?.defaultChat ?? item.summary?.chats?.[0]?.resource;
+  const chat = useChannel<ChatState>(chatUri, "chat").value.state;
+  const turn = chat?.turns.at(-1);
+  const part = turn?.responseParts.at(-1);
+  const resumable = part?.kind === "error" && part.resumable;
+  return (
+    <div class="card stack">
+      <p class="danger break">{part?.kind === "error" ? part.error.message : "The last turn failed."}</p>
+      <div class="row wrap">
+        {resumable && turn && chatUri && (
+          <button type="button" class="btn primary" onClick={() => void dispatch(chatUri, { type: "chat/turnResume", turnId: turn.id }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason))}>Try again</button>
+        )}
+        <a class="btn" href={item.url}>Open</a>
+        <button type="button" class="btn quiet" onClick={() => void markRead(item.session, true)}>Dismiss</button>
+      </div>
+    </div>
+  );
+}
+
+export default function Item({ item, at }: { item: InboxItem; at: number }): JSX.Element {
+  const session = useChannel<SessionState>(item.summary ? item.session : undefined, "session").value.state;
+  const request = item.request;
+  return (
+    <article class="stack" style={{ gap: "8px" }} aria-label={`${item.title}: ${item.what}`}>
+      <div class="row small">
+        <Mark of={item.kind === "failure" ? "failed" : "needs"} />
+        <a class="cut" href={item.url}><strong>{item.title}</strong></a>
+        <span class="muted grow cut">{item.what}</span>
+        <span class="muted">{item.summary ? age(item.summary.modifiedAt, at) : ""}</span>
+      </div>
+      {request?.kind === "toolConfirmation" && <ApprovalCard request={request} session={session} />}
+      {request?.kind === "chatInput" && <QuestionForm chat={request.chat} request={request.request} response={undefined} expired={false} />}
+      {request?.kind === "toolAuthentication" && <div class="card needs"><SignIn auth={request.toolCall.auth} /></div>}
+      {!request && item.kind === "failure" && <Failure item={item} />}
+      {!request && item.kind === "sign-in" && item.resource && (
+        <div class="card needs"><SignIn auth={{ reason: "required", resource: { resource: item.resource, resource_name: item.title } }} /></div>
+      )}
+      {!request && item.kind === "approval" && <a class="btn" href={item.url}>Open</a>}
+    </article>
+  );
+}

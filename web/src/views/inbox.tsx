@@ -1,0 +1,40 @@
+/** The first thing to see: everything that waits for a person, answerable in place. */
+
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ask, possible } from "../local/notifications.ts";
+import { notifyMe } from "../local/settings.ts";
+import { inbox, type InboxItem } from "../mirror/inbox.ts";
+import { activity, isArchived } from "../mirror/selectors.ts";
+import { sessions, sessionsLoaded } from "../mirror/store.ts";
+import { useNow } from "../ui/bits.tsx";
+
+type ItemView = ComponentType<{ item: InboxItem; at: number }>;
+
+export function InboxView(): JSX.Element {
+  const at = useNow(30_000);
+  const items = inbox.value;
+  const [Item, set] = useState<ItemView | undefined>(undefined);
+  const some = items.length > 0;
+  useEffect(() => {
+    if (some) void import("./inbox-item.tsx").then((module) => set(() => module.default));
+  }, [some]);
+  const running = [...sessions.value.values()].filter((summary) => activity(summary.status) === "running" && !isArchived(summary.status)).length;
+  return (
+    <div class="pane-body">
+      <div class="page">
+        <div class="row"><h1 class="grow">{items.length ? `${items.length} ${items.length === 1 ? "thing waits" : "things wait"} for you` : "Inbox"}</h1></div>
+        {possible.value === "ask" && !notifyMe.value && sessions.value.size > 0 && (
+          <div class="note row wrap"><span class="grow">Know at once when an agent needs you.</span><button type="button" class="btn" onClick={() => void ask()}>Turn on notifications</button></div>
+        )}
+        {Item && items.map((item) => <Item key={item.key} item={item} at={at} />)}
+        {!items.length && sessionsLoaded.value && (
+          <div class="empty">
+            <p>Nothing waits for you.{running ? ` ${running} ${running === 1 ? "session is" : "sessions are"} running.` : ""}</p>
+            <a class="btn primary" href="#/new">New session</a>
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}

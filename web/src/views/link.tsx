@@ -1,0 +1,25 @@
+/** The state of the connection, in a word, always in sight. */
+
+import type { JSX } from "preact";
+import { lastHeard, link, offlineSince, refusal, retry } from "../mirror/store.ts";
+import { useNow } from "../ui/bits.tsx";
+
+const clock = (at: number): string => new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
+export function LinkState(): JSX.Element {
+  const status = link.value;
+  const away = status === "offline" || status === "refused";
+  const text = status === "live" ? "Live" : status === "catching-up" ? "Catching up" : status === "connecting" ? "Connecting" : status === "refused" ? "Refused" : `Offline · last update ${clock(offlineSince.value ?? lastHeard())}`;
+  return (
+    <button type="button" class="link" data-status={status} title={refusal() ?? (away ? "Try again now" : "Connected to the host")} onClick={() => away && retry()}>
+      <span class="dot" aria-hidden="true" /><span role="status" aria-live="polite">{text}</span>
+    </button>
+  );
+}
+
+/** Dimmed after ten seconds without the host: what is shown may be old. */
+export function useStale(): boolean {
+  const since = offlineSince.value;
+  const at = useNow(1000, since !== undefined);
+  return since !== undefined && link.value !== "live" && at - since > 10_000;
+}

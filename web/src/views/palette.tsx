@@ -1,0 +1,120 @@
+/** Commands by name: Ctrl or ⌘ with K. Everything the page can do without a mouse. */
+
+import { signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { inbox, sessionUrl } from "../mirror/inbox.ts";
+import { theme } from "../local/settings.ts";
+import { sessions } from "../mirror/store.ts";
+import { go, type Panel, panelUrl, route } from "../routes.ts";
+import { Dialog } from "../ui/bits.tsx";
+import { archive, markRead } from "./sessions.tsx";
+
+export const palette = signal(false);
+export const help = signal(false);
+
+interface Command {
+  label: string;
+  hint?: string;
+  run(): void;
+}
+
+const PANELS: [Panel, string][] = [["changes", "Changes"], ["canvases", "Canvases"], ["setup", "Customizations and servers"], ["timeline", "Timeline"], ["usage", "Usage of this session"]];
+
+function commands(): Command[] {
+  const at = route.value;
+  const list: Command[] = [
+    { label: "Inbox", run: () => go("#/") },
+    { label: "New session", run: () => go("#/new") },
+    { label: "Usage and cost", run: () => go("#/usage") },
+    { label: "Approval rules", run: () => go("#/rules") },
+    { label: "Devices", run: () => go("#/devices") },
+    { label: "Settings", run: () => go("#/settings") },
+    { label: "Next thing that waits", hint: "F8", run: nextPending },
+    { label: "Keyboard shortcuts", hint: "Ctrl+/", run: () => (help.value = true) },
+    { label: "Theme: system", run: () => (theme.value = "system") },
+    { label: "Theme: light", run: () => (theme.value = "light") },
+    { label: "Theme: dark", run: () => (theme.value = "dark") },
+  ];
+  if (at.name === "session") {
+    const summary = sessions.value.get(at.session);
+    for (const [panel, label] of PANELS) list.unshift({ label: `Show ${label.toLowerCase()}`, run: () => go(panelUrl(at, panel)) });
+    if (summary) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
+  }
+  for (const summary of sessions.value.values()) list.push({ label: summary.title || "Untitled", hint: summary.provider, run: () => go(sessionUrl(summary.resource)) });
+  return list;
+}
+
+export function nextPending(): void {
+  const items = inbox.value;
+  const at = route.value;
+  const here = items.findIndex((item) => at.name === "session" && item.session === at.session);
+  const next = items[(here + 1) % Math.max(1, items.length)];
+  if (next) go(next.url);
+}
+
+export function Palette(): JSX.Element | null {
+  if (!palette.value) return null;
+  return <Open />;
+}
+
+function Open(): JSX.Element {
+  const [text, set] = useState("");
+  const [index, choose] = useState(0);
+  const found = useMemo(() => {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    return commands().filter((command) => words.every((word) => command.label.toLowerCase().includes(word))).slice(0, 40);
+  }, [text]);
+  const run = (command: Command | undefined): void => {
+    palette.value = false;
+    command?.run();
+  };
+  return (
+    <Dialog label="Commands" onClose={() => (palette.value = false)}>
+      <div class="inside" style={{ padding: "8px", gap: "4px" }}>
+        <input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${index}`} aria-label="Find a command or a session" placeholder="Find a command or a session" value={text}
+          onInput={(event) => {
+            set(event.currentTarget.value);
+            choose(0);
+          }}
+          onKeyDown={(event) => {
+            if (event.isComposing) return;
+            if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+              event.preventDefault();
+              choose((index + (event.key === "ArrowDown" ? 1 : -1) + found.length) % Math.max(1, found.length));
+            }
+            if (event.key === "Enter") {
+              event.preventDefault();
+              run(found[index]);
+            }
+          }} />
+        <div role="listbox" id="palette-list" aria-label="Commands" style={{ maxHeight: "50dvh", overflow: "auto" }}>
+          {found.map((command, at) => (
+            <button key={`${command.label}${at}`} id={`palette-${at}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={at === index} onClick={() => run(command)}>
+              <span class="row" style={{ width: "100%" }}><span class="grow cut">{command.label}</span>{command.hint && <span class="sub">{command.hint}</span>}</span>
+            </button>
+          ))}
+          {!found.length && <p class="small muted" style={{ padding: "12px" }}>Nothing found.</p>}
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+const KEYS: [string, string][] = [
+  ["Ctrl/⌘ K", "Commands and sessions"], ["F8", "Next thing that waits"], ["F6", "Next region"], ["Ctrl/⌘ .", "Stop the agent"],
+  ["Ctrl/⌘ Enter", "Send"], ["Shift Enter", "New line"], ["Esc", "Close the topmost layer, nothing else"], ["Ctrl/⌘ /", "This list"],
+];
+
+export function Help(): JSX.Element | null {
+  if (!help.value) return null;
+  return (
+    <Dialog label="Keyboard shortcuts" onClose={() => (help.value = false)}>
+      <div class="inside">
+        <h2>Keyboard shortcuts</h2>
+        <table><tbody>{KEYS.map(([key, what]) => <tr key={key}><td><span class="kbd">{key}</span></td><td>{what}</td></tr>)}</tbody></table>
+        <form method="dialog"><button class="btn">Close</button></form>
+      </div>
+    </Dialog>
+  );
+}

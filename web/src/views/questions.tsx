@@ -1,0 +1,216 @@
+/** Questions as forms. Answers are drafts that every window shares until somebody submits; nothing times out here. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { AnswerValue, InputAnswer, InputQuestion, InputRequest, Uri } from "../ahp/index.ts";
+import { dispatch } from "../mirror/store.ts";
+import { Markdown } from "../parts/markdown.tsx";
+import { tellRefused } from "../ui/bits.tsx";
+
+const DEBOUNCE = 250;
+
+function initial(question: InputQuestion): AnswerValue | undefined {
+  const value = question.defaultValue;
+  if (typeof value === "string") return { kind: "text", value };
+  if (typeof value === "number") return { kind: "number", value };
+  if (typeof value === "boolean") return { kind: "boolean", value };
+  return undefined;
+}
+
+const valueOf = (answer: InputAnswer | undefined): AnswerValue | undefined =>
+  answer && answer.state !== "skipped" ? answer.value : undefined;
+
+function isGiven(value: AnswerValue | undefined): boolean {
+  if (!value) return false;
+  if (value.kind === "text") return value.value !== "";
+  if (value.kind === "selected") return value.value !== "" || Boolean(value.freeformValues?.some(Boolean));
+  if (value.kind === "selected-many") return value.value.length > 0 || Boolean(value.freeformValues?.some(Boolean));
+  return value.kind !== "number" || Number.isFinite(value.value);
+}
+
+interface FieldProps {
+  question: InputQuestion;
+  name: string;
+  value: AnswerValue | undefined;
+  disabled: boolean;
+  onChange(value: AnswerValue): void;
+}
+
+function TextField({ question, value, disabled, onChange, name }: FieldProps): JSX.Element {
+  const text = value?.kind === "text" ? value.value : "";
+  const long = !question.format && (question.max === undefined || question.max > 120);
+  const shared = { id: name, disabled, value: text, minLength: question.min, maxLength: question.max };
+  const type = question.format === "email" ? "email" : question.format === "uri" ? "url" : question.format === "date" ? "date" : "text";
+  return long
+    ? <textarea {...shared} rows={2} onInput={(event) => onChange({ kind: "text", value: event.currentTarget.value })} />
+    : <input {...shared} type={type as "text"} onInput={(event) => onChange({ kind: "text", value: event.currentTarget.value })} />;
+}
+
+function NumberField({ question, value, disabled, onChange, name }: FieldProps): JSX.Element {
+  return (
+    <input id={name} type="number" inputMode={question.kind === "integer" ? "numeric" : "decimal"} step={question.kind === "integer" ? 1 : "any"}
+      min={question.min} max={question.max} disabled={disabled} value={value?.kind === "number" && Number.isFinite(value.value) ? value.value : ""}
+      onInput={(event) => {
+        const number = event.currentTarget.valueAsNumber;
+        if (Number.isFinite(number)) onChange({ kind: "number", value: number });
+      }} />
+  );
+}
+
+function Choice({ question, value, disabled, onChange, name }: FieldProps): JSX.Element {
+  const many = question.kind === "multi-select";
+  const chosen = value?.kind === "selected" ? [value.value] : value?.kind === "selected-many" ? value.value : [];
+  const free = value && (value.kind === "selected" || value.kind === "selected-many") ? (value.freeformValues?.[0] ?? "") : "";
+  const give = (ids: string[], freeform: string): void => {
+    const extra = freeform ? { freeformValues: [freeform] } : {};
+    onChange(many ? { kind: "selected-many", value: ids, ...extra } : { kind: "selected", value: ids[0] ?? "", ...extra });
+  };
+  return (
+    <div class="options">
+      {question.options?.map((option) => (
+        <label key={option.id} class="check">
+          <input type={many ? "checkbox" : "radio"} name={name} disabled={disabled} checked={chosen.includes(option.id)}
+            onChange={(event) => {
+              const on = event.currentTarget.checked;
+              give(many ? (on ? [...chosen, option.id] : chosen.filter((id) => id !== option.id)) : [option.id], many ? free : "");
+            }} />
+          <span>{option.label}{option.recommended ? <span class="muted"> (recommended)</span> : null}
+            {option.description && <span class="small muted" style={{ display: "block" }}>{option.description}</span>}
+          </span>
+        </label>
+      ))}
+      {question.allowFreeformInput && (
+        <input aria-label="Something else" placeholder="Something else" disabled={disabled} value={free}
+          onInput={(event) => give(many ? chosen : [], event.currentTarget.value)} />
+      )}
+    </div>
+  );
+}
+
+function Field(props: FieldProps): JSX.Element {
+  const { question, value, disabled, onChange } = props;
+  if (question.kind === "boolean")
+    return (
+      <div class="row">
+        {[true, false].map((each) => (
+          <label key={String(each)} class="check">
+            <input type="radio" name={props.name} disabled={disabled} checked={value?.kind === "boolean" && value.value === each} onChange={() => onChange({ kind: "boolean", value: each })} />
+            {each ? "Yes" : "No"}
+          </label>
+        ))}
+      </div>
+    );
+  if (question.kind === "number" || question.kind === "integer") return <NumberField {...props} />;
+  if (question.kind === "single-select" || question.kind === "multi-select") return <Choice {...props} />;
+  return <TextField {...props} />;
+}
+
+function shown(value: AnswerValue | undefined, question: InputQuestion): string {
+  if (!value) return "";
+  const label = (id: string): string => question.options?.find((option) => option.id === id)?.label ?? id;
+  if (value.kind === "boolean") return value.value ? "Yes" : "No";
+  if (value.kind === "selected") return [value.value && label(value.value), ...(value.freeformValues ?? [])].filter(Boolean).join(", ");
+  if (value.kind === "selected-many") return [...value.value.map(label), ...(value.freeformValues ?? [])].join(", ");
+  return String(value.value);
+}
+
+/** What was asked and answered, as text: for a form that came too late. */
+function asText(request: InputRequest, answers: Record<string, InputAnswer>): string {
+  const lines = (request.questions ?? []).map((question) => `${question.message} ${shown(valueOf(answers[question.id]), question)}`);
+  return [request.message, ...lines].filter(Boolean).join("\n");
+}
+
+const RESPONSES = { accept: "Answered", decline: "Declined", cancel: "Cancelled" };
+
+export interface QuestionFormProps {
+  chat: Uri;
+  request: InputRequest;
+  response: "accept" | "decline" | "cancel" | undefined;
+  /** The turn ended before an answer came. */
+  expired: boolean;
+  onSendAsMessage?(text: string): void;
+}
+
+export function QuestionForm({ chat, request, response, expired, onSendAsMessage }: QuestionFormProps): JSX.Element {
+  const [local, setLocal] = useState<Record<string, InputAnswer>>({});
+  const [missing, setMissing] = useState<string | undefined>(undefined);
+  const timers = useRef(new Map<string, ReturnType<typeof setTimeout>>());
+  const answers: Record<string, InputAnswer> = { ...request.answers, ...local };
+  const closed = response !== undefined || expired;
+
+  // What the host has caught up with is no longer ours: another window may change it.
+  useEffect(() => {
+    setLocal((mine) => Object.fromEntries(Object.entries(mine).filter(([id, answer]) => JSON.stringify(request.answers?.[id]) !== JSON.stringify(answer))));
+  }, [request.answers]);
+
+  const share = (id: string, answer: InputAnswer): void => {
+    setLocal((mine) => ({ ...mine, [id]: answer }));
+    clearTimeout(timers.current.get(id));
+    if (expired) return;
+    timers.current.set(id, setTimeout(() => {
+      void dispatch(chat, { type: "chat/inputAnswerChanged", requestId: request.id, questionId: id, answer }, "chat").then((outcome) => {
+        // A refused draft stays in this form; submitting says what is wrong.
+        if (outcome.accepted) setLocal(({ [id]: mine, ...others }) => (JSON.stringify(mine) === JSON.stringify(answer) || !mine ? others : { ...others, [id]: mine }));
+      });
+    }, DEBOUNCE));
+  };
+
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const given: Record<string, InputAnswer> = {};
+    for (const question of request.questions ?? []) {
+      const answer = answers[question.id];
+      const value = answer?.state === "skipped" ? undefined : (valueOf(answer) ?? initial(question));
+      if (answer?.state === "skipped" && !question.required) given[question.id] = answer;
+      else if (isGiven(value)) given[question.id] = { state: "submitted", value: value as AnswerValue };
+      else if (question.required) return setMissing(question.id);
+    }
+    setMissing(undefined);
+    for (const timer of timers.current.values()) clearTimeout(timer);
+    void finish("accept", given);
+  };
+  const finish = async (how: string, given?: Record<string, InputAnswer>): Promise<void> => {
+    const outcome = await dispatch(chat, { type: "chat/inputCompleted", requestId: request.id, response: how, ...(given ? { answers: given } : {}) }, "chat");
+    if (!outcome.accepted) tellRefused(outcome.reason);
+  };
+
+  return (
+    <form class={`card stack ${closed ? "" : "needs"}`} noValidate onSubmit={submit} aria-label="Question">
+      {request.message && <Markdown content={request.message} />}
+      {request.url && /^https?:/.test(request.url) && <a class="break" href={request.url} target="_blank" rel="noopener noreferrer">{request.url}</a>}
+      {request.questions?.map((question) => {
+        const answer = answers[question.id];
+        const skipped = answer?.state === "skipped";
+        const name = `${request.id}-${question.id}`;
+        const value = valueOf(answer) ?? (closed ? undefined : initial(question));
+        return (
+          <fieldset key={question.id} class="question">
+            <legend>{question.title || question.message}{question.required ? <span class="muted"> (required)</span> : null}</legend>
+            {question.title && <p class="small muted break">{question.message}</p>}
+            {response !== undefined
+              ? <p class="break">{skipped ? <span class="muted">Skipped</span> : shown(value, question) || <span class="muted">No answer</span>}</p>
+              : <label for={name} class="stack"><span class="sr">{question.message}</span><Field question={question} name={name} value={skipped ? undefined : value} disabled={skipped} onChange={(next) => share(question.id, { state: "draft", value: next })} /></label>}
+            {missing === question.id && <p class="small danger" role="alert">This one needs an answer.</p>}
+            {!closed && !question.required && (
+              <label class="check small muted">
+                <input type="checkbox" checked={skipped} onChange={(event) => share(question.id, event.currentTarget.checked ? { state: "skipped" } : { state: "draft", value: initial(question) ?? { kind: "text", value: "" } })} />
+                Skip
+              </label>
+            )}
+          </fieldset>
+        );
+      })}
+      {response !== undefined ? <p class="small muted">{RESPONSES[response]}</p> : expired ? (
+        <div class="row wrap">
+          <span class="small muted">The agent did not wait for this answer.</span>
+          {onSendAsMessage && <button type="button" class="btn" onClick={() => onSendAsMessage(asText(request, answers))}>Send as message</button>}
+        </div>
+      ) : (
+        <div class="row wrap">
+          <button type="submit" class="btn primary">Submit</button>
+          <button type="button" class="btn" onClick={() => void finish("decline")}>Decline</button>
+        </div>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,215 @@
+/** One session: its title, its chats, who else is here, and the way to the side panels. */
+
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ChatState, SessionState, SessionSummary } from "../ahp/index.ts";
+import { tellFinished } from "../local/notifications.ts";
+import { sideWidth } from "../local/settings.ts";
+import { sessionUrl } from "../mirror/inbox.ts";
+import { activity, isRead, nameOf, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
+import { clientId, dispatch, request, sessions, useChannel } from "../mirror/store.ts";
+import { Counts } from "../parts/edit.tsx";
+import { go, type Panel, panelUrl, type Route } from "../routes.ts";
+import { Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
+import { ChatView } from "./chat.tsx";
+import { markRead, menuFor } from "./sessions.tsx";
+
+type Here = Route & { name: "session" };
+
+/** Tell the others that somebody looks at this session from a page. */
+function usePresence(uri: string, state: SessionState | undefined): void {
+  const ready = state?.lifecycle === "ready";
+  useEffect(() => {
+    if (!ready) return undefined;
+    const displayName = `Page on ${/Android|iPhone|iPad/.test(navigator.userAgent) ? "a phone" : "a computer"}`;
+    const activeClient = { clientId, displayName, tools: [], canRenderCanvases: true };
+    void dispatch(uri, { type: "session/activeClientSet", activeClient }, "session");
+    return () => void dispatch(uri, { type: "session/activeClientRemoved", clientId }, "session");
+  }, [uri, ready]);
+}
+
+/** What is looked at becomes read, and its notification is over. */
+function useReading(uri: string, state: SessionState | undefined, modified: string | undefined): void {
+  const seen = useRef<string | undefined>(undefined);
+  useEffect(() => {
+    if (!state || document.hidden || seen.current === `${uri} ${modified}`) return;
+    seen.current = `${uri} ${modified}`;
+    if (!isRead(state.status) && activity(state.status) !== "running") void markRead(uri, true);
+  }, [uri, state?.status, modified]);
+}
+
+function useFinished(uri: string, title: string, chat: ChatState | undefined): void {
+  const started = useRef<number | undefined>(undefined);
+  const running = chat?.activeTurn?.startedAt;
+  useEffect(() => {
+    if (running) started.current = Date.parse(running);
+    else if (started.current !== undefined) {
+      tellFinished(uri, title, Date.now() - started.current, sessionUrl(uri));
+      started.current = undefined;
+    }
+  }, [running]);
+}
+
+function Title({ uri, title }: { uri: string; title: string }): JSX.Element {
+  const [editing, edit] = useState<string | undefined>(undefined);
+  if (editing === undefined)
+    return <h1 class="cut" style={{ fontSize: "16px" }} dir="auto" title={title} onDblClick={() => edit(title)}>{title || "Untitled"}</h1>;
+  const save = (): void => {
+    if (editing.trim() && editing !== title) void dispatch(uri, { type: "session/titleChanged", title: editing.trim() }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+    edit(undefined);
+  };
+  return (
+    <form class="grow" onSubmit={(event) => {
+      event.preventDefault();
+      save();
+    }}>
+      <input autofocus aria-label="Title" value={editing} onInput={(event) => edit(event.currentTarget.value)} onBlur={save} onKeyDown={(event) => event.key === "Escape" && edit(undefined)} />
+    </form>
+  );
+}
+
+function Head({ at, state, summary, chat }: { at: Here; state: SessionState | undefined; summary: SessionSummary | undefined; chat: ChatState | undefined }): JSX.Element {
+  const [renaming, rename] = useState(0);
+  const sum = total(chat ? (chat.activeTurn ? [...chat.turns, chat.activeTurn] : chat.turns) : []);
+  const cost = price(sum) || (sum.turns ? `${tokens(sum.input + sum.output)} tokens` : "");
+  const others = (state?.activeClients ?? []).filter((each) => each.clientId !== clientId);
+  const status = chat?.status ?? summary?.status ?? 1;
+  const toggle = (panel: Panel): string => panelUrl(at, at.panel === panel ? undefined : panel);
+  const canvases = state?.openCanvases?.length ?? 0;
+  const folder = state?.workingDirectories?.[0];
+  return (
+    <header class="pane-head">
+      <a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a>
+      <Mark of={activity(status)} />
+      <div class="grow" style={{ lineHeight: 1.25 }}>
+        <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} />
+        <div class="small muted cut" style={{ fontSize: "12px" }}>
+          {WORDS[activity(status)]} · {state?.provider ?? summary?.provider}{folder ? <> · <span title={pathOf(folder)}>{nameOf(folder)}</span></> : null}{cost ? ` · ${cost}` : ""}
+        </div>
+      </div>
+      {others.length > 0 && <span class="chip wide-only" title={others.map((each) => each.displayName ?? each.clientId).join(", ")}>{others.length === 1 ? (others[0]?.displayName ?? "1 other") : `${others.length} others`} here</span>}
+      <a class="btn quiet wide-only" href={toggle("changes")} aria-current={at.panel === "changes" ? "true" : undefined}>Changes <Counts added={summary?.changes?.additions} removed={summary?.changes?.deletions} /></a>
+      {canvases > 0 && <a class="btn quiet wide-only" href={toggle("canvases")} aria-current={at.panel === "canvases" ? "true" : undefined}>Canvases {canvases}</a>}
+      <a class="btn quiet wide-only" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>
+      <Menu label="This session" entries={[
+        { label: "Changes", run: () => go(panelUrl(at, "changes")) },
+        { label: "Canvases", run: () => go(panelUrl(at, "canvases")) },
+        { label: "Customizations and servers", run: () => go(panelUrl(at, "setup")) },
+        { label: "Timeline of the last turn", run: () => go(panelUrl(at, "timeline")) },
+        { label: "Usage", run: () => go(panelUrl(at, "usage")) },
+        { label: "Rename", run: () => {
+          rename(renaming + 1);
+          requestAnimationFrame(() => document.querySelector("header h1")?.dispatchEvent(new MouseEvent("dblclick", { bubbles: true })));
+        } },
+        { label: "New chat in this session", run: () => void newChat(at.session) },
+        ...(summary ? menuFor(summary) : []),
+      ]} />
+    </header>
+  );
+}
+
+async function newChat(session: string): Promise<void> {
+  const chat = `ahp-chat:/${crypto.randomUUID()}`;
+  try {
+    await request("createChat", { channel: session, chat });
+    go(sessionUrl(session, chat));
+  } catch (error) {
+    tellRefused((error as Error).message);
+  }
+}
+
+function Chats({ at, state, current }: { at: Here; state: SessionState; current: string | undefined }): JSX.Element | null {
+  const shown = state.chats.filter((chat) => chat.interactivity !== "hidden" && (chat.origin?.kind !== "tool" || chat.resource === current));
+  if (shown.length < 2) return null;
+  return (
+    <nav class="row" aria-label="Chats" style={{ padding: "4px 12px", borderBottom: "1px solid var(--line)" }}>
+      <div class="tabs">
+        {shown.map((chat, index) => (
+          <a key={chat.resource} class="btn quiet" href={sessionUrl(at.session, chat.resource)} aria-current={chat.resource === current ? "true" : undefined}>
+            {activity(chat.status) !== "done" && <Mark of={activity(chat.status)} />}{chat.title || `Chat ${index + 1}`}
+          </a>
+        ))}
+      </div>
+    </nav>
+  );
+}
+
+export function SessionView({ at }: { at: Here }): JSX.Element {
+  const seen = useChannel<SessionState>(at.session, "session").value;
+  const summary = sessions.value.get(at.session);
+  const state = seen.state;
+  const chatUri = at.chat ?? state?.defaultChat ?? state?.chats[0]?.resource ?? summary?.defaultChat;
+  const chat = useChannel<ChatState>(chatUri, "chat").value;
+  usePresence(at.session, state);
+  useReading(at.session, state, summary?.modifiedAt);
+  useFinished(at.session, state?.title ?? "", chat.state);
+  return (
+    <>
+      <Head at={at} state={state} summary={summary} chat={chat.state} />
+      {state && <Chats at={at} state={state} current={chatUri} />}
+      {seen.error ? <div class="empty"><p>This session is gone: {seen.error.message}</p><a class="btn" href="#/">Inbox</a></div>
+        : chat.error ? <div class="empty"><p>This chat is gone: {chat.error.message}</p></div>
+        : chat.state ? <ChatView key={chatUri} uri={at.session} session={state} seen={chat} />
+        : state?.lifecycle === "failed" ? <div class="empty"><p class="note danger">The session could not be created: {state.creationError?.message}</p></div>
+        : <div class="empty"><p>Loading…</p></div>}
+    </>
+  );
+}
+
+// The side panel: its code comes with the first one that is opened.
+
+const PANELS: { panel: Panel; label: string; load(): Promise<{ default: ComponentType<PanelProps> }> }[] = [
+  { panel: "changes", label: "Changes", load: () => import("./changes.tsx") },
+  { panel: "canvases", label: "Canvases", load: () => import("./canvases.tsx") },
+  { panel: "setup", label: "Setup", load: () => import("./setup.tsx") },
+  { panel: "timeline", label: "Timeline", load: () => import("./timeline.tsx") },
+  { panel: "usage", label: "Usage", load: () => import("./session-usage.tsx") },
+];
+
+export interface PanelProps {
+  uri: string;
+  session: SessionState;
+  chat: ChatState | undefined;
+  at: Here;
+}
+
+export function SidePane({ at }: { at: Here }): JSX.Element {
+  const session = useChannel<SessionState>(at.session, "session").value.state;
+  const chatUri = at.chat ?? session?.defaultChat ?? session?.chats[0]?.resource;
+  const chat = useChannel<ChatState>(chatUri, "chat").value.state;
+  const [View, set] = useState<ComponentType<PanelProps> | undefined>(undefined);
+  const entry = PANELS.find((each) => each.panel === at.panel);
+  useEffect(() => {
+    let here = true;
+    void entry?.load().then((module) => here && set(() => module.default));
+    return () => {
+      here = false;
+    };
+  }, [at.panel]);
+  const drag = (event: PointerEvent): void => {
+    const handle = event.currentTarget as HTMLElement;
+    handle.setPointerCapture(event.pointerId);
+    const move = (moved: PointerEvent): void => {
+      sideWidth.value = Math.round(Math.max(300, Math.min(innerWidth - 640, innerWidth - moved.clientX)));
+    };
+    handle.addEventListener("pointermove", move);
+    handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", move), { once: true });
+  };
+  const step = (event: KeyboardEvent): void => {
+    const by = event.key === "ArrowLeft" ? 24 : event.key === "ArrowRight" ? -24 : 0;
+    if (by) sideWidth.value = Math.max(300, sideWidth.value + by);
+  };
+  return (
+    <aside class="pane side" aria-label={entry?.label ?? "Panel"} id="region-side" tabIndex={-1}>
+      <button type="button" class="resizer" role="separator" aria-orientation="vertical" aria-label="Width of the panel" aria-valuenow={sideWidth.value} aria-valuemin={300} aria-valuemax={1600} onPointerDown={drag} onKeyDown={step} />
+      <div class="pane-head">
+        <a class="btn quiet icon phone-only" href={panelUrl(at, undefined)} aria-label="Back to the chat"><Icon name="back" /></a>
+        <nav class="tabs" aria-label="Panels">
+          {PANELS.map(({ panel, label }) => <a key={panel} class="btn quiet" href={panelUrl(at, panel)} aria-current={panel === at.panel ? "true" : undefined}>{label}</a>)}
+        </nav>
+        <a class="btn quiet icon wide-only" href={panelUrl(at, undefined)} aria-label="Close the panel"><Icon name="close" /></a>
+      </div>
+      {View && session ? <View uri={at.session} session={session} chat={chat} at={at} /> : <p class="empty">Loading…</p>}
+    </aside>
+  );
+}

@@ -1,0 +1,162 @@
+/** The list of sessions: live, by directory and time, what waits first; search, archive, read and unread. */
+
+import { signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
+import { inbox, sessionUrl } from "../mirror/inbox.ts";
+import { activity, age, groups, isArchived, isRead, nameOf, pathOf } from "../mirror/selectors.ts";
+import { dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { Counts } from "../parts/edit.tsx";
+import { route } from "../routes.ts";
+import { memo, confirmed, Icon, Mark, Menu, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { LinkState } from "./link.tsx";
+import { palette } from "./palette.tsx";
+
+const query = signal("");
+const archived = signal(false);
+const FIRST = 12;
+
+export async function setFlag(session: Uri, type: string, field: string, value: boolean): Promise<void> {
+  const outcome = await dispatch(session, { type, [field]: value }, "session");
+  if (!outcome.accepted) tellRefused(outcome.reason);
+}
+
+export const markRead = (session: Uri, read: boolean): Promise<void> => setFlag(session, "session/isReadChanged", "isRead", read);
+
+export async function archive(summary: SessionSummary, on: boolean): Promise<void> {
+  await setFlag(summary.resource, "session/isArchivedChanged", "isArchived", on);
+  toast(on ? "Archived" : "Back from the archive", { label: "Undo", run: () => void setFlag(summary.resource, "session/isArchivedChanged", "isArchived", !on) });
+}
+
+export async function dispose(summary: SessionSummary): Promise<void> {
+  if (!(await confirmed(`Delete “${summary.title || "Untitled"}” for good? Archive it instead to keep it.`, "Delete"))) return;
+  await request("disposeSession", { channel: summary.resource }).catch((error: Error) => tellRefused(error.message));
+}
+
+export const menuFor = (summary: SessionSummary): { label: string; danger?: boolean; run(): void }[] => [
+  { label: isRead(summary.status) ? "Mark unread" : "Mark read", run: () => void markRead(summary.resource, !isRead(summary.status)) },
+  { label: isArchived(summary.status) ? "Take out of the archive" : "Archive", run: () => void archive(summary, !isArchived(summary.status)) },
+  { label: "Delete…", danger: true, run: () => void dispose(summary) },
+];
+
+const Row = memo(function Row({ summary, current, at }: { summary: SessionSummary; current: boolean; at: number }): JSX.Element {
+  const state = activity(summary.status);
+  const elsewhere = (summary._meta?.["ahpkit/conversation"] ?? summary._meta?.["ahpkit/elsewhere"]) !== undefined;
+  return (
+    <li style={{ position: "relative" }}>
+      <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
+        <Mark of={state} />
+        <span class="title" dir="auto">{summary.title || "Untitled"}</span>
+        <span class="age">{age(summary.modifiedAt, at)}</span>
+        <span class="meta">
+          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : summary.provider}{elsewhere ? " · from elsewhere" : ""}</span>
+          {summary.changes && <Counts added={summary.changes.additions} removed={summary.changes.deletions} />}
+          {!isRead(summary.status) && <span class="sr">Unread</span>}
+        </span>
+      </a>
+    </li>
+  );
+});
+
+function GroupView({ directory, list, current, at, all }: { directory: string; list: SessionSummary[]; current: Uri | undefined; at: number; all: boolean }): JSX.Element {
+  const [more, set] = useState(0);
+  const shown = list.slice(0, all ? 60 + more : FIRST + more);
+  return (
+    <section class="group">
+      <h3><span class="cut grow" title={directory ? pathOf(directory) : undefined}>{directory ? nameOf(directory) : "No directory"}</span><span>{list.length}</span></h3>
+      <ul class="session-list" style={{ padding: 0 }}>
+        {shown.map((summary) => <Row key={summary.resource} summary={summary} current={summary.resource === current} at={at} />)}
+      </ul>
+      {list.length > shown.length && <button type="button" class="btn quiet" onClick={() => set(more + 40)}>{list.length - shown.length} more</button>}
+    </section>
+  );
+}
+
+/** Search in the text of the newest sessions, one after the other, while the query stands. */
+function useTextHits(words: string): ReadonlySet<Uri> {
+  const [hits, set] = useState<ReadonlySet<Uri>>(new Set());
+  useEffect(() => {
+    set(new Set());
+    if (words.length < 3) return undefined;
+    let here = true;
+    const look = async (): Promise<void> => {
+      const newest = [...sessions.peek().values()].sort((a, b) => (a.modifiedAt < b.modifiedAt ? 1 : -1)).slice(0, 60);
+      for (const summary of newest) {
+        if (!here) return;
+        const chat = summary.defaultChat ?? summary.chats?.[0]?.resource;
+        if (chat && (await textOf(chat)).includes(words.toLowerCase()) && here) set((before) => new Set([...before, summary.resource]));
+      }
+    };
+    const timer = setTimeout(() => void look(), 300);
+    return () => {
+      here = false;
+      clearTimeout(timer);
+    };
+  }, [words]);
+  return hits;
+}
+
+async function textOf(chat: Uri): Promise<string> {
+  const { seen, stop } = watch<ChatState>(chat, "chat");
+  try {
+    for (let tries = 0; tries < 40 && !seen.peek().state && !seen.peek().error; tries += 1) await new Promise((resolve) => setTimeout(resolve, 25));
+    const turns = seen.peek().state?.turns ?? [];
+    return turns.map((turn) => `${turn.message.text} ${turn.responseParts.map((part) => ("content" in part && typeof part.content === "string" ? part.content : "")).join(" ")}`).join(" ").toLowerCase();
+  } finally {
+    stop();
+  }
+}
+
+export function SessionsPane(): JSX.Element {
+  const at = useNow(30_000);
+  const words = query.value.trim();
+  const hits = useTextHits(words);
+  const list = useMemo(() => groups(sessions.value.values(), words, archived.value, hits), [sessions.value, words, archived.value, hits]);
+  const here = route.value;
+  const current = here.name === "session" ? here.session : undefined;
+  const count = inbox.value.length;
+  return (
+    <nav class="pane sessions" aria-label="Sessions" id="region-sessions" tabIndex={-1}>
+      <div class="pane-head">
+        <span class="brand grow">ahpkit</span>
+        <LinkState />
+        <a class="btn icon" href="#/new" aria-label="New session" title="New session"><Icon name="plus" /></a>
+      </div>
+      <a class="nav-link" href="#/" aria-current={here.name === "inbox" ? "page" : undefined}>
+        <span class={`mark ${count ? "needs" : ""}`} aria-hidden="true">{count ? "◆" : "◇"}</span> Inbox
+        {count > 0 && <span class="chip needs count">{count}<span class="sr"> waiting</span></span>}
+      </a>
+      <div class="row" style={{ padding: "8px 12px" }}>
+        <input type="search" aria-label="Search sessions" placeholder="Search titles and text" value={query.value} onInput={(event) => {
+          query.value = event.currentTarget.value;
+        }} />
+      </div>
+      <div class="pane-body" tabIndex={0} role="region" aria-label="List of sessions">
+        <div class="session-list">
+          {list.map((group) => <GroupView key={group.directory} directory={group.directory} list={group.sessions} current={current} at={at} all={list.length === 1} />)}
+          {!list.length && (
+            <p class="small muted" style={{ padding: "16px 8px" }}>
+              {!sessionsLoaded.value ? "Loading…" : words ? "Nothing found." : archived.value ? "Nothing is archived." : "No sessions yet. Start one with +."}
+            </p>
+          )}
+        </div>
+      </div>
+      <div class="sidefoot">
+        <button type="button" class="btn quiet" aria-pressed={archived.value} onClick={() => {
+          archived.value = !archived.value;
+        }}>Archive</button>
+        <a class="btn quiet" href="#/usage" aria-current={here.name === "usage" ? "true" : undefined}>Usage</a>
+        <span class="grow" />
+        <button type="button" class="btn quiet icon" aria-label="Commands (Ctrl+K)" title="Commands (Ctrl+K)" onClick={() => {
+          palette.value = true;
+        }}><Icon name="search" /></button>
+        <Menu label="More" entries={[
+          { label: "Settings", run: () => (location.hash = "#/settings") },
+          { label: "Approval rules", run: () => (location.hash = "#/rules") },
+          { label: "Devices", run: () => (location.hash = "#/devices") },
+        ]}><Icon name="gear" /></Menu>
+      </div>
+    </nav>
+  );
+}

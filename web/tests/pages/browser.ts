@@ -1,0 +1,57 @@
+/** Chromium for tests: one browser per file, a fresh context per page, and everything that goes wrong is kept. */
+
+import { mkdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+
+export const SHOTS = process.env.AHPKIT_SHOTS ?? fileURLToPath(new URL("./shots", import.meta.url));
+mkdirSync(SHOTS, { recursive: true });
+
+export const DESK = { width: 1440, height: 900 };
+export const TABLET = { width: 900, height: 1000 };
+export const PHONE = { width: 390, height: 844 };
+
+let browser: Browser | undefined;
+
+export async function launch(): Promise<Browser> {
+  browser ??= await chromium.launch({ executablePath: process.env.AHPKIT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  return browser;
+}
+
+export async function shut(): Promise<void> {
+  await browser?.close();
+  browser = undefined;
+}
+
+export interface Opened {
+  page: Page;
+  problems: string[];
+  requests: string[];
+  close(): Promise<void>;
+}
+
+/** A page in a context of its own. Script errors and policy violations are collected in `problems`. */
+export async function open(url: string, options: BrowserContextOptions = {}): Promise<Opened> {
+  const context = await (await launch()).newContext({ viewport: DESK, colorScheme: "light", reducedMotion: "reduce", ...options });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  const requests: string[] = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error" && !/WebSocket connection|Failed to load resource|ERR_/.test(message.text())) problems.push(message.text());
+  });
+  page.on("request", (request) => requests.push(request.url()));
+  await page.goto(url);
+  return { page, problems, requests, close: () => context.close() };
+}
+
+export const shot = (page: Page, name: string): Promise<unknown> => page.screenshot({ path: `${SHOTS}/${name}.png` });
+
+/** Wait until `check` holds; for states outside the page. */
+export async function until(check: () => boolean, what: string): Promise<void> {
+  const end = Date.now() + 10_000;
+  while (!check()) {
+    if (Date.now() > end) throw new Error(`never came true: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
