@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
-EDGE = {"agents", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports"}
+EDGE = {"agents", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports", "web"}
 
 ALLOWED: dict[str, set[str]] = {
     "platform": {"platform"},
@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"platform", "protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
     "testing": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
     "changes": {"platform", "protocol", "wire", "host", "changes"},
+    "web": {"platform", "protocol", "wire", "client", "http", "transports", "web"},
     "tools": {"protocol", "wire", "tools"},
     "mcp": {"platform", "protocol", "wire", "host", "tools", "mcp", "transports"},
 }

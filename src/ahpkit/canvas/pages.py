@@ -41,7 +41,7 @@ POLL_SECONDS = 25.0
 MAX_WAITING = 32
 """Requests that wait for the news of one page: more windows than anyone has."""
 
-FRAMED_BY = ("'self'", "http://localhost:*", "http://127.0.0.1:*", "vscode-webview:")
+FRAMED_BY = ("'self'", "http://localhost:*", "http://127.0.0.1:*", "http://*.localhost:*", "vscode-webview:")
 """Whose pages may show a canvas in a frame, besides the allowed origins: renderers on this machine."""
 
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}

@@ -13,16 +13,26 @@ from pathlib import Path
 import click
 
 
-def announce(url: str, token: str | None, data_dir: Path, agents: Sequence[str], *, as_json: bool) -> None:
+def announce(
+    url: str, token: str | None, data_dir: Path, agents: Sequence[str], *, page: str | None = None, as_json: bool
+) -> None:
     """Print where the host listens, who answers there (the default first), and one line to try."""
     if as_json:
-        facts = {"url": url, "token": token, "pid": os.getpid(), "dataDir": str(data_dir), "agents": list(agents)}
-        click.echo(json.dumps(facts))
+        facts: dict[str, object] = {
+            "url": url,
+            "token": token,
+            "pid": os.getpid(),
+            "dataDir": str(data_dir),
+            "agents": list(agents),
+        }
+        click.echo(json.dumps(facts if page is None else {**facts, "page": page}))
         return
     click.echo(f"ahpkit is listening on {url}")
     where_token = "" if token is None else "; the token is in the file 'token' there"
     click.echo(f"Sessions are kept in {tilde(data_dir)}{where_token}")
     click.echo(f"Agents: {', '.join(agents)}")
+    if page is not None:
+        click.echo(f"Open it in a browser (the link works once):  {page}")
     click.echo(f"Try it in another terminal:  {own_command()} chat")
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -38,6 +38,8 @@ from ahpkit.platform.processes import end_orphans
 from ahpkit.platform.signals import handling_signals
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
+from ahpkit.web.devices import Devices
+from ahpkit.web.page import PageServer, page_name
 
 _log = logging.getLogger(__name__)
 
@@ -122,12 +124,13 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
 
 
 async def _run(settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None) -> None:
-    running = running_host(settings, no_token=no_token, config_file=config_file)
+    running_here = running_host(settings, no_token=no_token, config_file=config_file)
     with _stop_signals() as stop:
-        async with running as (server, token, data_dir, agents):
+        async with running_here as running:
+            url, token, data_dir = running.server.url, running.token, running.data_dir
             started = time.time_ns() // 1_000_000
-            with publish_endpoint(url=server.url, token=token, data_dir=data_dir, started_at=started):
-                announce(server.url, token, data_dir, agents, as_json=as_json)
+            with publish_endpoint(url=url, token=token, data_dir=data_dir, started_at=started):
+                announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=as_json)
                 _warn_of_missing(settings)
                 await stop.wait()
 
@@ -162,20 +165,33 @@ def _end_at_last() -> None:
     timer.start()
 
 
+class Running(NamedTuple):
+    """A host that accepts connections, and what belongs to it."""
+
+    server: HttpServer
+    token: str | None
+    data_dir: Path
+    agents: list[str]
+    """The default one first."""
+    page: PageServer
+
+
 @asynccontextmanager
 async def running_host(
     settings: Settings, *, no_token: bool, config_file: Path | None = None
-) -> AsyncGenerator[tuple[HttpServer, str | None, Path, list[str]]]:
-    """A host that accepts connections, with its token, its directory and its agents, the default one first."""
+) -> AsyncGenerator[Running]:
+    """A host that accepts connections."""
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
     with data_directory(settings.data_dir or default_data_dir()) as data_dir:
         if orphans := await asyncio.to_thread(end_orphans):
             _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
-        auth = Authenticator(token)
+        page = PageServer(Devices(data_dir / "devices.json", clock=time.time), name=page_name(token))
+        auth = Authenticator(token, checks=[page.check])
         pages, routes = Pages(origins=settings.allowed_origins), Router()
         pages.mount(routes)
+        page.mount(routes)
         fence = make_fence(settings, data_dir, config_file=config_file)
         directory = start_directory(settings, fence)
         agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory)
@@ -193,7 +209,7 @@ async def running_host(
         async with (
             host,
             serve_http(
-                host.serve,
+                page.guard(host.serve),
                 auth=auth,
                 host=settings.host,
                 port=settings.port,
@@ -204,7 +220,8 @@ async def running_host(
             ) as server,
             pages.serving(server.url, page_url=settings.page_url),
         ):
-            yield server, token, data_dir, _names(agents, settings.default_agent)
+            page.listening(server.url, page_url=settings.page_url)
+            yield Running(server, token, data_dir, _names(agents, settings.default_agent), page)
 
 
 def _names(agents: Sequence[Agent], default: str | None) -> list[str]:

@@ -10,7 +10,7 @@ A browser carries any page's requests to this machine. Three checks keep foreign
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
@@ -92,7 +92,8 @@ class Gate:
             if admission.ambient and (head.upgrade or head.method not in _SAFE_METHODS):
                 return Refusal(403, "a request with a cookie must say which page it comes from (Origin)")
             return None
-        if self._is_own_page(origin, head.headers.get("host", "")):
+        own = _same_name if admission.ambient else _same_server
+        if self._is_own_page(origin, head.headers.get("host", ""), own):
             return None
         if self._is_allowed(origin.lower()) and not admission.ambient:
             return None
@@ -104,9 +105,11 @@ class Gate:
         # Bound to every interface, any address may be ours. Rebinding needs a name, so addresses are safe.
         return self._host in ("", "0.0.0.0", "::") and _is_address(name)
 
-    def _is_own_page(self, origin_header: str, host_header: str) -> bool:
+    def _is_own_page(
+        self, origin_header: str, host_header: str, same: Callable[[SplitResult, SplitResult], bool]
+    ) -> bool:
         origin, host = _split(origin_header), _split(f"//{host_header}")
-        return origin is not None and host is not None and _same_server(origin, host)
+        return origin is not None and host is not None and same(origin, host)
 
     def _is_allowed(self, origin: str) -> bool:
         scheme = origin.partition("://")[0]
@@ -120,6 +123,11 @@ def _same_server(origin: SplitResult, host: SplitResult) -> bool:
         return False
     ours, theirs = host.hostname or "", origin.hostname or ""
     return ours == theirs or (is_loopback(ours) and is_loopback(theirs))
+
+
+def _same_name(origin: SplitResult, host: SplitResult) -> bool:
+    """The same server under the very same name: a cookie belongs to one name and is shared by all its ports."""
+    return _same_server(origin, host) and origin.hostname == host.hostname
 
 
 def _split(url: str) -> SplitResult | None:

@@ -107,7 +107,8 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host.lower() == "localhost"
+        # RFC 6761, 6.3: every name below localhost is this machine, too.
+        return f".{host.lower()}".endswith(".localhost")
 
 
 def check_bind(host: str, *, token: bool, tls: bool) -> str | None:

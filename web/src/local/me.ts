@@ -52,7 +52,7 @@ export async function arrive(): Promise<void> {
   entry.value = "in";
 }
 
-export const signIn = (code: string): Promise<unknown> => call("/page/in", { code });
+export const signIn = (code: string): Promise<unknown> => call("/in", { code });
 export const devices = (): Promise<{ devices: Device[] }> => call("/page/devices");
 export const revoke = (id: string): Promise<unknown> => call("/page/devices/revoke", { id });
 export const pair = (right: Right, name: string): Promise<{ url: string; code: string; expiresAt: string }> => call("/page/pair", { right, name });

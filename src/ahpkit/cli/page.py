@@ -1,0 +1,156 @@
+"""`ahpkit open`, `pair` and `devices`: the page of a running host, and who may come in. Asks the host over HTTP."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+import webbrowser
+from typing import Any
+
+import click
+
+from ahpkit.cli.text import printable
+from ahpkit.client.endpoints import Endpoint, find_endpoint
+from ahpkit.web.devices import RIGHTS
+
+_SECONDS = 10.0
+
+
+def _host_options(command: Any) -> Any:
+    command = click.option("--token", envvar="AHPKIT_TOKEN", help="The host's token.")(command)
+    return click.option("--url", envvar="AHPKIT_URL", help="The host's URL; without it, the one that runs here.")(
+        command
+    )
+
+
+def _endpoint(url: str | None, token: str | None) -> Endpoint:
+    found = Endpoint(url, token) if url else find_endpoint()
+    if found is None:
+        raise click.ClickException("no host is running here; start one with: ahpkit serve")
+    if not found.url.startswith(("ws://", "wss://")):
+        raise click.ClickException(f"{found.url} has no page: it is not a WebSocket address")
+    return found
+
+
+def _ask(url: str | None, token: str | None, path: str, body: dict[str, Any] | None = None) -> Any:
+    """Ask the host: GET, or POST with a body."""
+    endpoint = _endpoint(url, token)
+    base = "http" + endpoint.url.removeprefix("ws").rstrip("/")
+    headers = {"Content-Type": "application/json"}
+    if endpoint.token:
+        headers["Authorization"] = f"Bearer {endpoint.token}"
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise click.ClickException(error.read().decode(errors="replace").strip() or f"HTTP {error.code}") from error
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"the host at {base} does not answer: {error}") from error
+
+
+@click.command("open")
+@click.option("--print", "only_print", is_flag=True, help="Print the link; open nothing.")
+@_host_options
+def open_page(url: str | None, token: str | None, only_print: bool) -> None:
+    """Open the page of the running host in a browser.
+
+    The link carries a code that works once. The browser then has a cookie and needs no further link.
+
+    \b
+    Example:
+      ahpkit open
+      ahpkit open --print
+    """
+    link: str = _ask(url, token, "/page/link", {})["url"]
+    if only_print or not webbrowser.open(link):
+        click.echo(link)
+
+
+@click.command()
+@click.option("--right", type=click.Choice(RIGHTS), default="answer", show_default=True, help="What the device may do.")
+@click.option("--name", default="Phone", show_default=True, help="What to call the device.")
+@_host_options
+def pair(url: str | None, token: str | None, right: str, name: str) -> None:
+    """Show a QR code that lets another device in, once.
+
+    The host must be reachable by that device: it listens beyond loopback with TLS, or `canvas.page_url` says under
+    which address a proxy or a tunnel leads to it.
+
+    \b
+    Example:
+      ahpkit pair
+      ahpkit pair --right watch --name Tablet
+    """
+    made = _ask(url, token, "/page/pair", {"right": right, "name": name})
+    click.echo(qr_code(made["url"]))
+    click.echo(f"Scan it, or open {made['url'].partition('/in?')[0]} there and type {made['code']}")
+    click.echo(f"It works once, until {made['expiresAt']}.")
+
+
+def qr_code(text: str) -> str:
+    """A QR code in characters: two rows of the code in each line, dark on light whatever the terminal's colours."""
+    import segno  # Here: nothing else needs it.
+
+    rows = [list(row) for row in segno.make(text, error="m").matrix_iter(border=2)]
+    if len(rows) % 2:
+        rows.append([0] * len(rows[0]))
+    blocks = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return "\n".join("".join(blocks[top, low] for top, low in zip(*pair, strict=True)) for pair in pairs)
+
+
+@click.group()
+def devices() -> None:
+    """List or revoke the browsers that may come in.
+
+    \b
+    Example:
+      ahpkit devices list
+      ahpkit devices revoke 3fa2c1
+    """
+
+
+@devices.command("list")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_host_options
+def list_devices(url: str | None, token: str | None, as_json: bool) -> None:
+    """List the browsers that were let in, the one seen last first.
+
+    \b
+    Example:
+      ahpkit devices list
+    """
+    found = _ask(url, token, "/page/devices")["devices"]
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for device in found:
+        name = printable(device["name"])
+        click.echo(f"{device['id']}  {device['right']:<10}  {name}  last seen {device['lastSeenAt']}")
+    if not found:
+        click.echo("No browser has been let in yet.")
+
+
+@devices.command("revoke")
+@click.argument("device")
+@_host_options
+def revoke(url: str | None, token: str | None, device: str) -> None:
+    """Never let a device in again, and disconnect it now. DEVICE is its id, or the beginning of it.
+
+    \b
+    Example:
+      ahpkit devices revoke 3fa2c1
+    """
+    found = [one for one in _ask(url, token, "/page/devices")["devices"] if one["id"].startswith(device)]
+    if len(found) != 1:
+        raise click.ClickException(
+            f"{len(found)} devices have an id that begins with {device!r}; see: ahpkit devices list"
+        )
+    _ask(url, token, "/page/devices/revoke", {"id": found[0]["id"]})
+    click.echo(f"Revoked: {printable(found[0]['name'])}")
+
+
+__all__ = ["devices", "open_page", "pair", "qr_code"]

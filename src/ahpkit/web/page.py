@@ -1,0 +1,337 @@
+"""The page and the way in, on the host's port: files, cookie, devices. Knows no AHP and no sockets.
+
+GET  /                        the page
+GET  /assets/…                its files; their names change with their content
+GET  /in?code=CODE            spend a one-time code: sets the cookie and leads to the page
+POST /page/in                 the same for a code that was typed
+GET  /page/me                 what this browser may
+GET  /page/devices            who may come in; POST /page/devices/revoke
+POST /page/pair               a code for another device
+POST /page/link               a link for this machine's browser: for programs that have the token
+POST /page/out                forget this browser
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from ahpkit.http.router import Access, Router
+from ahpkit.transports.auth import Admission, is_loopback
+from ahpkit.web.devices import PAIR_SECONDS, RIGHTS, Device, DeviceError, Devices, Right
+from ahpkit.web.rights import RightsTransport
+from ahpkit.wire.transport import Transport
+
+FILES = Path(__file__).parent / "page"
+"""Built from `web/` in the repository; part of every wheel."""
+
+_DEVICE = "device:"
+"""Begins the credential of a connection that came in with a cookie."""
+
+_MAX_AGE = 90 * 86_400
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_REVALIDATE = "no-cache"
+_REVOKED = 1008
+"""Close code: policy violation. The page does not dial again after it."""
+
+_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data: blob:",
+    "connect-src": "'self'",
+    "worker-src": "'self'",
+    "manifest-src": "'self'",
+    "font-src": "'self'",
+    "frame-src": "'self' data: https: http://127.0.0.1:* http://localhost:*",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+"""Own origin only, no inline script. Frames are for canvases, which run in a sandbox without an origin."""
+
+HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+_MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="5"><title>ahpkit</title>
+<h1>The host runs. Its page has not been built.</h1>
+<p>In a checkout of the repository, run <code>make page</code>; this page then appears by itself.
+Until then, <code>ahpkit chat</code> talks to the host in a terminal.</p></html>
+"""
+
+Handler = Callable[[Transport], Awaitable[None]]
+
+
+class PageServer:
+    """The page of one host. `name` tells this host's cookie from those of others: cookies know no ports."""
+
+    def __init__(self, devices: Devices, *, name: str, files: Path = FILES) -> None:
+        self._devices = devices
+        self._cookie = f"ahpkit_{name}"
+        self._name = name
+        self._files = files
+        self._url: str | None = None
+        self._public_url: str | None = None
+        self._open: dict[str, set[Transport]] = {}
+        devices.on_revoked.append(self._drop)
+
+    def listening(self, url: str, *, page_url: str | None = None) -> None:
+        """Where browsers find the page: a name of its own below localhost, or where the host is reached from afar."""
+        parts = urlsplit(url)
+        host, port = parts.hostname or "127.0.0.1", parts.port
+        scheme = "https" if parts.scheme == "wss" else "http"
+        local = is_loopback(host)
+        authority = f"ahpkit-{self._name}.localhost:{port}" if local else parts.netloc
+        self._url = f"{scheme}://{authority}"
+        self._public_url = page_url.rstrip("/") if page_url else None if local or scheme == "http" else self._url
+
+    @property
+    def url(self) -> str:
+        assert self._url is not None, "the server does not listen yet"
+        return self._url
+
+    def link(self) -> str:
+        """The page with a one-time code for a browser of this machine's user."""
+        return f"{self.url}/in?code={self._devices.new_code(right='everything', name='')}"
+
+    # Connections
+
+    def check(self, headers: Mapping[str, str], query: str) -> Admission | None:
+        """A `Check` for the authenticator: the cookie of a known device."""
+        if (secret := self._secret(headers)) is None:
+            return None
+        device = self._devices.known(secret)
+        if device is None:
+            return Admission(False, reason="this browser is not known, or was revoked; run: ahpkit open")
+        self._devices.seen(device)
+        return Admission(True, credential=_DEVICE + device.id, ambient=True)
+
+    def guard(self, handler: Handler) -> Handler:
+        """`handler` for connections with the token; for those of a device, within its right and until it is revoked."""
+
+        async def guarded(transport: Transport) -> None:
+            credential = transport.peer.credential or ""
+            if not credential.startswith(_DEVICE):
+                return await handler(transport)
+            device_id = credential.removeprefix(_DEVICE)
+            limited = RightsTransport(transport, lambda: self._right(device_id))
+            self._open.setdefault(device_id, set()).add(transport)
+            try:
+                return await handler(limited)
+            finally:
+                self._open[device_id].discard(transport)
+
+        return guarded
+
+    def _right(self, device_id: str) -> Right:
+        device = self._devices.get(device_id)
+        return "watch" if device is None else device.right
+
+    def _drop(self, device_id: str) -> None:
+        for transport in self._open.pop(device_id, set[Transport]()):
+            transport.abort()
+
+    def _secret(self, headers: Mapping[str, str]) -> str | None:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            return None
+        return None if found is None else found.value
+
+    # HTTP
+
+    def mount(self, router: Router) -> None:
+        private = [
+            Route("/me", self._me),
+            Route("/devices", self._list),
+            Route("/devices/revoke", self._revoke, methods=["POST"]),
+            Route("/pair", self._pair, methods=["POST"]),
+            Route("/link", self._link, methods=["POST"]),
+            Route("/out", self._out, methods=["POST"]),
+        ]
+        public = [
+            Route("/in", self._typed, methods=["POST"]),
+            Route("/in", self._enter),
+            Route("/{path:path}", self._file),
+        ]
+        router.mount("/page", _app(private))
+        router.mount("/", _app(public), access=Access.PUBLIC, cache=_REVALIDATE)
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["path"] or "index.html"
+        found = (self._files / name).resolve()
+        if not found.is_relative_to(self._files.resolve()) or not found.is_file():
+            if name == "index.html":
+                return Response(_MISSING, 200, HEADERS | {"Cache-Control": "no-store"}, "text/html")
+            return PlainTextResponse("not found\n", 404)
+        cache = _IMMUTABLE if name.startswith("assets/") else _REVALIDATE
+        kind = "application/manifest+json" if name.endswith(".webmanifest") else None
+        return FileResponse(found, headers=HEADERS | {"Cache-Control": cache}, media_type=kind)
+
+    async def _enter(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            return Response()
+        try:
+            secret = self._spend(request, request.query_params.get("code", ""))
+        except DeviceError:
+            return self._index(403)
+        answer = RedirectResponse("/", 303, {"Cache-Control": "no-store"})
+        return self._with_cookie(answer, request, secret)
+
+    async def _typed(self, request: Request) -> Response:
+        body = await _body(request)
+        try:
+            secret = self._spend(request, str(body.get("code", "")).upper())
+        except DeviceError as error:
+            raise HTTPException(403, str(error)) from None
+        return self._with_cookie(JSONResponse({}), request, secret)
+
+    def _spend(self, request: Request, code: str) -> str | None:
+        """Spend a code; what the browser may already is not given to it twice."""
+        secret = self._secret(request.headers)
+        existing = None if secret is None else self._devices.known(secret)
+        return self._devices.redeem(code, name=_browser(request.headers.get("user-agent", "")), existing=existing)
+
+    def _with_cookie(self, answer: Response, request: Request, secret: str | None) -> Response:
+        if secret is not None:
+            answer.headers.append("Set-Cookie", self._set_cookie(request, secret, _MAX_AGE))
+        return answer
+
+    def _set_cookie(self, request: Request, value: str, max_age: int) -> str:
+        secure = "; Secure" if request.url.scheme == "https" else ""
+        return f"{self._cookie}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Strict{secure}"
+
+    def _index(self, status: int) -> Response:
+        """The page itself, which says what is wrong with the link."""
+        path = self._files / "index.html"
+        headers = HEADERS | {"Cache-Control": "no-store"}
+        if not path.is_file():
+            text = "This link was used already, or it has expired. Run: ahpkit open\n"
+            return PlainTextResponse(text, status, headers)
+        return Response(path.read_bytes(), status, headers, "text/html")
+
+    async def _me(self, request: Request) -> Response:
+        device = self._device(request)
+        reason = "Other devices cannot reach this host: it listens on this machine only, or without TLS."
+        pairing = {"possible": True} if self._public_url else {"possible": False, "reason": reason}
+        right = "everything" if device is None else device.right
+        return JSONResponse({"right": right, "device": device and device.id, "pairing": pairing})
+
+    async def _list(self, request: Request) -> Response:
+        here = self._device(request)
+        self._may_everything(here)
+        return JSONResponse({"devices": [_shown(device, here) for device in self._devices.all()]})
+
+    async def _revoke(self, request: Request) -> Response:
+        self._may_everything(self._device(request))
+        try:
+            self._devices.revoke(str((await _body(request)).get("id", "")))
+        except DeviceError as error:
+            raise HTTPException(404, str(error)) from None
+        return JSONResponse({})
+
+    async def _pair(self, request: Request) -> Response:
+        self._may_everything(self._device(request))
+        if self._public_url is None:
+            raise HTTPException(409, "Other devices cannot reach this host: it listens here only, or without TLS.")
+        body = await _body(request)
+        right: Any = body.get("right", "answer")
+        if right not in RIGHTS:
+            raise HTTPException(400, f"right: expected one of {', '.join(RIGHTS)}")
+        name = str(body.get("name", ""))[:60]
+        code = self._devices.new_code(right=right, name=name, seconds=PAIR_SECONDS, typed=True)
+        until = datetime.now(UTC).timestamp() + PAIR_SECONDS
+        url = f"{self._public_url}/in?code={code}"
+        expires = datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return JSONResponse({"url": url, "code": f"{code[:5]}-{code[5:]}", "expiresAt": expires})
+
+    async def _link(self, request: Request) -> Response:
+        """Only for who has the token: a page must not be able to make links for other browsers."""
+        if self._device(request) is not None:
+            raise HTTPException(403, "only a program with the token may ask for a link")
+        return JSONResponse({"url": self.link()})
+
+    async def _out(self, request: Request) -> Response:
+        if (device := self._device(request)) is not None:
+            self._devices.revoke(device.id)
+        return JSONResponse({}, headers={"Set-Cookie": self._set_cookie(request, "", 0)})
+
+    def _device(self, request: Request) -> Device | None:
+        """The device that asks; None for who came with the token, or where none is needed."""
+        admission: Admission = request.state.admission
+        credential = admission.credential or ""
+        return self._devices.get(credential.removeprefix(_DEVICE)) if credential.startswith(_DEVICE) else None
+
+    def _may_everything(self, device: Device | None) -> None:
+        if device is not None and device.right != "everything":
+            raise HTTPException(403, f"this device may {device.right} only")
+
+
+def page_name(token: str | None) -> str:
+    """A name that other programs of this machine do not know, the same after a restart."""
+    return hashlib.sha256(b"ahpkit page\0" + (token or "").encode()).hexdigest()[:8]
+
+
+def _app(routes: list[Route]) -> Any:
+    return Starlette(routes=routes, exception_handlers={HTTPException: _plain})
+
+
+def _plain(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    try:
+        value: Any = await request.json()
+    except ValueError:
+        raise HTTPException(400, "the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise HTTPException(400, "the body is not a JSON object")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+_BROWSERS = ("Firefox", "Edg", "Chrome", "Safari")
+_SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS", "Linux")
+
+
+def _browser(agent: str) -> str:
+    """A name a person recognises: "Firefox on Linux"."""
+    browser = next((name for name in _BROWSERS if name in agent), "Browser")
+    system = next((name for name in _SYSTEMS if name in agent), "")
+    name = {"Edg": "Edge"}.get(browser, browser)
+    return f"{name} on {system}" if system else name
+
+
+def _shown(device: Device, here: Device | None) -> dict[str, Any]:
+    return {
+        "id": device.id,
+        "name": device.name,
+        "right": device.right,
+        "createdAt": _iso(device.created_at),
+        "lastSeenAt": _iso(device.last_seen_at),
+        "current": here is not None and here.id == device.id,
+    }
+
+
+def _iso(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+__all__ = ["FILES", "HEADERS", "PageServer", "page_name"]

@@ -1,0 +1,139 @@
+"""What a device's right lets through: a transport that refuses the rest. Pure but for passing messages on.
+
+    watch        see everything, change nothing
+    answer       also approve, deny, and answer questions; not with an input of one's own
+    everything   what the token may
+
+The host never sees what is refused. Whoever is refused is told, so that an optimistic client takes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ahpkit.protocol.codec import Notification, Request, decode, encode_error, encode_notification
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import PermissionDenied, RpcError
+from ahpkit.web.devices import Right
+from ahpkit.wire.transport import NORMAL_CLOSURE, PeerInfo, Transport
+
+WATCHING = frozenset(
+    {
+        "initialize",
+        "reconnect",
+        "ping",
+        "subscribe",
+        "unsubscribe",
+        "listSessions",
+        "fetchTurns",
+        "resourceRead",
+        "resourceList",
+        "resourceResolve",
+    }
+)
+"""Methods that only look."""
+
+ANSWERS = frozenset(
+    {
+        "chat/toolCallConfirmed",
+        "chat/toolCallResultConfirmed",
+        "chat/inputAnswerChanged",
+        "chat/inputCompleted",
+        "chat/isReadChanged",
+        "session/isReadChanged",
+    }
+)
+"""Actions that answer what was asked."""
+
+
+def refusal(right: Right, method: str, params: JsonObject) -> str | None:
+    """Why a device with this right may not do this; None: it may."""
+    if right == "everything" or method in WATCHING:
+        return None
+    if method != "dispatchAction":
+        return f"this device may {right} only; {method} needs the right to everything"
+    action = cast("JsonObject", params["action"]) if isinstance(params.get("action"), dict) else {}
+    kind: Any = action.get("type")
+    if right == "answer" and kind in ANSWERS:
+        edited = "editedToolInput" in action
+        return "this device may answer, but not with an input of its own" if edited else None
+    return f"this device may {right} only; {kind} needs the right to everything"
+
+
+class RightsTransport:
+    """A transport whose incoming messages pass the device's right. `right_of` is asked each time: it may change."""
+
+    def __init__(self, inner: Transport, right_of: Callable[[], Right]) -> None:
+        self._inner = inner
+        self._right_of = right_of
+        self._client_id = ""
+
+    @property
+    def peer(self) -> PeerInfo:
+        return self._inner.peer
+
+    @property
+    def framing(self) -> str:
+        return self._inner.framing
+
+    @property
+    def buffered(self) -> int:
+        return self._inner.buffered
+
+    async def receive(self) -> bytes:
+        while True:
+            message = await self._inner.receive()
+            answer = self._judge(message)
+            if answer is None:
+                return message
+            self.write(self.frame(answer))
+
+    def frame(self, message: bytes) -> bytes:
+        return self._inner.frame(message)
+
+    def write(self, frames: bytes) -> None:
+        self._inner.write(frames)
+
+    async def drain(self) -> None:
+        await self._inner.drain()
+
+    async def aclose(self, *, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
+        await self._inner.aclose(code=code, reason=reason)
+
+    def abort(self) -> None:
+        self._inner.abort()
+
+    def _judge(self, message: bytes) -> bytes | None:
+        """What to tell the device instead of passing its message on; None: pass it on."""
+        try:
+            call = decode(message)
+        except RpcError:
+            return None  # The host says what is wrong with it.
+        if not isinstance(call, Request | Notification):
+            return None
+        if call.method in ("initialize", "reconnect"):
+            self._client_id = str(call.params.get("clientId", ""))
+        reason = refusal(self._right_of(), call.method, call.params)
+        if reason is None:
+            return None
+        return (
+            encode_error(call.id, PermissionDenied(reason))
+            if isinstance(call, Request)
+            else self._rejected(call, reason)
+        )
+
+    def _rejected(self, call: Notification, reason: str) -> bytes:
+        params = call.params
+        origin = {"clientId": self._client_id, "clientSeq": params.get("clientSeq", 0)}
+        envelope: JsonObject = {
+            "channel": params.get("channel", ""),
+            "action": params.get("action", {}),
+            "serverSeq": 0,
+            "origin": origin,
+            "rejectionReason": reason,
+        }
+        return encode_notification("action", envelope)
+
+
+__all__ = ["ANSWERS", "WATCHING", "RightsTransport", "refusal"]

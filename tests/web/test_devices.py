@@ -1,0 +1,130 @@
+"""Devices: codes that work once and not for long, cookies that are kept as hashes, revocation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ahpkit.web.devices import KEPT_DAYS, LINK_SECONDS, MAX_DEVICES, DeviceError, Devices
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def devices(tmp_path: Path, clock: Clock) -> Devices:
+    return Devices(tmp_path / "devices.json", clock=clock)
+
+
+def let_in(devices: Devices, name: str = "Laptop") -> str:
+    secret = devices.redeem(devices.new_code(right="everything", name=name), name="")
+    assert secret is not None
+    return secret
+
+
+def test_a_code_lets_one_browser_in_and_no_second_one(devices: Devices) -> None:
+    code = devices.new_code(right="watch", name="Phone")
+    secret = devices.redeem(code, name="Firefox")
+    assert secret is not None
+    device = devices.known(secret)
+    assert device is not None
+    assert (device.name, device.right) == ("Phone", "watch")
+    with pytest.raises(DeviceError, match="used already"):
+        devices.redeem(code, name="Firefox")
+
+
+def test_a_code_expires(devices: Devices, clock: Clock) -> None:
+    code = devices.new_code(right="watch", name="")
+    clock.now += LINK_SECONDS
+    with pytest.raises(DeviceError, match="expired"):
+        devices.redeem(code, name="")
+
+
+def test_codes_that_people_type_may_be_spaced_and_cannot_be_guessed_for_long(devices: Devices, clock: Clock) -> None:
+    code = devices.new_code(right="answer", name="Phone", typed=True)
+    for guess in range(10):
+        with pytest.raises(DeviceError):
+            devices.redeem(f"GUESS{guess}", name="")
+    with pytest.raises(DeviceError, match="Too many"):
+        devices.redeem(code, name="")
+    clock.now += 61
+    assert devices.redeem(f"{code[:5]}-{code[5:]}", name="") is not None
+
+
+def test_a_browser_that_is_known_spends_a_code_without_becoming_a_second_device(devices: Devices) -> None:
+    known = devices.known(let_in(devices))
+    assert devices.redeem(devices.new_code(right="everything", name=""), name="", existing=known) is None
+    assert len(devices.all()) == 1
+
+
+def test_a_code_for_more_makes_a_device_that_may_more(devices: Devices) -> None:
+    secret = devices.redeem(devices.new_code(right="watch", name=""), name="")
+    assert secret is not None
+    more = devices.redeem(devices.new_code(right="everything", name=""), name="", existing=devices.known(secret))
+    assert more is not None
+    device = devices.known(more)
+    assert device is not None
+    assert device.right == "everything"
+
+
+def test_devices_survive_a_restart_and_their_secrets_are_not_in_the_file(
+    devices: Devices, tmp_path: Path, clock: Clock
+) -> None:
+    secret = let_in(devices)
+    path = tmp_path / "devices.json"
+    assert secret not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Devices(path, clock=clock).known(secret) is not None
+
+
+def test_a_revoked_device_is_not_known_any_more_and_listeners_hear_of_it(devices: Devices) -> None:
+    secret = let_in(devices)
+    device = devices.known(secret)
+    assert device is not None
+    heard: list[str] = []
+    devices.on_revoked.append(heard.append)
+    devices.revoke(device.id)
+    assert devices.known(secret) is None
+    assert heard == [device.id]
+    with pytest.raises(DeviceError, match="no such device"):
+        devices.revoke(device.id)
+
+
+def test_who_stays_away_for_long_is_let_in_anew(devices: Devices, clock: Clock) -> None:
+    secret = let_in(devices)
+    clock.now += (KEPT_DAYS + 1) * 86_400
+    assert devices.known(secret) is None
+
+
+def test_a_visit_is_remembered(devices: Devices, clock: Clock) -> None:
+    secret = let_in(devices)
+    clock.now += 7200
+    device = devices.known(secret)
+    assert device is not None
+    devices.seen(device)
+    assert devices.all()[0].last_seen_at == int(clock.now * 1000)
+
+
+def test_there_are_never_more_than_so_many(devices: Devices, clock: Clock) -> None:
+    for number in range(MAX_DEVICES + 5):
+        clock.now += 1
+        let_in(devices, f"Browser {number}")
+    assert len(devices.all()) == MAX_DEVICES
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"devices": [{"id": 1}]}', "\x00"])
+def test_a_file_that_makes_no_sense_lets_nobody_in(tmp_path: Path, clock: Clock, content: str) -> None:
+    path = tmp_path / "devices.json"
+    path.write_text(content)
+    assert Devices(path, clock=clock).all() == []
