@@ -58,6 +58,9 @@ class Running:
         found = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
         return int(status.split()[1]), found, content
 
+    def dial(self, headers: Mapping[str, str]) -> connect:
+        return connect(f"ws://{self.name}/", host="127.0.0.1", port=self.port, additional_headers=headers)
+
     async def come_in(self) -> dict[str, str]:
         """Follow the printed link; returns the headers of a browser that has the cookie."""
         parts = urlsplit(self.page.link())
@@ -152,10 +155,9 @@ async def test_without_a_cookie_nothing_is_told(tmp_path: Path) -> None:
 async def test_a_cookie_opens_a_connection_from_the_page_itself_only(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         known = await here.come_in()
-        url = f"ws://127.0.0.1:{here.port}/"
 
         async def dial(**headers: str) -> None:
-            async with connect(url, additional_headers={"Host": here.name, **headers}) as socket:
+            async with here.dial(headers) as socket:
                 await socket.send('{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}')
                 assert "ping" in str(await socket.recv())
 
@@ -178,14 +180,12 @@ async def test_a_cookie_opens_a_connection_from_the_page_itself_only(tmp_path: P
 async def test_a_revoked_device_is_cut_off_and_its_cookie_is_worth_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         known = await here.come_in()
-        url = f"ws://127.0.0.1:{here.port}/"
-        headers = {"Host": here.name, **known}
-        async with connect(url, additional_headers=headers) as socket:
+        async with here.dial(known) as socket:
             here.devices.revoke(here.devices.all()[0].id)
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(socket.recv(), 5)
         with pytest.raises(InvalidStatus, match="401"):
-            await connect(url, additional_headers=headers)
+            await here.dial(known)
         assert (await here.ask("/page/me", headers=known))[0] == 401
 
 
@@ -193,8 +193,8 @@ async def test_a_watching_device_sees_and_changes_nothing(tmp_path: Path) -> Non
     async with running(tmp_path, page_url="https://host.example") as here:
         code = here.devices.new_code(right="watch", name="Tablet")
         _, answer, _ = await here.ask(f"/in?code={code}")
-        headers = {"Host": here.name, "Cookie": answer["set-cookie"].partition(";")[0], "Origin": f"http://{here.name}"}
-        async with connect(f"ws://127.0.0.1:{here.port}/", additional_headers=headers) as socket:
+        headers = {"Cookie": answer["set-cookie"].partition(";")[0], "Origin": f"http://{here.name}"}
+        async with here.dial(headers) as socket:
             await socket.send('{"jsonrpc":"2.0","id":1,"method":"createSession","params":{"channel":"ahp-session:/1"}}')
             assert json.loads(await socket.recv())["error"]["code"] == -32009
         for path in ("/page/pair", "/page/devices/revoke"):

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from ahpkit.protocol.codec import Notification, Request, decode, encode_error, encode_notification
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import PermissionDenied, RpcError
 from ahpkit.web.devices import Right
+from ahpkit.wire.codec import Notification, Request, decode, encode_error, encode_notification
 from ahpkit.wire.transport import NORMAL_CLOSURE, PeerInfo, Transport
 
 WATCHING = frozenset(
