@@ -143,7 +143,7 @@ async def test_people_are_told_where_it_listens_and_what_to_try(tmp_path: Path) 
 
 async def test_json_is_one_line_and_nothing_else(tmp_path: Path) -> None:
     host = await start_host(tmp_path)
-    assert set(host.announced) == {"url", "token", "pid", "dataDir", "agents"}
+    assert set(host.announced) == {"url", "token", "pid", "dataDir", "agents", "page"}
     assert host.announced["pid"] == host.process.pid
     assert await host.stop() == 0
     assert host.process.stdout is not None
