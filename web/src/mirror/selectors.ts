@@ -135,11 +135,11 @@ export function pretty(text: string): string {
 }
 
 const VERBS: [RegExp, string, string, string][] = [
-  [/read|open|cat|view|fetch_file/i, "Read", "file", "files"],
-  [/edit|write|patch|create|replace/i, "Edited", "file", "files"],
-  [/bash|shell|exec|command|terminal|run/i, "Ran", "command", "commands"],
-  [/search|grep|glob|find|list/i, "Searched", "time", "times"],
-  [/web|http|fetch|browse/i, "Fetched", "page", "pages"],
+  [/(^|[^a-z])(read|open|cat|view)([^a-z]|$)/i, "Read", "file", "files"],
+  [/(^|[^a-z])(edit|write|patch|create|replace)([^a-z]|$)/i, "Edited", "file", "files"],
+  [/(^|[^a-z])(bash|shell|exec|execute|command|terminal|run)([^a-z]|$)/i, "Ran", "command", "commands"],
+  [/(^|[^a-z])(search|grep|glob|find|list)([^a-z]|$)/i, "Searched", "time", "times"],
+  [/(^|[^a-z])(web|http|fetch|browse)([^a-z]|$)/i, "Fetched", "page", "pages"],
 ];
 
 /** One line for a run of finished calls: "Read 7 files, ran 2 commands". */

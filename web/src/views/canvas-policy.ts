@@ -24,6 +24,7 @@ export function checkCanvasUrl(url: unknown, page: URL): Verdict {
   if (parsed.protocol === "data:") return { url, reason: "", foreign: undefined };
   if (!/^https?:\/\/[^/]/i.test(url)) return refuse(`addresses of the kind ${parsed.protocol} are not shown`);
   if (parsed.username || parsed.password) return refuse("its address holds a name or a password");
+  if (!url.toLowerCase().startsWith(`${parsed.protocol}//${parsed.host}`)) return refuse("its address is not written as it is meant");
   const local = LOCAL.has(parsed.hostname);
   if (parsed.protocol === "http:" && !local) return refuse("plain http is shown from this machine only");
   // A page that came over the network reaches the host's own canvases where it was loaded from itself.

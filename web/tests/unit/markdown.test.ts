@@ -1,0 +1,91 @@
+/** Markdown: every prefix can be drawn, the end equals one drawing at once, and nothing hostile survives. */
+// @vitest-environment jsdom
+
+import { beforeEach, describe, expect, it } from "vitest";
+import { renderMarkdown, sanitised } from "../../src/parts/safe.ts";
+import { MarkdownStream } from "../../src/parts/stream.ts";
+import { LONG } from "../scripted/scenes.ts";
+
+let root: HTMLElement;
+beforeEach(() => {
+  root = document.createElement("div");
+});
+
+const html = (fragment: DocumentFragment): string => {
+  const box = document.createElement("div");
+  box.append(fragment);
+  return box.innerHTML;
+};
+
+const TEXTS = [LONG, "```py\nprint(1)\n```\n\nafter", "~~~\n```\n~~~\n", "1. a\n   - b\n\n2. c", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", "a [link][x]\n\n[x]: https://example.com", "````md\n```js\n1\n```\n````\n", "half ```` fence"];
+
+describe("a stream of Markdown", () => {
+  for (const [index, text] of TEXTS.entries())
+    it(`draws every prefix and ends like one drawing (${index})`, () => {
+      const stream = new MarkdownStream(root);
+      for (let end = 0; end <= text.length; end += 1) stream.show(text.slice(0, end), false);
+      stream.show(text, true);
+      const once = document.createElement("div");
+      new MarkdownStream(once).show(text, true);
+      expect(root.innerHTML).toBe(once.innerHTML);
+    });
+
+  it("never touches a settled block again", () => {
+    const stream = new MarkdownStream(root);
+    stream.show("# Title\n\nfirst\n\nsecond", false);
+    const title = root.querySelector("h1");
+    const first = root.querySelector("p");
+    stream.show("# Title\n\nfirst\n\nsecond and more\n\nthird", false);
+    expect(root.querySelector("h1")).toBe(title);
+    expect(root.querySelector("p")).toBe(first);
+    expect(root.textContent).toContain("third");
+  });
+
+  it("grows an open fence in one text node", () => {
+    const stream = new MarkdownStream(root);
+    stream.show("```python\na = 1\n", false);
+    const node = root.querySelector("code")?.firstChild;
+    stream.show("```python\na = 1\nb = 2\n", false);
+    expect(root.querySelector("code")?.firstChild).toBe(node);
+    expect(node?.textContent).toBe("a = 1\nb = 2\n");
+    stream.show("```python\na = 1\nb = 2\n```\n\ndone", false);
+    expect(root.querySelectorAll("pre")).toHaveLength(1);
+    expect(root.textContent).toContain("done");
+  });
+
+  it("takes half a language name and an unknown one", () => {
+    const stream = new MarkdownStream(root);
+    for (const text of ["```", "```py", "```pyth\n", "```klingon\nQapla'\n```\n"]) stream.show(text, false);
+    expect(root.textContent).toContain("Qapla'");
+  });
+});
+
+const ATTACKS = [
+  "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<svg/onload=alert(1)>", "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))",
+  "[x](data:text/html,<script>alert(1)</script>)", "<iframe src=https://evil.example></iframe>", "<a href='vbscript:x'>x</a>", "<form action=https://evil.example><input name=a></form>",
+  "<style>*{background:url(https://evil.example)}</style>", "<p style='background:url(https://evil.example)'>x</p>", "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>", "<base href=https://evil.example>",
+  "<meta http-equiv=refresh content='0;url=https://evil.example'>", "<object data=x></object>", "<embed src=x>", "<link rel=stylesheet href=https://evil.example>", "<video src=https://evil.example></video>", "<details open ontoggle=alert(1)>x</details>",
+  "<input type=password autofocus onfocus=alert(1)>", "<a id=app name=app>clobber</a>", "![x](https://evil.example/pixel.png)", "<img srcset='https://evil.example 1x'>", "<div class='approval card needs'>fake</div>",
+];
+
+describe("hostile Markdown", () => {
+  for (const attack of ATTACKS)
+    it(`is harmless: ${attack.slice(0, 60)}`, () => {
+      const out = html(renderMarkdown(attack));
+      const box = document.createElement("div");
+      box.innerHTML = out;
+      expect(box.querySelector("script, iframe, style, form, object, embed, link, base, meta, svg, math, video, [style], [id], [name], [srcset]")).toBeNull();
+      for (const element of box.querySelectorAll("*")) {
+        for (const attribute of element.attributes) expect(attribute.name).not.toMatch(/^on/);
+        expect(element.getAttribute("href") ?? "https:").toMatch(/^(https?:|mailto:)/);
+        if (element.tagName !== "CODE") expect(element.className).toBe("");
+      }
+      expect(box.querySelector("img")).toBeNull();
+    });
+
+  it("links open elsewhere without a way back", () => {
+    const link = sanitised("<a href='https://example.com'>x</a>").querySelector("a");
+    expect(link?.rel).toBe("noopener noreferrer");
+    expect(link?.target).toBe("_blank");
+  });
+});

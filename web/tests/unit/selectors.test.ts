@@ -1,0 +1,134 @@
+/** What views read off states: sums, folds, prices, scopes, the ends of long outputs, canvas addresses. */
+// @vitest-environment jsdom
+
+import { describe, expect, it } from "vitest";
+import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
+import { activity, age, groups, price, summaryOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { rowsOf } from "../../src/parts/diff.tsx";
+import { ends, folded } from "../../src/parts/output.tsx";
+import { narrowest } from "../../src/views/approvals.tsx";
+import { checkCanvasUrl } from "../../src/views/canvas-policy.ts";
+import { expand } from "../../src/views/changes.tsx";
+import { runs } from "../../src/views/chat.tsx";
+import { decided, effective } from "../../src/views/setup.tsx";
+import { call, md } from "../scripted/scenes.ts";
+
+const made = (name: string, status = 1, modifiedAt = "2026-01-01T00:00:00Z", directory = "file:///a"): SessionSummary => ({ resource: `s:/${name}`, provider: "p", title: name, status, createdAt: modifiedAt, modifiedAt, workingDirectories: [directory] });
+
+describe("sessions", () => {
+  it("put what needs somebody first, then the newest, by directory", () => {
+    const list = groups([made("old"), made("new", 1, "2026-02-01T00:00:00Z"), made("needs", 24, "2025-01-01T00:00:00Z"), made("b", 1, "2026-03-01T00:00:00Z", "file:///b"), made("gone", 65)], "", false);
+    expect(list.map((group) => group.sessions.map((each) => each.title))).toEqual([["needs", "new", "old"], ["b"]]);
+  });
+  it("are found by every word, and by hits in their text", () => {
+    const all = [made("fix the parser"), made("write docs")];
+    expect(groups(all, "parser fix", false).flatMap((group) => group.sessions)).toHaveLength(1);
+    expect(groups(all, "zebra", false, new Set(["s:/write docs"])).flatMap((group) => group.sessions)).toHaveLength(1);
+  });
+  it("have four plain states", () => {
+    expect([24, 26, 2, 8, 1, 33].map(activity)).toEqual(["needs", "needs", "failed", "running", "done", "done"]);
+  });
+  it("say how old they are", () => {
+    const at = Date.parse("2026-01-01T00:00:00Z");
+    expect([10, 120, 7200, 200_000].map((seconds) => age("2026-01-01T00:00:00Z", at + seconds * 1000))).toEqual(["now", "2m", "2h", "2d"]);
+  });
+});
+
+describe("what waits", () => {
+  it("is listed once, whether the session or the chat says so", () => {
+    const toolCall = { status: "pending-confirmation", toolCallId: "c" } as ToolCall;
+    const inQueue: InputNeeded = { id: "q", chat: "ahp-chat:/1", kind: "toolConfirmation", turnId: "t", toolCall };
+    const chat = { resource: "ahp-chat:/1", title: "", status: 24, modifiedAt: "", turns: [], activeTurn: { id: "t", startedAt: "", message: { text: "", origin: { kind: "user" } }, responseParts: [{ kind: "toolCall" as const, toolCall }] } };
+    expect(waiting({ inputNeeded: [inQueue] } as SessionState, chat)).toEqual([inQueue]);
+    expect(waiting({} as SessionState, chat)).toHaveLength(1);
+  });
+  it("offers the narrowest answer first", () => {
+    const options = [{ id: "always", label: "Always allow", kind: "approve" }, { id: "once", label: "Allow", kind: "approve" }, { id: "no", label: "Deny", kind: "deny" }];
+    expect(narrowest(options, "approve")?.id).toBe("once");
+    expect(narrowest(options, "deny")?.id).toBe("no");
+    expect(narrowest(undefined, "deny")).toBeUndefined();
+  });
+});
+
+describe("finished tool calls", () => {
+  it("fold into one line, and stop folding at what failed or still runs", () => {
+    const parts = [call("1", {}), call("2", {}), call("3", { success: false }), call("4", {}), md("x"), call("5", { status: "running" })];
+    expect(runs(parts as never).map((run) => (run.kind === "run" ? run.calls.length : run.part.kind))).toEqual([2, "toolCall", 1, "markdown", "toolCall"]);
+  });
+  it("are summed up in words", () => {
+    const named = (toolName: string, displayName = toolName): ToolCall => ({ toolName, displayName }) as ToolCall;
+    expect(summaryOf([named("read_file"), named("read_file"), named("bash")])).toBe("Read 2 files, ran 1 command");
+    expect(summaryOf([named("frobnicate", "Frobnicate")])).toBe("Used Frobnicate");
+  });
+});
+
+describe("cost", () => {
+  const turn = (cost?: number): Turn => ({ id: "t", message: { text: "", origin: { kind: "user" } }, responseParts: [], state: "complete", usage: { inputTokens: 10, outputTokens: 5, ...(cost === undefined ? {} : { _meta: { cost: { amount: cost, currency: "USD" } } }) } });
+  it("is a lower bound when a price is not known", () => {
+    expect(price(total([turn(0.5), turn()]))).toMatch(/^≥ /);
+    expect(price(total([turn(0.5)]))).not.toContain("≥");
+    expect(price(total([turn()]))).toBe("");
+  });
+});
+
+describe("output", () => {
+  it("shows the ends of what is long, quickly", () => {
+    const text = Array.from({ length: 200_000 }, (_, index) => `line ${index} ${"x".repeat(20)}`).join("\n");
+    const begun = performance.now();
+    const { head, tail, left } = ends(text);
+    expect(performance.now() - begun).toBeLessThan(50);
+    expect(head.split("\n").length).toBeLessThanOrEqual(101);
+    expect(tail).toContain("line 199999");
+    expect(head.length + tail.length + left).toBe(text.length);
+    expect(head.length + tail.length).toBeLessThanOrEqual(33_000);
+  });
+  it("keeps what is short as it is", () => {
+    expect(ends("a\nb\n")).toEqual({ head: "a\nb\n", tail: "", left: 0 });
+  });
+  it("folds carriage returns", () => {
+    expect(folded("10%\r20%\r100%\ndone\r\n")).toBe("100%\ndone\n");
+  });
+});
+
+describe("diffs", () => {
+  it("have rows with both numbers", () => {
+    const rows = rowsOf("a\nb\nc\n", "a\nB\nc\n");
+    expect(rows?.filter((row) => row.kind !== "same").map((row) => [row.kind, row.text])).toEqual([["hunk", "Line 1"], ["del", "b"], ["add", "B"]]);
+  });
+});
+
+describe("changesets", () => {
+  it("expand their template, or are left out", () => {
+    const changeset = { label: "", changeKind: "", uriTemplate: "c:/x/{turnId}" };
+    expect(expand(changeset, "t 1")).toBe("c:/x/t%201");
+    expect(expand(changeset, undefined)).toBeUndefined();
+    expect(expand({ ...changeset, uriTemplate: "c:/{a}/{b}" }, "t")).toBeUndefined();
+  });
+});
+
+describe("switches", () => {
+  const plugin = { type: "plugin", id: "p", uri: "u", name: "P", enablement: [{ kind: "global" as const, enabled: false }] };
+  it("say why they stand as they do", () => {
+    expect(effective(plugin, undefined)).toEqual({ on: false, why: "off for everywhere" });
+    expect(effective({ type: "skill", id: "s", uri: "u", name: "S" }, plugin)).toEqual({ on: false, why: "off because P is off" });
+    expect(effective({ type: "skill", id: "s", uri: "u", name: "S" }, undefined).on).toBe(true);
+  });
+  it("keep the decisions of the other scopes, the narrowest first", () => {
+    expect(decided(plugin, "session", true, undefined)).toEqual([{ kind: "session", enabled: true }, { kind: "global", enabled: false }]);
+    expect(decided(plugin, "workspace", true, "file:///w")[0]).toEqual({ kind: "workspace", uri: "file:///w", enabled: true });
+  });
+});
+
+describe("canvas addresses", () => {
+  const page = new URL("http://ahpkit-1.localhost:7110/");
+  const url = (text: unknown): string | undefined => checkCanvasUrl(text, page).url;
+  it("are this machine's, https or data, and nothing that has to be repaired", () => {
+    expect(url("http://127.0.0.1:7110/canvas/x/")).toBeDefined();
+    expect(url("data:text/html,x")).toBeDefined();
+    expect(checkCanvasUrl("https://example.com/x", page).foreign).toBe("example.com");
+    for (const bad of [undefined, "", "javascript:alert(1)", "file:///etc/passwd", "http://evil.example/", "https://u:p@x/", "https:\\\\x", " https://x", "ht\ntps://x", "https:x", "blob:https://x/1", "http://127.1/", "http://localhost.evil.example/"]) expect(url(bad)).toBeUndefined();
+  });
+  it("are reached where the page came from, when that is elsewhere", () => {
+    expect(checkCanvasUrl("http://127.0.0.1:7110/canvas/x/", new URL("https://desk.example/")).url).toBe("https://desk.example/canvas/x/");
+  });
+});
