@@ -17,10 +17,20 @@ export interface Row {
   text: string;
 }
 
-/** Rows of a unified diff; undefined when the two texts are too different to compare in time. */
-export function rowsOf(before: string, after: string): Row[] | undefined {
-  const patch = structuredPatch("a", "b", before, after, "", "", { context: 3, timeout: 2_000 });
-  if (!patch) return undefined;
+/** Everything out, everything in: for texts that are too different to be compared in time. */
+function replacedWhole(before: string, after: string): Row[] {
+  const lines = (text: string): string[] => (text ? text.replace(/\n$/, "").split("\n") : []);
+  return [
+    { kind: "hunk", before: undefined, after: undefined, text: "Whole file" },
+    ...lines(before).map((text, index): Row => ({ kind: "del", before: index + 1, after: undefined, text })),
+    ...lines(after).map((text, index): Row => ({ kind: "add", before: undefined, after: index + 1, text })),
+  ];
+}
+
+/** Rows of a unified diff. */
+export function rowsOf(before: string, after: string): Row[] {
+  const patch = before && after ? structuredPatch("a", "b", before, after, "", "", { context: 3, timeout: 400 }) : undefined;
+  if (!patch) return replacedWhole(before, after);
   const rows: Row[] = [];
   for (const hunk of patch.hunks) {
     rows.push({ kind: "hunk", before: undefined, after: undefined, text: `Line ${hunk.newStart}` });
@@ -111,7 +121,7 @@ function Split({ rows, comments }: { rows: Row[]; comments: LineComments | undef
   );
 }
 
-type Loaded = { rows: Row[] | undefined } | { binary: true } | { error: string } | undefined;
+type Loaded = { rows: Row[] } | { binary: true } | { error: string } | undefined;
 
 async function load(edit: FileEdit, fresh: boolean): Promise<Loaded> {
   try {
@@ -138,7 +148,6 @@ export default function Diff({ edit, comments }: { edit: FileEdit; comments?: Li
   if (!loaded) return <p class="comment small muted">Loading the diff…</p>;
   if ("error" in loaded) return <p class="comment small danger">The content could not be read: {loaded.error}</p>;
   if ("binary" in loaded) return <p class="comment small muted">A binary file. There is nothing to compare line by line.</p>;
-  if (!loaded.rows) return <p class="comment small muted">The two versions are too different to compare.</p>;
   if (!loaded.rows.length) return <p class="comment small muted">No difference in the text.</p>;
   const rows = loaded.rows.slice(0, shown);
   const split = splitDiff.value && innerWidth >= 720;

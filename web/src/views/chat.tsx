@@ -371,8 +371,8 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
 export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionState | undefined; seen: Seen<ChatState> }): JSX.Element {
   const chat = seen.state as ChatState;
   const mounted = useSignal(MOUNTED);
-  const { ref, detached, toEnd, onScroll, onInput } = useFollowing(chat);
-  const anchor = useRef<number | undefined>(undefined);
+  const { ref, detached, toEnd, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
+  const anchor = useRef<{ fromEnd: number; first: string | undefined } | undefined>(undefined);
   const requests = waiting(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
   const questions = requests.filter((each) => each.kind === "chatInput");
@@ -384,23 +384,22 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   );
   useAnnouncements(chat, requests.map(keyOf).join(), requests[0]?.kind === "toolConfirmation" ? plain(requests[0].toolCall.displayName) : undefined);
 
-  // The anchor: what was in sight stays there when older turns are put above it.
-  useLayoutEffect(() => {
-    if (anchor.current !== undefined && ref.current) ref.current.scrollTop = ref.current.scrollHeight - anchor.current;
-    anchor.current = undefined;
-  });
   const older = async (): Promise<void> => {
     const box = ref.current;
-    const hold = (): void => {
-      anchor.current = box ? box.scrollHeight - box.scrollTop : undefined;
-    };
-    if (chat.turns.length <= mounted.value && chat.turnsNextCursor) await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
-    hold();
+    anchor.current = box ? { fromEnd: box.scrollHeight - box.scrollTop, first: turns[0]?.id } : undefined;
     mounted.value += MORE;
+    if (chat.turns.length < mounted.value && chat.turnsNextCursor)
+      await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
   };
 
   const first = Math.max(0, chat.turns.length - mounted.value);
   const turns = chat.turns.slice(first);
+  // The anchor: what was in sight stays there when older turns are put above it.
+  useLayoutEffect(() => {
+    if (!anchor.current || anchor.current.first === turns[0]?.id || !ref.current) return;
+    ref.current.scrollTop = ref.current.scrollHeight - anchor.current.fromEnd;
+    anchor.current = undefined;
+  }, [turns[0]?.id]);
   const hidden = first > 0 || chat.turnsNextCursor !== undefined;
   const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
   const sendingOf = (id: string): TurnProps["sending"] => (!starting.has(id) ? "sent" : link.value === "live" ? "sending" : "waiting");

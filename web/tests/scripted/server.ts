@@ -17,6 +17,8 @@ export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img
 export class PageServer {
   url = "";
   port = 0;
+  /** What a canvas at /canvas/… shows. */
+  canvas = "";
   #server: Server;
   #sockets: WebSocketServer;
   #open = new Set<WebSocket>();
@@ -34,6 +36,10 @@ export class PageServer {
       if (path === "/page/devices") {
         response.writeHead(200, { "Content-Type": "application/json" });
         return response.end(JSON.stringify({ devices: [{ id: "d1", name: "This browser", right: "everything", createdAt: "2026-01-05T09:00:00Z", lastSeenAt: "2026-01-05T10:00:00Z", current: true }] }));
+      }
+      if (path.startsWith("/canvas/")) {
+        response.writeHead(200, { "Content-Type": "text/html" });
+        return response.end(this.canvas);
       }
       const file = join(PAGE, normalize(path === "/" ? "/index.html" : path));
       if (!file.startsWith(PAGE) || !existsSync(file)) {

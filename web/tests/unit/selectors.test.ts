@@ -93,7 +93,11 @@ describe("output", () => {
 describe("diffs", () => {
   it("have rows with both numbers", () => {
     const rows = rowsOf("a\nb\nc\n", "a\nB\nc\n");
-    expect(rows?.filter((row) => row.kind !== "same").map((row) => [row.kind, row.text])).toEqual([["hunk", "Line 1"], ["del", "b"], ["add", "B"]]);
+    expect(rows.filter((row) => row.kind !== "same").map((row) => [row.kind, row.text])).toEqual([["hunk", "Line 1"], ["del", "b"], ["add", "B"]]);
+  });
+  it("of files that came or went are all of one colour", () => {
+    expect(rowsOf("", "a\nb\n").map((row) => row.kind)).toEqual(["hunk", "add", "add"]);
+    expect(rowsOf("a\n", "").map((row) => row.kind)).toEqual(["hunk", "del"]);
   });
 });
 

@@ -1,0 +1,693 @@
+/** How the page behaves with a host that misbehaves: each of the complaints that users of such pages have. */
+
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import type { Action } from "../../src/ahp/index.ts";
+import { ScriptedHost } from "../scripted/host.ts";
+import { asking, busy, call, changing, md, pendingCall, QUESTIONS, turn } from "../scripted/scenes.ts";
+import { PageServer } from "../scripted/server.ts";
+import { type Opened, open, PHONE, shot, shut, until } from "./browser.ts";
+
+let host: ScriptedHost;
+let server: PageServer;
+let opened: Opened[] = [];
+
+beforeEach(async () => {
+  host = new ScriptedHost();
+  server = await new PageServer(host).listen();
+});
+afterEach(async () => {
+  for (const each of opened.splice(0)) {
+    expect(each.problems).toEqual([]);
+    await each.close();
+  }
+  await server.close();
+});
+afterAll(shut);
+
+async function visit(hash: string, options: Parameters<typeof open>[1] = {}): Promise<Page> {
+  const made = await open(`${server.url}${hash}`, options);
+  opened.push(made);
+  return made.page;
+}
+
+const at = (session: string, rest = ""): string => `#/s/${encodeURIComponent(session)}${rest}`;
+const dispatched = (type: string): Action[] => host.dispatched.filter((each) => each.action.type === type).map((each) => each.action);
+const composer = (page: Page) => page.getByRole("textbox", { name: "Message", exact: true });
+
+/** An approval in the dock of a session. */
+function approval(id = "p1", input = "make test"): { session: string; chat: string } {
+  const made = host.addSession(`approve-${id}`, { title: "Approve me", status: 24 });
+  host.startTurn(made.chat, "t", "go");
+  ask(made, id, input);
+  return made;
+}
+
+function ask(made: { session: string; chat: string }, id: string, input: string): void {
+  const pending = pendingCall(id, input);
+  host.act(made.chat, { type: "chat/toolCallStart", turnId: "t", toolCallId: id, toolName: "run_command", displayName: "Run a command" });
+  const { status: _s, toolCallId: _i, toolName: _n, displayName: _d, ...ready } = pending;
+  host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: id, ...ready });
+  host.need(made.session, { id: `n-${id}`, chat: made.chat, kind: "toolConfirmation", turnId: "t", toolCall: pending });
+}
+
+describe("the connection", () => {
+  it("comes back by itself after a drop, with everything it missed and what was typed (1, 2, 15)", async () => {
+    const { session, chat } = host.addSession("a", { title: "Dropped" });
+    const page = await visit(at(session));
+    await composer(page).fill("half a sentence");
+    await until(() => dispatched("chat/draftChanged").length > 0, "the draft is shared");
+    host.dropAll();
+    host.startTurn(chat, "t1", "from elsewhere");
+    host.act(chat, { type: "chat/responsePart", turnId: "t1", part: md("the answer that was missed") });
+    await page.getByText("the answer that was missed").waitFor();
+    expect(await composer(page).inputValue()).toBe("half a sentence");
+    await page.getByText("Live").waitFor();
+  });
+
+  it("takes a fresh snapshot when the host cannot replay (2)", async () => {
+    const { session, chat } = host.addSession("a");
+    const page = await visit(at(session));
+    await composer(page).waitFor();
+    host.dropAll();
+    host.startTurn(chat, "t1", "hello");
+    host.replayFrom = host.seq + 1;
+    await page.getByText("hello").waitFor();
+  });
+
+  it("says since when it is offline, dims, and keeps the composer usable (3, 5)", async () => {
+    const { session } = host.addSession("a");
+    const page = await visit(at(session));
+    await composer(page).waitFor();
+    const port = server.port;
+    await server.close();
+    await page.getByText(/Offline · last update/).waitFor();
+    await composer(page).fill("sent while offline");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("Waiting for the connection…").waitFor();
+    await page.locator(".app.stale").waitFor({ timeout: 20_000 });
+    await shot(page, "offline");
+    server = await new PageServer(host).listen(port);
+    await page.getByText("Waiting for the connection…").waitFor({ state: "detached", timeout: 30_000 });
+    expect(dispatched("chat/turnStarted")).toHaveLength(1);
+  });
+
+  it("notices that the host is another one, once", async () => {
+    const { session } = host.addSession("a");
+    const page = await visit(at(session));
+    await composer(page).waitFor();
+    host.clients.clear();
+    host.meta = { "ahpkit/host": { version: "2" } };
+    host.dropAll();
+    await page.getByText("The host has a new version").waitFor();
+  });
+
+  it("shows a refused message with the reason, and sends it again under the same id (3, 4)", async () => {
+    const { session } = host.addSession("a");
+    let refuse = true;
+    host.judge = (_, action) => (action.type === "chat/turnStarted" && refuse ? "the agent is not there" : undefined);
+    const page = await visit(at(session));
+    await composer(page).fill("please");
+    await page.keyboard.press("Enter");
+    await page.getByText("Not sent: the agent is not there").waitFor();
+    refuse = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("Not sent").waitFor({ state: "detached" });
+    const [first, second] = dispatched("chat/turnStarted");
+    expect(first?.turnId).toBe(second?.turnId);
+  });
+
+  it("keeps a draft over a reload (15)", async () => {
+    const { session } = host.addSession("a");
+    const other = host.addSession("b");
+    const page = await visit(at(session));
+    await composer(page).fill("not finished");
+    await page.goto(`${server.url}${at(other.session)}`);
+    await page.waitForFunction(() => document.querySelector("textarea")?.value === "");
+    await page.goto(`${server.url}${at(session)}`);
+    await page.reload();
+    await composer(page).waitFor();
+    expect(await composer(page).inputValue()).toBe("not finished");
+  });
+});
+
+describe("approvals", () => {
+  it("never take the focus, and typing never lands on them (7)", async () => {
+    const made = host.addSession("a");
+    host.startTurn(made.chat, "t", "go");
+    const page = await visit(at(made.session));
+    await composer(page).click();
+    await page.keyboard.type("I am ty");
+    ask(made, "p1", "rm -rf build");
+    await page.locator(".dock .approval").waitFor();
+    await page.keyboard.type("ping");
+    await page.keyboard.press("Space");
+    expect(await composer(page).inputValue()).toBe("I am typing ");
+    expect(dispatched("chat/toolCallConfirmed")).toEqual([]);
+    expect(await composer(page).evaluate((element) => document.activeElement === element)).toBe(true);
+  });
+
+  it("ignore a press in the moment they appear", async () => {
+    const made = host.addSession("a");
+    host.startTurn(made.chat, "t", "go");
+    const page = await visit(at(made.session));
+    await composer(page).waitFor();
+    await page.evaluate(() => {
+      new MutationObserver((_, observer) => {
+        const button = [...document.querySelectorAll<HTMLButtonElement>(".dock .approval .btn.primary")][0];
+        if (!button) return;
+        observer.disconnect();
+        button.click();
+        document.body.dataset.pressed = "yes";
+      }).observe(document.body, { subtree: true, childList: true });
+    });
+    ask(made, "p1", "make");
+    await page.waitForFunction(() => document.body.dataset.pressed === "yes");
+    await page.waitForTimeout(200);
+    expect(dispatched("chat/toolCallConfirmed")).toEqual([]);
+    await page.waitForTimeout(500);
+    await page.locator(".dock .approval").getByRole("button", { name: "Allow once" }).click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 1, "allowed");
+    expect(dispatched("chat/toolCallConfirmed")[0]).toMatchObject({ approved: true, confirmed: "user-action", selectedOptionId: "allow" });
+  });
+
+  it("show the whole command, wrapped, however long (8)", async () => {
+    const long = Array.from({ length: 40 }, (_, index) => `step ${index} --with a-long-argument-${index}`).join("\n");
+    const { session } = approval("p1", long);
+    const page = await visit(at(session));
+    const text = await page.locator(".dock .approval .payload").textContent();
+    expect(text).toBe(long);
+    await shot(page, "approval-40-lines");
+  });
+
+  it("say that a payload was shortened before it came here (8)", async () => {
+    const made = host.addSession("a", { status: 24 });
+    host.startTurn(made.chat, "t", "go");
+    host.act(made.chat, { type: "chat/toolCallStart", turnId: "t", toolCallId: "x", toolName: "bash", displayName: "Bash" });
+    host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: "x", invocationMessage: "Run", toolInput: "cat …", _meta: { "ahpkit/truncated": true } });
+    const page = await visit(at(made.session));
+    await page.locator(".dock").getByText("shortened this input").waitFor();
+  });
+
+  it("of a helper rise to the session and the inbox, and go when the host says so (9)", async () => {
+    const made = host.addSession("root", { title: "With a helper", status: 24 });
+    const helper = "ahp-chat:/helper";
+    host.put(helper, { resource: helper, title: "Look around", status: 24, modifiedAt: "2026-01-05T10:00:00.000Z", turns: [], origin: { kind: "tool", chat: made.chat, toolCallId: "s" }, interactivity: "read-only" }, "chat");
+    host.act(made.session, { type: "session/chatAdded", summary: { resource: helper, title: "Look around", status: 24, modifiedAt: "2026-01-05T10:00:00.000Z", origin: { kind: "tool", chat: made.chat, toolCallId: "s" } } });
+    host.startTurn(helper, "h", "look");
+    host.need(made.session, { id: "n1", chat: helper, kind: "toolConfirmation", turnId: "h", toolCall: pendingCall("hp", "ls") });
+    const page = await visit("#/");
+    await page.getByText("› Look around").waitFor();
+    await page.goto(`${server.url}${at(made.session)}`);
+    await page.locator(".dock").getByText("› Look around").waitFor();
+    host.unneed(made.session, "n1");
+    await page.locator(".dock .approval").waitFor({ state: "detached" });
+  });
+
+  it("spell out what a wider answer covers, in a menu (10)", async () => {
+    const { session } = approval();
+    const page = await visit(at(session));
+    await page.locator(".dock .approval").getByRole("button", { name: "More answers" }).click();
+    await page.locator("[popover]:popover-open").getByText("Kept until the session ends.").waitFor();
+    await page.waitForTimeout(450);
+    await page.locator("[popover]:popover-open").getByText("in this session").click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 1, "answered");
+    expect(dispatched("chat/toolCallConfirmed")[0]?.selectedOptionId).toBe("allow-session");
+  });
+
+  it("can be denied with a note, and allowed with an edited input", async () => {
+    const made = approval();
+    const page = await visit(at(made.session));
+    const dock = page.locator(".dock .approval");
+    await dock.getByRole("button", { name: "Add a note" }).click();
+    await dock.getByRole("textbox").fill("use ninja");
+    await page.waitForTimeout(500);
+    await dock.getByRole("button", { name: "Deny" }).click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 1, "denied");
+    expect(dispatched("chat/toolCallConfirmed")[0]).toMatchObject({ approved: false, reason: "denied", reasonMessage: "use ninja" });
+    host.unneed(made.session, "n-p1");
+    ask(made, "p2", "make all");
+    await dock.getByRole("button", { name: "Edit input" }).click();
+    await dock.getByRole("textbox").fill("make some");
+    await page.waitForTimeout(500);
+    await dock.getByRole("button", { name: "Allow as edited" }).click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 2, "allowed");
+    expect(dispatched("chat/toolCallConfirmed")[1]).toMatchObject({ approved: true, editedToolInput: "make some" });
+  });
+
+  it("that are several are counted, and listed before all can be allowed", async () => {
+    const made = approval("p1");
+    ask(made, "p2", "make two");
+    ask(made, "p3", "make three");
+    const page = await visit(at(made.session));
+    const dock = page.locator(".dock .approval");
+    await dock.getByText("1 of 3").waitFor();
+    expect(await page.getByRole("button", { name: /Allow all/ }).count()).toBe(0);
+    await dock.getByRole("button", { name: "List all" }).click();
+    await dock.getByText("make three").waitFor();
+    await page.waitForTimeout(500);
+    await dock.getByRole("button", { name: "Allow all 3 once" }).click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 3, "all allowed");
+  });
+
+  it("answered in one window close in the other, and a second answer is refused in words", async () => {
+    const { session } = approval();
+    const one = await visit(at(session));
+    const two = await visit(at(session));
+    await two.locator(".dock .approval").waitFor();
+    await one.locator(".dock .approval").waitFor();
+    await one.waitForTimeout(500);
+    host.react = (_, action) => {
+      if (action.type === "chat/toolCallConfirmed") host.unneed(session, "n-p1");
+    };
+    await one.locator(".dock .approval").getByRole("button", { name: "Allow once" }).click();
+    await two.locator(".dock .approval").waitFor({ state: "detached" });
+    expect(dispatched("chat/toolCallConfirmed")).toHaveLength(1);
+  });
+
+  it("are not closed by Escape, which stops nothing either (13)", async () => {
+    const { session } = approval();
+    const page = await visit(at(session));
+    await page.locator(".dock .approval").waitFor();
+    await page.keyboard.press("Escape");
+    await composer(page).press("Escape");
+    await page.waitForTimeout(200);
+    expect(host.dispatched.filter((each) => /toolCall|turnCancelled|inputCompleted/.test(each.action.type))).toEqual([]);
+    expect(await page.locator(".dock .approval").count()).toBe(1);
+  });
+
+  it("are not answered by a message (14)", async () => {
+    const { session } = approval();
+    const page = await visit(at(session));
+    await composer(page).fill("no, wait");
+    await page.getByRole("button", { name: "Queue", exact: true }).click();
+    await until(() => dispatched("chat/pendingMessageSet").length === 1, "queued");
+    expect(dispatched("chat/toolCallConfirmed")).toEqual([]);
+  });
+});
+
+describe("questions", () => {
+  it("are forms whose drafts other windows see; even one choice needs Submit", async () => {
+    const { session } = asking(host);
+    const one = await visit(at(session));
+    const two = await visit(at(session));
+    await one.getByLabel("Synchronous", { exact: false }).first().check();
+    await two.waitForFunction(() => (document.querySelector("form.card input[type=radio]") as HTMLInputElement)?.checked);
+    expect(dispatched("chat/inputCompleted")).toEqual([]);
+    await two.getByRole("spinbutton").fill("8");
+    await until(() => dispatched("chat/inputAnswerChanged").length >= 2, "shared");
+    await one.waitForFunction(() => (document.querySelector("form.card input[type=number]") as HTMLInputElement)?.value === "8");
+    await one.getByRole("button", { name: "Submit" }).click();
+    await until(() => dispatched("chat/inputCompleted").length === 1, "submitted");
+    expect(dispatched("chat/inputCompleted")[0]).toMatchObject({ response: "accept", answers: { style: { state: "submitted", value: { kind: "selected", value: "sync" } }, workers: { value: { kind: "number", value: 8 } } } });
+    await two.getByText("Answered").waitFor();
+  });
+
+  it("say which required answer is missing", async () => {
+    const { session } = asking(host);
+    const page = await visit(at(session));
+    await page.getByRole("button", { name: "Submit" }).click();
+    await page.getByText("This one needs an answer.").waitFor();
+    expect(dispatched("chat/inputCompleted")).toEqual([]);
+  });
+
+  it("that came too late stay, and go out as a message (12)", async () => {
+    const { session, chat } = asking(host);
+    const page = await visit(at(session));
+    await page.locator("form.card").getByRole("textbox").last().fill("streams");
+    await until(() => dispatched("chat/inputAnswerChanged").length > 0, "shared");
+    host.act(chat, { type: "chat/turnComplete", turnId: "q", duration: 5 });
+    await page.getByRole("button", { name: "Send as message" }).click();
+    await until(() => dispatched("chat/turnStarted").length === 1, "sent");
+    expect(JSON.stringify(dispatched("chat/turnStarted")[0])).toContain("streams");
+    void QUESTIONS;
+  });
+});
+
+describe("the composer", () => {
+  it("has the session's modes everywhere (11)", async () => {
+    const made = host.addSession("m");
+    const state = host.states.get(made.session) as Record<string, unknown>;
+    host.put(made.session, { ...state, config: { schema: { type: "object", properties: { mode: { type: "string", title: "Mode", enum: ["plan", "code"], enumLabels: ["Plan", "Code"], sessionMutable: true } } }, values: { mode: "plan" } } }, "session");
+    const page = await visit(at(made.session), { viewport: PHONE, hasTouch: true });
+    await page.getByRole("combobox", { name: "Mode", exact: true }).selectOption("code");
+    await until(() => dispatched("session/configChanged").length === 1, "changed");
+    expect(dispatched("session/configChanged")[0]?.config).toEqual({ mode: "code" });
+  });
+
+  it("queues, edits, reorders, steers and takes back (24)", async () => {
+    const made = host.addSession("q");
+    host.startTurn(made.chat, "t", "go");
+    const page = await visit(at(made.session));
+    for (const text of ["first", "second", "third"]) {
+      await composer(page).fill(text);
+      await page.keyboard.press("Enter");
+      await page.locator(".queue li", { hasText: text }).waitFor();
+    }
+    await shot(page, "queue");
+    await page.locator(".queue li").nth(2).getByRole("button", { name: "Move up" }).click();
+    await page.locator(".queue li").nth(1).getByText("third").waitFor();
+    await page.locator(".queue li").nth(0).getByRole("button", { name: "Edit" }).click();
+    await page.getByRole("textbox", { name: "Queued message" }).fill("first, better");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("first, better").waitFor();
+    await page.locator(".queue li").nth(2).getByRole("button", { name: "Remove" }).click();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.locator(".queue li", { hasText: "second" }).waitFor();
+    await page.locator(".queue li").nth(0).getByRole("button", { name: "Steer" }).click();
+    await page.getByText("Steering").waitFor();
+    await page.getByRole("button", { name: /Stop/ }).first().click();
+    await until(() => dispatched("chat/turnCancelled").length === 1, "stopped");
+  });
+
+  it("completes, attaches a pasted image, and shares its draft", async () => {
+    const made = host.addSession("c");
+    host.methods.completions = () => ({ items: [{ insertText: "/help", attachment: { type: "simple", label: "What I can do" } }, { insertText: "/hello", attachment: { type: "simple", label: "Says hello" } }] });
+    const page = await visit(at(made.session));
+    await composer(page).click();
+    await page.keyboard.type("/he");
+    await page.getByRole("option", { name: /hello/ }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    expect(await composer(page).inputValue()).toBe("/hello");
+    expect(dispatched("chat/turnStarted")).toEqual([]);
+    await composer(page).evaluate((element) => {
+      const data = new DataTransfer();
+      data.items.add(new File([Uint8Array.from(atob("R0lGODlhAQABAAAAACwAAAAAAQABAAA="), (char) => char.charCodeAt(0))], "dot.gif", { type: "image/gif" }));
+      element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    });
+    await page.locator(".attachments img").waitFor();
+    await page.getByRole("button", { name: "Send" }).click();
+    await until(() => dispatched("chat/turnStarted").length === 1, "sent");
+    expect(dispatched("chat/turnStarted")[0]?.message).toMatchObject({ text: "/hello", attachments: [{ type: "embeddedResource", contentType: "image/gif" }] });
+  });
+
+  it("does not send while an input method composes", async () => {
+    const made = host.addSession("i");
+    const page = await visit(at(made.session));
+    await composer(page).fill("にほん");
+    await composer(page).evaluate((element) => element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true })));
+    await page.waitForTimeout(100);
+    expect(dispatched("chat/turnStarted")).toEqual([]);
+  });
+
+  it("edits and resends, and forks", async () => {
+    const made = host.addSession("e", {}, { turns: [turn("t1", "one", [md("1")]), turn("t2", "two", [md("2")])] });
+    host.methods.createChat = (params) => {
+      host.put(params.chat, { resource: params.chat, title: "", status: 1, modifiedAt: "2026-01-05T10:00:00.000Z", turns: [] }, "chat");
+      host.act(made.session, { type: "session/chatAdded", summary: { resource: params.chat, title: "Fork", status: 1, modifiedAt: "2026-01-05T10:00:00.000Z" } });
+      return null;
+    };
+    const page = await visit(at(made.session));
+    await page.locator(".turn").nth(1).hover();
+    await page.locator(".turn").nth(1).getByRole("button", { name: "Edit and resend" }).click();
+    await page.getByRole("textbox", { name: "Edit the message" }).fill("two, again");
+    await page.locator("form.said").getByRole("button", { name: "Send" }).click();
+    await until(() => dispatched("chat/turnStarted").length === 1, "resent");
+    expect(dispatched("chat/truncated")[0]?.turnId).toBe("t1");
+    host.act(made.chat, { type: "chat/turnComplete", turnId: dispatched("chat/turnStarted")[0]?.turnId, duration: 3 });
+    await page.locator(".turn").nth(0).hover();
+    await page.locator(".turn").nth(0).getByRole("button", { name: "Fork from here" }).click();
+    await until(() => host.requests.some((each) => each.method === "createChat"), "forked");
+    expect(host.requests.find((each) => each.method === "createChat")?.params.source).toMatchObject({ kind: "fork", turnId: "t1" });
+  });
+});
+
+describe("the transcript", () => {
+  it("follows the end, and lets go when somebody reads above (18)", async () => {
+    const made = host.addSession("s", {}, { turns: Array.from({ length: 12 }, (_, index) => turn(`t${index}`, `question ${index}`, [md(`${"a long answer. ".repeat(40)}`)])) });
+    host.startTurn(made.chat, "t", "go");
+    host.act(made.chat, { type: "chat/responsePart", turnId: "t", part: md("start", "m1") });
+    const page = await visit(at(made.session));
+    const log = page.getByRole("log");
+    await page.getByText("start").waitFor();
+    const bottom = (): Promise<number> => log.evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight);
+    await page.waitForFunction(() => {
+      const element = document.querySelector(".transcript");
+      return element !== null && element.scrollHeight - element.scrollTop - element.clientHeight < 50;
+    });
+    await log.hover();
+    await page.mouse.wheel(0, -1500);
+    await page.getByRole("button", { name: /New output/ }).waitFor();
+    const before = await log.evaluate((element) => element.scrollTop);
+    for (let index = 0; index < 30; index += 1) host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content: `\n\nmore ${index}` });
+    await page.waitForTimeout(300);
+    expect(Math.abs((await log.evaluate((element) => element.scrollTop)) - before)).toBeLessThan(5);
+    await page.getByRole("button", { name: /New output/ }).click();
+    await page.waitForTimeout(200);
+    expect(await bottom()).toBeLessThan(50);
+  });
+
+  it("mounts a window of turns, adds earlier ones and holds its place (19)", async () => {
+    const turns = Array.from({ length: 5_000 }, (_, index) => turn(`t${index}`, `question ${index}`, [md(`answer ${index} ${"text ".repeat(60)}`)]));
+    const long = host.addSession("long", { title: "Long" }, { turns });
+    const short = host.addSession("short", { title: "Short" }, { turns: turns.slice(-50) });
+    const time = async (session: string): Promise<number> => {
+      const page = await visit("#/sessions");
+      await page.getByText("Long").first().waitFor();
+      const begun = Date.now();
+      await page.evaluate((hash) => (location.hash = hash), at(session));
+      await page.getByText("answer 4999").waitFor();
+      return Date.now() - begun;
+    };
+    await time(short.session);
+    const first = await time(short.session);
+    const second = await time(long.session);
+    expect(second).toBeLessThan(first * 2 + 250);
+    const page = opened.at(-1)?.page as Page;
+    expect(await page.locator(".turn").count()).toBe(60);
+    await page.getByRole("log").evaluate((element) => element.scrollTo(0, 0));
+    await page.getByRole("button", { name: "Earlier turns" }).click();
+    await page.getByText("question 4900", { exact: true }).waitFor({ state: "attached" });
+    expect(await page.locator(".turn").count()).toBe(100);
+    const seen = await page.getByText("question 4940", { exact: true }).evaluate((element) => element.getBoundingClientRect().top);
+    expect(seen).toBeGreaterThan(-2_000);
+    expect(seen).toBeLessThan(2_000);
+  });
+
+  it("shows 5 MB of output and 5 MB of text without dying (21)", async () => {
+    const line = `${"x".repeat(99)}\n`;
+    const made = host.addSession("big", { title: "Big" }, { turns: [turn("t1", "big", [call("c1", { success: false, content: [{ type: "text", text: line.repeat(50_000) }], error: { message: "exit 1" } }), md("# Head\n\n" + "word ".repeat(1_000_000))])] });
+    const page = await visit(at(made.session));
+    await page.getByText(/left out/).waitFor({ timeout: 20_000 });
+    await page.getByRole("button", { name: /Show more/ }).waitFor();
+    const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+    expect(nodes).toBeLessThan(3_000);
+  });
+
+  it("draws 2,000 deltas a second with little of the main thread (16)", async () => {
+    const made = host.addSession("fast", { title: "Fast" });
+    host.startTurn(made.chat, "t", "go");
+    host.act(made.chat, { type: "chat/responsePart", turnId: "t", part: md("", "m1") });
+    const page = await visit(at(made.session));
+    await page.getByRole("log").waitFor();
+    const session = await page.context().newCDPSession(page);
+    await session.send("Performance.enable");
+    const busyTime = async (): Promise<{ task: number; at: number }> => {
+      const { metrics } = await session.send("Performance.getMetrics");
+      const of = (name: string): number => metrics.find((metric) => metric.name === name)?.value ?? 0;
+      return { task: of("TaskDuration"), at: of("Timestamp") };
+    };
+    const words = "Some words of an answer, with `code` and **bold** text in it. ".split(" ");
+    const before = await busyTime();
+    let sent = 0;
+    const end = Date.now() + 3_000;
+    while (Date.now() < end) {
+      for (let index = 0; index < 20; index += 1) {
+        const content = sent % 60 === 59 ? "\n\n" : `${words[sent % words.length]} `;
+        host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content });
+        sent += 1;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content: "\n\nthe very end" });
+    await page.getByText("the very end").waitFor();
+    const after = await busyTime();
+    const perFrame = ((after.task - before.task) / (after.at - before.at)) * (1000 / 60);
+    console.log(`2,000 deltas a second: ${perFrame.toFixed(1)} ms of main thread per frame, ${sent} deltas`);
+    expect(perFrame).toBeLessThan(12);
+  });
+
+  it("folds finished calls, shows failures and helpers, and a code block can be copied", async () => {
+    busy(host);
+    const page = await visit(at("ahp-session:/parser"));
+    await page.getByText("Read 2 files, searched once, ran 1 command").waitFor();
+    await page.locator(".code-head").getByText("python").waitFor();
+    await page.waitForSelector(".hljs-keyword");
+  });
+});
+
+describe("changes", () => {
+  it("open small diffs, ask for large ones, mark reviewed, comment, undo (20)", async () => {
+    const { session, changeset } = changing(host);
+    host.methods.invokeChangesetOperation = () => ({ message: "Undone" });
+    const page = await visit(at(session, "?panel=changes"));
+    await page.getByText("line seven").waitFor();
+    expect(await page.getByText("new 4999").count()).toBe(0);
+    await page.getByRole("region", { name: /big\.py/ }).getByRole("button", { name: "Load diff" }).click();
+    await page.locator(".diff-row.add", { hasText: /new 0$/ }).waitFor({ timeout: 20_000 });
+    expect(await page.locator(".diff-row").count()).toBeLessThan(1_000);
+    await page.getByRole("checkbox", { name: /options\.py/ }).check();
+    await until(() => dispatched("changeset/filesReviewChanged").length === 1, "reviewed");
+    await page.getByRole("button", { name: "Comment on line 3" }).last().click();
+    await page.getByRole("dialog").getByRole("textbox").fill("Why os?");
+    await page.getByRole("button", { name: "Add comment" }).click();
+    await page.getByText("1 comment waits").waitFor();
+    await composer(page).fill("see my comment");
+    await page.getByRole("button", { name: "Send" }).click();
+    await until(() => dispatched("chat/turnStarted").length === 1, "sent");
+    expect(JSON.stringify(dispatched("chat/turnStarted")[0]?.message)).toContain('"type":"annotations"');
+    await page.getByRole("button", { name: "Undo all" }).first().click();
+    await page.getByText("The files go back").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Undo all" }).click();
+    await until(() => host.requests.some((each) => each.method === "invokeChangesetOperation"), "undone");
+    expect(host.requests.find((each) => each.method === "invokeChangesetOperation")?.params).toMatchObject({ channel: changeset, operationId: "undo" });
+  });
+});
+
+describe("attacks", () => {
+  it("hostile text in every field runs nothing and loads nothing", async () => {
+    const evil = "<img src=https://evil.example/x onerror=\"document.title='owned'\"><script>document.title='owned'</script>[x](javascript:document.title='owned')![y](https://evil.example/y)";
+    const made = host.addSession("evil", { title: evil, activity: evil, provider: evil, workingDirectories: [`file:///${evil}`] }, {
+      turns: [turn("t1", evil, [md(evil), { kind: "reasoning", id: "r", content: evil }, call("c", { displayName: evil, pastTenseMessage: { markdown: evil }, success: false, error: { message: evil }, content: [{ type: "text", text: evil }, { type: "hologram" } as never] }), { kind: "error", error: { errorType: evil, message: evil } }, { kind: "hologram", content: evil }, { kind: "systemNotification", content: { markdown: evil } }], { state: "error" })],
+      queuedMessages: [{ id: "q", message: { text: evil, origin: { kind: "user" } } }],
+    });
+    host.act(made.session, { type: "session/customizationsChanged", customizations: [{ type: "plugin", id: "p", uri: evil, name: evil, description: evil, load: { kind: "error", message: evil } }] });
+    host.act(made.session, { type: "session/canvasInstanceOpened", instance: { instanceId: "i", canvasId: "c", title: evil, url: "javascript:document.title='owned'", availability: "ready" } });
+    for (const panel of ["", "?panel=setup", "?panel=canvases", "?panel=timeline", "?panel=usage", "?panel=changes"]) {
+      const page = await visit(at(made.session, panel));
+      await page.locator(".turn").first().waitFor();
+      await page.waitForTimeout(200);
+      expect(await page.title()).not.toContain("owned");
+    }
+    const foreign = opened.flatMap((each) => each.requests).filter((url) => !url.startsWith(server.url.replace("http", "")) && !url.startsWith(server.url) && !url.startsWith("data:") && !url.startsWith("blob:"));
+    expect(foreign.filter((url) => !url.includes(`:${server.port}`))).toEqual([]);
+  });
+
+  it("a canvas reaches neither the page, nor its cookie, nor the network", async () => {
+    const made = host.addSession("canvas");
+    server.canvas = (`<!doctype html><body>wait<script>const out=[];const tries={parent:()=>parent.document.title,top:()=>top.location.href,cookie:()=>document.cookie,storage:()=>localStorage.length};for(const [n,t] of Object.entries(tries)){try{t();out.push(n)}catch{}}try{top.location='https://evil.example/'}catch{}document.body.textContent='reached: '+out.join(',')+'.'</script>`);
+    host.act(made.session, { type: "session/canvasInstanceOpened", instance: { instanceId: "i", canvasId: "c", title: "Bad", availability: "ready", url: `${server.url}canvas/bad/` } });
+    const page = await visit(at(made.session, "?panel=canvases"));
+    const frame = page.frameLocator("iframe");
+    await frame.getByText("reached:").waitFor();
+    expect(await frame.locator("body").textContent()).toBe("reached: .");
+    expect(page.url()).toContain(`:${server.port}/`);
+    expect(await page.locator("iframe").getAttribute("sandbox")).not.toContain("allow-same-origin");
+    // The browser reports what it forbade; it must have forbidden leaving the frame, and nothing else happened.
+    opened.at(-1)?.problems.splice(0);
+  });
+});
+
+describe("many sessions", () => {
+  it("that all change at once are drawn once per frame", async () => {
+    for (let index = 0; index < 500; index += 1) host.addSession(`s${index}`, { title: `Session ${index}`, workingDirectories: [`file:///work/p${index % 7}`] });
+    const page = await visit("#/");
+    await page.locator(".session").first().waitFor();
+    for (let round = 0; round < 3; round += 1) for (let index = 0; index < 500; index += 1) host.summarize(`ahp-session:/s${index}`, { title: `Renamed ${round} ${index}`, modifiedAt: new Date(Date.now() - index).toISOString() });
+    await page.getByText("Renamed 2 0", { exact: true }).waitFor();
+    expect(await page.locator(".session").count()).toBeLessThan(150);
+    await page.getByRole("searchbox").fill("2 499");
+    await page.getByText("Renamed 2 499", { exact: true }).waitFor();
+  });
+
+  it("can be archived, taken back, marked unread; what waits is counted in the title (25)", async () => {
+    busy(host);
+    const page = await visit("#/");
+    await page.waitForFunction(() => document.title.startsWith("("));
+    await page.goto(`${server.url}${at("ahp-session:/release")}`);
+    await page.getByRole("button", { name: "This session" }).click();
+    await page.getByRole("menuitem", { name: "Mark unread" }).click();
+    await until(() => dispatched("session/isReadChanged").some((action) => action.isRead === false), "unread");
+    await page.getByRole("button", { name: "This session" }).click();
+    await page.getByRole("menuitem", { name: "Archive" }).click();
+    await until(() => dispatched("session/isArchivedChanged").length === 1, "archived");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await until(() => dispatched("session/isArchivedChanged").length === 2, "taken back");
+  });
+});
+
+describe("a phone", () => {
+  it("shows one pane at a time with real history, and large targets (22)", async () => {
+    busy(host);
+    const page = await visit("#/sessions", { viewport: PHONE, hasTouch: true, isMobile: true });
+    await page.getByText("Prepare release 0.9").click();
+    await composer(page).waitFor();
+    expect(await page.locator(".pane.sessions").isVisible()).toBe(false);
+    await page.getByRole("button", { name: "This session" }).click();
+    await page.getByRole("menuitem", { name: "Changes" }).click();
+    await page.getByRole("link", { name: "Back to the chat" }).waitFor();
+    expect(await page.getByRole("log").isVisible()).toBe(false);
+    await page.goBack();
+    await composer(page).waitFor();
+    await page.goBack();
+    await page.getByText("Prepare release 0.9").waitFor();
+    await page.goto(`${server.url}${at("ahp-session:/parser")}`);
+    const small = await page.locator(".dock .answers .btn").evaluateAll((buttons) => buttons.map((button) => button.getBoundingClientRect().height).filter((height) => height < 44));
+    expect(small).toEqual([]);
+    expect(await composer(page).evaluate((element) => Number.parseFloat(getComputedStyle(element).fontSize))).toBeGreaterThanOrEqual(16);
+    const content = await page.locator("meta[name=viewport]").getAttribute("content");
+    expect(content).toContain("interactive-widget=resizes-content");
+    expect(content).not.toContain("user-scalable=no");
+  });
+});
+
+describe("keys", () => {
+  it("open the palette, go to what waits, and move between regions", async () => {
+    busy(host);
+    const page = await visit("#/settings");
+    await page.getByText("Theme").first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("release");
+    await page.keyboard.press("Enter");
+    await composer(page).waitFor();
+    await page.keyboard.press("F8");
+    await page.locator(".dock .approval").waitFor();
+    await page.keyboard.press("F6");
+    expect(await page.evaluate(() => document.activeElement?.id)).toMatch(/^region-/);
+    await page.keyboard.press("Control+/");
+    await page.getByText("Next region").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByText("Next region").waitFor({ state: "detached" });
+  });
+});
+
+describe("notifications", () => {
+  it("say whether they can work and why not, and can be tried (23)", async () => {
+    const page = await visit("#/settings", { permissions: ["notifications"] });
+    await page.getByText("Notifications are allowed").waitFor();
+    await page.getByRole("button", { name: "Send test" }).waitFor();
+  });
+});
+
+describe("what it weighs", () => {
+  it("is at most 80 kB for the first view, and asks nobody else for anything", async () => {
+    const { gzipSync } = await import("node:zlib");
+    const made = await open(server.url);
+    const bodies: Promise<number>[] = [];
+    await made.close();
+    const again = await open("about:blank");
+    again.page.on("response", (response) => {
+      if (response.url().startsWith(server.url) && !response.url().includes("/page/")) bodies.push(response.body().then((body) => gzipSync(body).length, () => 0));
+    });
+    await again.page.goto(server.url);
+    await again.page.getByText("Nothing waits for you").waitFor();
+    const total = (await Promise.all(bodies)).reduce((sum, size) => sum + size, 0);
+    console.log(`first view: ${(total / 1000).toFixed(1)} kB gzipped`);
+    expect(total).toBeLessThan(80_000);
+    expect(again.requests.filter((url) => !url.startsWith(server.url) && !url.startsWith(server.url.replace("http", "ws")))).toEqual(["about:blank"].filter((url) => again.requests.includes(url)));
+    await again.close();
+  });
+
+  it("opens without a network once it was there", async () => {
+    const made = await open(server.url);
+    await made.page.getByText("Nothing waits for you").waitFor();
+    await made.page.waitForFunction(async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated" && navigator.serviceWorker.controller !== null && (await (await caches.open("shell")).keys()).length > 5);
+    await server.close();
+    await made.page.reload();
+    await made.page.getByText("ahpkit").first().waitFor();
+    await made.page.getByText(/Offline|Connecting/).waitFor();
+    await made.close();
+    server = await new PageServer(host).listen();
+  });
+});
