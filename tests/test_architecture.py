@@ -1,4 +1,4 @@
-"""The walks of the architecture page lead through modules, classes and functions that exist."""
+"""The walks of the architecture page lead through code that exists, and the code map names files that exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from types import ModuleType
 
 import pytest
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "topics" / "architecture.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "topics" / "architecture.md").read_text(encoding="utf-8")
+CODE_MAP = (ROOT / "docs" / "topics" / "code-map.md").read_text(encoding="utf-8")
 MODULES = sorted(set(re.findall(r"`(ahpkit(?:\.\w+)+)`", PAGE)))
 PLACED = sorted(set(re.findall(r"`([A-Za-z_][\w.]*)`(?:\s+\w+)? in\s+`(ahpkit[\w.]+)`", PAGE)))
 NAMED = sorted(set(re.findall(r"`([A-Z][A-Za-z]+\.[a-z_]\w*)`", PAGE)))
@@ -44,3 +46,19 @@ def test_the_page_has_its_four_walks() -> None:
     walks = re.findall(r"^## (.*)\n\n1\. ", PAGE, re.M)
     assert len(walks) == 4
     assert len(PLACED) > 20
+
+
+def rows() -> list[list[str]]:
+    """The files of each row of the code map."""
+    found = re.findall(r"^\| (?!to …)[a-z].*? \| (.*) \|$", CODE_MAP, re.M)
+    return [re.findall(r"`([\w/]+(?:\.py|/))`", row) for row in found]
+
+
+def test_the_code_map_has_twelve_changes_and_none_needs_more_than_four_files() -> None:
+    assert len(rows()) >= 12
+    assert all(1 <= len(files) <= 4 for files in rows())
+
+
+@pytest.mark.parametrize("name", sorted({file for row in rows() for file in row}))
+def test_a_file_of_the_code_map_exists(name: str) -> None:
+    assert (ROOT / "src" / "ahpkit" / name).exists()

@@ -12,11 +12,13 @@ from typing import Any
 import click
 import pytest
 
+from ahpkit.agents.demo import DemoAgent
 from ahpkit.cli import chat_commands
 from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.settings import Settings
 from ahpkit.host.sessions import session_import
 from ahpkit.protocol import meta_keys
+from ahpkit.testing.memory_host import memory_host
 from support import requirement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,8 +100,19 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
-def test_the_readme_shows_a_session_that_the_demo_agent_gives() -> None:
+async def test_the_readme_shows_a_session_that_the_demo_agent_gives(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "I am the demo agent" in text
-    for word in ("make run", "make test", "ahpkit chat"):
-        assert word in text
+    said = re.search(r"\n> hello\n(Hello!.*?)\n> /tool", text, re.S)
+    assert said is not None
+    async with memory_host(DemoAgent(), directory=tmp_path) as host, host.client() as client:
+        chat = await (await client.create_session()).chat()
+        assert said[1] == (await chat.ask("hello")).strip()
+
+
+def test_the_readme_uses_targets_and_commands_that_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^\$ make (\w+)", text, re.M))
+    assert {"run", "test"} <= targets <= set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    used = set(re.findall(r"^\$ (?:\.venv/bin/)?ahpkit ([a-z]+)", text, re.M))
+    assert "chat" in used
+    assert used <= set(COMMANDS)
