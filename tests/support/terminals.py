@@ -20,10 +20,12 @@ def environ(home: Path, *, shell: str = "/bin/sh") -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": shell, "SECRET_API_KEY": "hunter2"}
 
 
-def features(directory: Path, *, enabled: bool = True, shell: str = "/bin/sh") -> tuple[Resources, Terminals]:
+def features(
+    directory: Path, *, enabled: bool = True, shell: str = "/bin/sh", **limits: int
+) -> tuple[Resources, Terminals]:
     resources = Resources()
     home = environ(directory, shell=shell)
-    return resources, Terminals(resources.access, directory=directory, enabled=enabled, environ=home)
+    return resources, Terminals(resources.access, directory=directory, enabled=enabled, environ=home, **limits)
 
 
 class TerminalBench(Bench):
@@ -31,9 +33,9 @@ class TerminalBench(Bench):
 
     terminals: Terminals
 
-    def renew(self, *, enabled: bool = True, shell: str = "/bin/sh") -> None:
+    def renew(self, *, enabled: bool = True, shell: str = "/bin/sh", **limits: int) -> None:
         """Fresh features for the next start."""
-        resources, self.terminals = features(self.config.default_directory, enabled=enabled, shell=shell)
+        resources, self.terminals = features(self.config.default_directory, enabled=enabled, shell=shell, **limits)
         self.features = [resources, self.terminals]
 
 

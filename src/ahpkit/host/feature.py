@@ -8,6 +8,7 @@ runs without any.
 from __future__ import annotations
 
 import abc
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -105,7 +106,7 @@ class Services(Protocol):
         """What a feature says about agents (`Registration.describe_agents`) is different now."""
         ...
 
-    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Run `work` as a task the host owns and ends; its failure is logged, never lost."""
         ...
 

@@ -229,7 +229,6 @@ class Host:
         self._agents = host_agents
         self.sessions = sessions
         self._extensions = extensions
-        self.tracing = tracing
         self._features = [ActiveClients(grace=config.client_grace), agent_commands, *features]
         self._shared = Shared(
             commands=Commands(registered, extensions, handshake.notifications()),
@@ -262,12 +261,13 @@ class Host:
         """Serve one client until its connection ends."""
         connection = Connection(self._shared, transport)
         self.clients.connected(connection)
-        try:
-            await connection.run()
-        finally:
-            connection.end()
-            self.clients.left(connection)
-            await connection.aclose()
+        async with connection.requests:
+            try:
+                await connection.run()
+            finally:
+                connection.end()
+                self.clients.left(connection)
+                await connection.aclose()
 
     # -- life ------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,8 +73,8 @@ class HostServices:
     def agents_changed(self) -> None:
         self.agents.publish()
 
-    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
-        self.tasks.spawn(work, name=name)
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        return self.tasks.spawn(work, name=name)
 
 
 __all__ = ["HostServices"]

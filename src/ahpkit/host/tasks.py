@@ -1,4 +1,4 @@
-"""Owns the host's background tasks: each one is ended with its owner, and a failure is logged, never lost."""
+"""Owns background tasks: each one is ended with its owner, and a failure is logged, never lost."""
 
 from __future__ import annotations
 
@@ -20,9 +20,22 @@ class Tasks:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cancel(self) -> None:
+        """Ask all of them to end; leaving the `async with` waits for it."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def __len__(self) -> int:
+        """How many still run."""
+        return len(self._tasks)
+
+    async def wait_for_one(self) -> None:
+        """Wait until one of them has ended."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)

@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from opentelemetry.trace import TracerProvider
+
 from ahpkit.client.client import Client
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput
@@ -69,11 +71,15 @@ class MemoryHost:
 
 @asynccontextmanager
 async def memory_host(
-    *agents: Agent, features: Sequence[Feature] = (), directory: Path | None = None
+    *agents: Agent,
+    features: Sequence[Feature] = (),
+    directory: Path | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> AsyncGenerator[MemoryHost]:
     """A host with these agents, the first being the default; `directory` is where sessions work by default."""
     config = HostConfig(default_directory=directory or Path.cwd())
-    async with Host(MemoryStorage(), agents=agents, features=features, config=config) as host:
+    host = Host(MemoryStorage(), agents=agents, features=features, config=config, tracer_provider=tracer_provider)
+    async with host:
         running = MemoryHost(host)
         yield running
     await running.wait_idle()

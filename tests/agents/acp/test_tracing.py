@@ -65,8 +65,8 @@ async def test_client_host_and_agent_share_one_connected_trace(
     provider.add_span_processor(SimpleSpanProcessor(spans))
     monkeypatch.setattr("ahpkit.client.tracing._tracer", provider.get_tracer("client"))
     agent = scripted.agent(turns=[[{"text": "hello"}]])
-    async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
-        monkeypatch.setattr(host.host.tracing, "_tracer", provider.get_tracer("host"))
+    traced = memory_host(agent, directory=scripted.directory, tracer_provider=provider)
+    async with traced as host, host.client() as client:
         session = await client.create_session(working_directory=scripted.directory.as_uri())
         chat = await session.chat()
         spans.clear()
@@ -94,8 +94,8 @@ async def test_tool_calls_of_each_turn_are_children_of_that_turn(
     called = {"sessionUpdate": "tool_call", "toolCallId": "call-{session}", "title": "T", "status": "completed"}
     steps = [{"update": called}, {"repeat": 50, "steps": [{"text": "x"}]}]
     agent = scripted.agent(turns=[steps, steps])
-    async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
-        monkeypatch.setattr(host.host.tracing, "_tracer", provider.get_tracer("host"))
+    traced = memory_host(agent, directory=scripted.directory, tracer_provider=provider)
+    async with traced as host, host.client() as client:
         session = await client.create_session(working_directory=scripted.directory.as_uri())
         chat = await session.chat()
         spans.clear()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.terminals import AgentTerminal, ExitStatus, pool
+from ahpkit.host.terminals import AgentTerminal, ExitStatus
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied, SessionNotFound
 from support.raw_client import Json, RawClient
 from support.terminals import Shell, TerminalBench, root_terminals, terminal_bench
@@ -41,10 +41,16 @@ class Agents:
 
 
 @pytest.fixture
-async def agents(tmp_path: Path) -> AsyncGenerator[Agents]:
+def limits() -> dict[str, int]:
+    """Limits of the host that a test sets."""
+    return {}
+
+
+@pytest.fixture
+async def agents(tmp_path: Path, limits: dict[str, int]) -> AsyncGenerator[Agents]:
     directory = tmp_path / "work"
     directory.mkdir()
-    async with terminal_bench(directory, enabled=False) as bench, asyncio.timeout(BOUND):
+    async with terminal_bench(directory, enabled=False, **limits) as bench, asyncio.timeout(BOUND):
         client = await bench.client("ahp-root://", client_id="me")
         session, _ = await bench.session(client, workingDirectory=directory.as_uri())
         yield Agents(bench, client, session, directory)
@@ -117,8 +123,8 @@ async def test_after_release_people_may_still_look(agents: Agents) -> None:
     assert (await terminal.wait_exit()).signal == "SIGHUP"
 
 
-async def test_of_released_terminals_only_the_last_are_kept(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MAX_RELEASED", 2)
+@pytest.mark.parametrize("limits", [{"max_released": 2}])
+async def test_of_released_terminals_only_the_last_are_kept(agents: Agents) -> None:
     used = [await agents.run("true") for _ in range(3)]
     needed = await agents.run("true")
     for terminal in used:

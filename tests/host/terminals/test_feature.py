@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.terminals import feature, pool, scrollback
+from ahpkit.host.terminals import scrollback
 from ahpkit.log.entry import Batch
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
@@ -31,8 +31,14 @@ async def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def bench(work: Path) -> AsyncGenerator[TerminalBench]:
-    async with terminal_bench(work) as made:
+def limits() -> dict[str, int]:
+    """Limits of the host that a test sets."""
+    return {}
+
+
+@pytest.fixture
+async def bench(work: Path, limits: dict[str, int]) -> AsyncGenerator[TerminalBench]:
+    async with terminal_bench(work, **limits) as made:
         yield made
 
 
@@ -149,8 +155,8 @@ async def test_a_directory_that_is_not_there_is_refused_and_the_uri_stays_free(
     await Shell.open(client, "a")
 
 
-async def test_there_are_only_so_many(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MAX_TERMINALS", 1)
+@pytest.mark.parametrize("limits", [{"max_terminals": 1}])
+async def test_there_are_only_so_many(client: RawClient) -> None:
     await Shell.open(client, "a")
     error = await client.refused("createTerminal", "ahp-terminal:/b", claim=MINE)
     assert (error["code"], "dispose of one first" in error["message"]) == (-32011, True)
@@ -208,10 +214,8 @@ async def test_characters_cut_by_reads_arrive_whole(client: RawClient) -> None:
     assert shell.shown().endswith("ü\N{REPLACEMENT CHARACTER}")
 
 
-async def test_a_process_that_does_not_read_is_not_sent_more_and_more(
-    client: RawClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feature, "MAX_INPUT", 300_000)
+@pytest.mark.parametrize("limits", [{"max_input": 300_000}])
+async def test_a_process_that_does_not_read_is_not_sent_more_and_more(client: RawClient) -> None:
     paste = {"type": "terminal/input", "data": "x" * 100_000}
     shell = await Shell.open(client)
     await shell.type("stty raw -echo; echo ready; exec sleep 300\n")

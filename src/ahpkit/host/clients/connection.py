@@ -41,6 +41,10 @@ _MAX_REASON = 100
 """Characters. A close frame holds 123 bytes of reason."""
 
 
+_ANYONE = Identity("")
+"""How a client is spoken to before it has said which version it speaks."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What all connections of a host use."""
@@ -66,16 +70,17 @@ class Connection:
         self._flood = FloodLimit(now=shared.monotonic(), rate=config.message_rate, burst=config.message_burst)
         self._bytes = FloodLimit(now=shared.monotonic(), rate=config.byte_rate, burst=config.byte_burst)
         self._answers: dict[int, asyncio.Future[Any]] = {}
-        self._serving: set[asyncio.Task[None]] = set()
+        self.requests = Tasks()
+        """Requests of the client that are being served. Whoever runs the connection enters and leaves it."""
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(
             transport,
             self._peer,
-            Identity(""),
+            _ANYONE,
             budget=config.max_client_backlog,
             on_lagging=self._lagging,
-            on_resync=lambda: self.close("reconnect to get the present state", code=_CLOSE_RESYNC),
+            on_resync=self._resync,
         )
         self.client_id = ""
         self.capabilities: JsonObject = {}
@@ -101,8 +106,7 @@ class Connection:
 
     def end(self) -> None:
         """Nothing is served or waited for any more."""
-        for task in tuple(self._serving):
-            task.cancel()
+        self.requests.cancel()
         gone = TransportClosed("the client is gone")
         self._peer.close()
         for answer in self._answers.values():
@@ -116,6 +120,9 @@ class Connection:
             await self._transport.aclose()
         else:
             await self._transport.aclose(code=self._close_code, reason=self._closing[:_MAX_REASON])
+
+    def _resync(self) -> None:
+        self.close("reconnect to get the present state", code=_CLOSE_RESYNC)
 
     def _lagging(self) -> None:
         _log.warning("%s stopped reading and was dropped; it can reconnect", self.client_id or "a client")
@@ -199,11 +206,9 @@ class Connection:
         if command.ordered:
             await self._serve(request_id, command, params)
         else:
-            if len(self._serving) >= MAX_PENDING_REQUESTS:
-                await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
-            task = asyncio.create_task(self._serve(request_id, command, params), name=method)
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
+            if len(self.requests) >= MAX_PENDING_REQUESTS:
+                await self.requests.wait_for_one()
+            self.requests.spawn(self._serve(request_id, command, params), name=method)
 
     async def _serve(self, request_id: RequestId, command: Command, params: JsonObject) -> None:
         try:

@@ -14,7 +14,7 @@ from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Regi
 from ahpkit.host.resources.access import Access
 from ahpkit.host.terminals import programs
 from ahpkit.host.terminals.agent import AgentTerminal
-from ahpkit.host.terminals.pool import Launch, Pool
+from ahpkit.host.terminals.pool import MAX_RELEASED, MAX_TERMINALS, Launch, Pool
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.channels import channel_of
@@ -38,16 +38,27 @@ class Terminals(Feature):
     name = "terminals"
 
     def __init__(
-        self, access: Access, *, directory: Path, enabled: bool = False, environ: Mapping[str, str] = os.environ
+        self,
+        access: Access,
+        *,
+        directory: Path,
+        enabled: bool = False,
+        environ: Mapping[str, str] = os.environ,
+        max_terminals: int = MAX_TERMINALS,
+        max_released: int = MAX_RELEASED,
+        max_input: int = MAX_INPUT,
     ) -> None:
         self._access = access
         self._directory = directory
         self._enabled = enabled
         self._environ = environ
+        self._max_terminals = max_terminals
+        self._max_released = max_released
+        self._max_input = max_input
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
-        self._pool = Pool(services)
+        self._pool = Pool(services, max_terminals=self._max_terminals, max_released=self._max_released)
         host.command(Command("createTerminal", self._create, ordered=True, changes=True))
         host.command(Command("disposeTerminal", self._dispose, changes=True))
         host.refuse(self._refuse)
@@ -157,13 +168,20 @@ class Terminals(Feature):
             return None
         match action["type"]:
             case "terminal/input":
-                return _refuse_input(terminal, action["data"])
+                return self._refuse_input(terminal, action["data"])
             case "terminal/resized" if not _fits(action["cols"], action["rows"]):
                 return f"a terminal has at most {MAX_SIZE} columns and rows"
             case "terminal/claimed":
                 return self._refuse_claim(action["claim"])
             case _:
                 return None
+
+    def _refuse_input(self, terminal: Terminal, data: str) -> str | None:
+        if terminal.exit_status is not None:
+            return "this terminal's process has exited"
+        if terminal.process.unread_input + len(data) > self._max_input:
+            return "the process does not read its input; too much of it is waiting"
+        return None
 
     def _refuse_claim(self, claim: JsonObject) -> str | None:
         """Whoever gets a terminal must be there."""
@@ -207,14 +225,6 @@ class Terminals(Feature):
 
 def _fits(cols: int, rows: int) -> bool:
     return 1 <= cols <= MAX_SIZE and 1 <= rows <= MAX_SIZE
-
-
-def _refuse_input(terminal: Terminal, data: str) -> str | None:
-    if terminal.exit_status is not None:
-        return "this terminal's process has exited"
-    if terminal.process.unread_input + len(data) > MAX_INPUT:
-        return "the process does not read its input; too much of it is waiting"
-    return None
 
 
 __all__ = ["Terminals"]

@@ -49,8 +49,12 @@ class Launch:
 class Pool:
     """All terminals of a host, by URI."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(
+        self, services: Services, *, max_terminals: int = MAX_TERMINALS, max_released: int = MAX_RELEASED
+    ) -> None:
         self._services = services
+        self._max_terminals = max_terminals
+        self._max_released = max_released
         self._terminals: dict[str, Terminal] = {}
         self._starting = 0
         self._released: list[Terminal] = []
@@ -73,8 +77,8 @@ class Pool:
         """Start a terminal; its channel can be subscribed to at once."""
         if self._services.state(uri) is not None:
             raise AlreadyExists(f"there is a terminal {uri} already")
-        if len(self._terminals) + self._starting >= MAX_TERMINALS:
-            raise Conflict(f"this host has {MAX_TERMINALS} terminals, which is the most; dispose of one first")
+        if len(self._terminals) + self._starting >= self._max_terminals:
+            raise Conflict(f"this host has {self._max_terminals} terminals, which is the most; dispose of one first")
         self._services.open_channel(uri, launch.state())
         self._starting += 1
         try:
@@ -100,14 +104,15 @@ class Pool:
         """Nobody needs it any more: keep it until there are too many of its kind."""
         if terminal.uri in self._terminals and terminal not in self._released:
             self._released.append(terminal)
-            if len(self._released) > MAX_RELEASED:
+            if len(self._released) > self._max_released:
                 self._forget(self._released[0])
 
     async def dispose(self, terminal: Terminal) -> None:
         """End it and close its channel; goes on when whoever waits for it gives up. May be called again."""
         disposal = self._disposals.get(terminal.uri)
         if disposal is None:
-            disposal = self._disposals[terminal.uri] = asyncio.create_task(self._dispose(terminal))
+            disposal = self._services.spawn(self._dispose(terminal), name=f"dispose {terminal.uri}")
+            self._disposals[terminal.uri] = disposal
         await asyncio.shield(disposal)
 
     async def _dispose(self, terminal: Terminal) -> None:

@@ -36,7 +36,7 @@ class Terminal:
         self._output = OutputReader()
         self._kept = 0
         self._over = asyncio.Event()
-        self._showing = asyncio.create_task(self._show(), name=f"show {uri}")
+        self._showing = services.spawn(self._show(), name=f"show {uri}")
 
     async def wait_over(self) -> ExitStatus:
         """Wait until the process has ended and everything it printed was shown."""
