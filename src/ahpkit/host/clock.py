@@ -1,4 +1,4 @@
-"""A clock that never goes back. Knows nothing of what the time is used for.
+"""A clock that never goes back.
 
 Clocks are set back: by time servers, by people, by a virtual machine that wakes up. Then an answer must not be older
 than its question, and the session changed last must stay the one changed last.

@@ -1,4 +1,4 @@
-"""What can be set about a host, with its defaults and reasons. Knows no command line and reads no file."""
+"""What can be set about a host, with its defaults and the reason for each."""
 
 from __future__ import annotations
 

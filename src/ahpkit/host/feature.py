@@ -1,4 +1,4 @@
-"""How a part of the host besides the spine takes part: what it registers, and what it may use. Knows no feature.
+"""What a feature registers with the host, and what it may use of the host.
 
 Customizations, canvases, resources and terminals are features. A feature registers what it offers on a `Registration`
 while the host is put together. It acts through `Services`, which is the same door that everyone else uses. The host

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of the host: one per request, turn and tool call, never per delta. Knows no exporter.
+"""OpenTelemetry spans of the host: one per request, turn and tool call, never per delta.
 
 A span joins the trace that `traceparent`, `tracestate` and `baggage` in `_meta` name, and the same keys carry it on.
 Without an SDK installed the API does nothing.

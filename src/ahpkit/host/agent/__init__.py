@@ -1,4 +1,4 @@
-"""The agent interface: what an agent offers, what chats and turns give it. Knows no wire actions or connections.
+"""The agent interface: what an agent implements, and what the host gives it. No wire actions and no connections here.
 
 Two sides meet here:
 

@@ -1,1 +1,1 @@
-"""Clients: their connections, what they may ask, and the one way out to each. Knows no agent."""
+"""Clients: their connections, what they may ask for, and the one way out to each."""

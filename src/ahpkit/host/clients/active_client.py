@@ -1,6 +1,6 @@
 """The active client of each session: cleared when it leaves, its open tool calls failed after a grace period.
 
-Knows no transport. Who may claim the role is policy; what the role brings (plugins, canvases) belongs to features.
+Who may claim the role is policy; what the role brings (plugins, canvases) belongs to features.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of commands: which methods there are, and what is true of each. Knows no connection.
+"""The table of commands: which methods there are, and what is true of each.
 
 Rows come from the host's own parts, from features, and from protocol extensions (methods that begin with `_`).
 """

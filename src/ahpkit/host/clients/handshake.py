@@ -1,4 +1,4 @@
-"""The commands of a connection itself: initialize, reconnect, subscribe, unsubscribe, dispatch. Knows no transport.
+"""The commands of a connection itself: initialize, reconnect, subscribe, unsubscribe, dispatch.
 
 What they show is committed, so nothing shown can be lost.
 """

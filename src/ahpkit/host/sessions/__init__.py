@@ -1,1 +1,1 @@
-"""Sessions: created, listed, forked, restored, disposed of. Knows no connection."""
+"""Sessions: created, listed, forked, restored, disposed of."""

@@ -1,4 +1,4 @@
-"""The list of sessions: their summaries, and telling clients which sessions there are. Knows no transport."""
+"""The list of sessions: keeps their summaries, and tells clients which sessions there are."""
 
 from __future__ import annotations
 

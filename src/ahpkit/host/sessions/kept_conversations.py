@@ -1,4 +1,4 @@
-"""Conversations that agents keep by themselves: found, listed beside the host's own, opened like them. Knows no ACP.
+"""Conversations that agents keep by themselves: asks for them, lists them, and knows which ones became sessions.
 
 One is only listed until a client subscribes to it. Then it becomes a session of the host, with its history. One that
 was disposed of is not listed again, also when its agent still has it.

@@ -1,4 +1,4 @@
-"""Importing sessions: the extension `ahpkit/sessions`, because the protocol has no command for it. Knows no files.
+"""Imports sessions: the extension `ahpkit/sessions`, because the protocol has no command for it.
 
 `_ahpkit/sessions/import` takes what `ahpkit sessions export` wrote and makes a new session of it: same title, same
 chats, same finished turns, new URIs. A session larger than a message is sent ahead in pieces with

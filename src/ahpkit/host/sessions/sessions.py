@@ -1,4 +1,4 @@
-"""Sessions and their chats: creating, forking, restoring, disposing, and who runs their turns. Knows no connection.
+"""Sessions and their chats: creates, forks, restores and disposes of them.
 
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
 the agent opens its default chat; then it is `ready`, or `creationFailed` with a reason.

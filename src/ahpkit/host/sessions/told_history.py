@@ -1,6 +1,6 @@
 """A conversation that was held elsewhere, told again: the same actions and reducer, but no log and no clients.
 
-What comes out are finished turns, as if they had been held here. Knows no agent.
+What comes out are finished turns, as if they had been held here.
 """
 
 from __future__ import annotations

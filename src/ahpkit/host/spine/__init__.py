@@ -1,1 +1,1 @@
-"""The spine: store, dispatcher, log and fan-out, the way every action takes. Knows no client and no agent."""
+"""The spine: store, dispatcher, log and fan-out. Every action takes this way."""

@@ -1,6 +1,6 @@
 """Follows the log: what was committed becomes visible, goes out to subscribers, and frees whoever waited for it.
 
-Nothing is shown before it is durable. Knows no connection and no method.
+Nothing is shown before it is durable.
 """
 
 from __future__ import annotations

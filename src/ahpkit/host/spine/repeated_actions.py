@@ -1,4 +1,4 @@
-"""Recognises an action that a client sends again, so that it is applied once. Knows no connection."""
+"""Recognises an action that a client sends again, so that it is applied once."""
 
 from __future__ import annotations
 

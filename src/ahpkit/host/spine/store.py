@@ -1,4 +1,4 @@
-"""States of all channels: reduces an action, hands it to the log, keeps what is durable apart. Knows no clients.
+"""States of all channels: reduces actions, hands them to the log, and keeps what is durable apart.
 
 Two views of each channel are kept. `state()` is the newest: what the next action is reduced on. `committed()` is what
 is durable: the only thing a reader ever sees, so that nothing shown can be lost. States are immutable, so keeping both

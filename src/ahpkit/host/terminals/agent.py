@@ -1,4 +1,4 @@
-"""A terminal as the agent that runs it sees it: output, end, kill, release. Knows no protocol of agents."""
+"""A terminal as the agent that runs it sees it: its output and its end, and how to kill and release it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terminals as clients and agents use them: who may open, type into and close which. Knows no transport and no pty.
+"""Terminals for clients and agents: who may open, type into and close which one.
 
 A terminal is a shell of the user who runs the host. The directory it starts in is checked like any resource, which
 keeps mistakes out; it is not a sandbox.

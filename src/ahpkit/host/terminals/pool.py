@@ -1,4 +1,4 @@
-"""The terminals there are: started, listed on the root channel, disposed of. Knows no clients, agents or policy."""
+"""All terminals of a host: starts them, lists them on the root channel, disposes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One terminal: a process and the channel that shows it. Knows no clients, no requests and no policy."""
+"""One terminal: a process, and the channel that shows what it prints."""
 
 from __future__ import annotations
 

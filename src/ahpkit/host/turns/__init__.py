@@ -1,1 +1,1 @@
-"""Turns: how an agent answers the messages of a chat. Knows no connection."""
+"""Turns: how an agent answers the messages of a chat."""

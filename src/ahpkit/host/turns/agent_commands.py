@@ -1,4 +1,4 @@
-"""Slash commands that agents themselves understand: offered as completions, shown in state. Knows no agent."""
+"""Slash commands that agents themselves understand: offers them as completions and shows them in state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps a session's catalogue in step with its chats. Knows no connection.
+"""Keeps what a session says about its chats in step with the chats.
 
 Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows.
 """

@@ -1,4 +1,4 @@
-"""Completion items from what is typed so far. Pure: knows no command, skill or file, only text and offsets.
+"""Completion items from what is typed so far. Pure: text and offsets in, items out.
 
 Offsets on the wire count UTF-16 code units; Python counts characters. All conversions are here.
 """

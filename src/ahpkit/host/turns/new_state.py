@@ -1,4 +1,4 @@
-"""First states of sessions and chats, made from the params of commands or what agents keep. Pure: knows no store."""
+"""First states of sessions and chats, made from the params of commands or from what agents keep. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs the turns of one chat, one after another: opens the agent, runs it, ends the turn, takes the next message.
 
-Knows no connection and no wire message. It reacts to applied actions only, so a turn started by a client, by the queue
+It reacts to applied actions only, so a turn that was started by a client, by the queue
 or by the host itself takes the same way.
 """
 

@@ -1,4 +1,4 @@
-"""One tool call of a running turn, as the agent drives it: its methods become chat actions. Knows no agent or client.
+"""One tool call of a running turn, as the agent drives it: its methods become actions of the chat.
 
 The state is the truth: a call's status is read from the chat, never remembered here, because clients change it too.
 """

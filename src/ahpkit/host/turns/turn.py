@@ -1,4 +1,4 @@
-"""One running turn, as the agent drives it: what it says becomes chat actions. Knows no agent, client or transport."""
+"""One running turn, as the agent drives it: what the agent says becomes actions of its chat."""
 
 from __future__ import annotations
 

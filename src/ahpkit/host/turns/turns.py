@@ -1,7 +1,4 @@
-"""All turns of a host: makes them, prepares them, tells them what was applied, opens chats for sub-agents.
-
-Knows no connection and no particular agent.
-"""
+"""All turns of a host: makes them, prepares them, tells them what was applied, opens chats for sub-agents."""
 
 from __future__ import annotations
 
