@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from ahpkit.agents.attachments import attachments
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol_next.chat.state import Message
 from ahpkit.testing.recording import user_message
 
 

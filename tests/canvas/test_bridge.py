@@ -11,6 +11,7 @@ import pytest
 from ahpkit.canvas import Canvases, PythonProvider, canvas
 from ahpkit.host.agent import CanvasRuntime
 from ahpkit.protocol.channels import reduce
+from ahpkit.protocol_next.session.constructors import session_canvas_request_completed
 from support import requirement
 from support.bench import Bench
 from support.canvases import (
@@ -605,8 +606,8 @@ async def test_a_provider_that_leaves_right_after_its_answer_leaves_a_stale_inst
     board.hold = asyncio.Event()
     opening = asyncio.create_task(scene.agent.open("board", "b1"))
     request = await request_for(scene.watcher, "b1")
-    done = {"requestId": request["requestId"], "result": {"kind": "open"}}
-    scene.bench.host.services.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
+    done = session_canvas_request_completed(request_id=request["requestId"], result={"kind": "open"})
+    scene.bench.host.services.dispatch(scene.session, done)
     canvases.remove_provider(provider)
     assert (await opening)["availability"] == "stale"
 
@@ -617,8 +618,8 @@ async def test_a_provider_that_leaves_right_after_its_answer_and_returns_is_aske
     board.hold = asyncio.Event()
     opening = asyncio.create_task(scene.agent.open("board", "b1"))
     request = await request_for(scene.watcher, "b1")
-    done = {"requestId": request["requestId"], "result": {"kind": "open"}}
-    scene.bench.host.services.dispatch(scene.session, {"type": "session/canvasRequestCompleted", **done})
+    done = session_canvas_request_completed(request_id=request["requestId"], result={"kind": "open"})
+    scene.bench.host.services.dispatch(scene.session, done)
     board.hold = None
     canvases.remove_provider(provider)
     canvases.add_provider(provider)

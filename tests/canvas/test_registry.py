@@ -23,7 +23,7 @@ def test_what_a_declaration_says_about_its_owner_does_not_count() -> None:
 
 
 def test_without_a_client_there_is_nothing_of_it() -> None:
-    assert client_entries(None) == client_entries({"clientId": "me"}) == []
+    assert client_entries({"clientId": "me"}) == []
 
 
 def test_the_error_for_an_unknown_canvas_names_those_there_are() -> None:

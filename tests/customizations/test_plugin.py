@@ -335,7 +335,8 @@ def test_a_manifest_may_have_comments(tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_is_off_by_default_is_listed_disabled(tmp_path: Path) -> None:
-    assert read(tmp_path, {".plugin/plugin.json": {"name": "p", "defaultEnabled": False}}).container["enabled"] is False
+    parsed = read(tmp_path, {".plugin/plugin.json": {"name": "p", "defaultEnabled": False}})
+    assert parsed.container.get("enabled") is False
 
 
 def test_plugins_inside_a_plugin_are_named_in_one_line(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
+from typing import Any
+
 from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.shown import changes, is_ours, keeping_runtime, with_toggles
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 from support import requirement
 
 ID = stable_id("plugin", "a")
@@ -35,7 +37,8 @@ def test_what_is_not_wanted_any_more_goes_but_entries_of_others_stay() -> None:
 
 @requirement("customizations:load:runtime-failure")
 def test_the_way_out_of_an_error_is_a_new_load() -> None:
-    kinds = [action["customization"]["load"]["kind"] for action in changes([plugin()], [plugin("error")])]
+    actions: list[Any] = list(changes([plugin()], [plugin("error")]))
+    kinds = [action["customization"]["load"]["kind"] for action in actions]
     assert kinds == ["loading", "loaded"]
 
 

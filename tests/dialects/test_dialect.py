@@ -112,13 +112,13 @@ def test_an_error_names_the_fields_of_the_clients_own_version(
 @pytest.mark.parametrize(
     ("generation", "kind", "why"),
     [
-        (V.V0_4, "session/activeClientSet", "there is no action"),
-        (V.V0_8, "chat/turnResume", "there is no action"),
-        (V.V0_9, "chat/isReadChanged", "there is no action"),
-        (V.V1_0, "session/activeClientChanged", "there is no action"),
-        (V.V1_0, "chat/delta", "by the host only"),
-        (V.V1_0, "session/canvasRequestCompleted", "there is no action"),
-        (V.V1_0, "nobody/knows", "there is no action"),
+        (V.V0_4, "session/activeClientSet", "unknown action type"),
+        (V.V0_8, "chat/turnResume", "unknown action type"),
+        (V.V0_9, "chat/isReadChanged", "unknown action type"),
+        (V.V1_0, "session/activeClientChanged", "unknown action type"),
+        (V.V1_0, "chat/delta", "by the host, not by clients"),
+        (V.V1_0, "session/canvasRequestCompleted", "unknown action type"),
+        (V.V1_0, "nobody/knows", "unknown action type"),
     ],
 )
 def test_what_may_be_dispatched_is_decided_by_version(host: Host, generation: Generation, kind: str, why: str) -> None:

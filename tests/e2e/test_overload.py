@@ -94,7 +94,7 @@ def with_chats(data: Path, count: int) -> list[str]:
     """A data directory with one session of many chats."""
     session = "ahp-session:/full"
     chats = [new_chat(f"ahp-chat:/{number}", title="One of many", now=0) for number in range(count)]
-    state = new_session({"channel": session}, provider="demo", project=None, config={}, now=0)
+    state = new_session({}, provider="demo", project=None, config={})
     state |= {"lifecycle": "ready", "defaultChat": chats[0]["resource"], "chats": [dict(chat) for chat in chats]}
     states: dict[str, Json] = {chat["resource"]: chat for chat in chats}
     states |= {session: state, f"{session}/annotations": {"annotations": []}}

@@ -21,6 +21,7 @@ from ahpkit.log.errors import NotInLog, StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.retention import Retention
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol_next.session.constructors import session_title_changed
 from ahpkit.transports.memory import memory_pair
 from support import requirement
 from support.bench import Bench, ScriptedAgent, say
@@ -247,7 +248,7 @@ async def test_the_log_is_trimmed_past_channels_that_fell_silent(bench: Bench) -
     await client.accepted(silent, title("once"))
     busy, _ = await bench.session(client)
     for number in range(30_000):
-        bench.host.services.dispatch(busy, title(str(number)))
+        bench.host.services.dispatch(busy, session_title_changed(title=str(number)))
         if number % 500 == 0:
             await bench.host.services.durable()
     await bench.host.services.durable()
@@ -397,7 +398,7 @@ async def test_a_replay_that_no_client_would_take_becomes_snapshots(bench: Bench
     session, _ = await bench.session(client)
     first = (await client.accepted(session, title("first")))["serverSeq"]
     for number in range(2500):
-        bench.host.services.dispatch(session, title(f"{number}" * 10))
+        bench.host.services.dispatch(session, session_title_changed(title=f"{number}" * 10))
     last = (await client.accepted(session, title("last")))["serverSeq"]
 
     async def replay(client_id: str) -> Json:

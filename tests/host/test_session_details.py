@@ -8,6 +8,7 @@ from typing import Any
 from ahpkit.host.agent import Turn
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.protocol.registry import NOTIFICATIONS
+from ahpkit.protocol_next.session.constructors import session_customization_updated, session_server_tools_changed
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -98,7 +99,7 @@ async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: 
     assert bench.agent.chats[0].chat.working_directory == tmp_path
     state = bench.host.services.state(chat)
     assert state is not None
-    bench.host.services.open_channel(chat, {**state, "workingDirectory": own.as_uri()})
+    bench.host.services.open_channel(chat, {**state, "workingDirectories": [own.as_uri()]})
     assert bench.agent.chats[0].chat.working_directory == own
     assert (await listed(client, session))["workingDirectory"] == tmp_path.as_uri()
 
@@ -114,8 +115,8 @@ async def test_an_agent_change_waits_for_the_turn(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
     reviewer: Json = {"type": "agent", "id": "a", "uri": "file:///reviewer.md", "name": "Reviewer"}
-    plugin: Json = {"type": "plugin", "id": "p", "uri": "x:p", "name": "P", "enabled": True, "children": [reviewer]}
-    bench.host.services.dispatch(session, {"type": "session/customizationUpdated", "customization": plugin})
+    plugin: Any = {"type": "plugin", "id": "p", "uri": "x:p", "name": "P", "children": [reviewer]}
+    bench.host.services.dispatch(session, session_customization_updated(customization=plugin))
     await client.accepted(chat, say("go"))
     client.post(session, {"type": "session/agentChanged", "agent": {"uri": reviewer["uri"]}})
     await client.ask("ping")
@@ -240,8 +241,8 @@ async def test_a_tool_that_calls_itself_harmless_is_asked_about_all_the_same(ben
     bench.agent.script = script
     client = await bench.client()
     session, chat = await bench.session(client)
-    harmless = {"name": "peek", "annotations": {"readOnlyHint": True, "destructiveHint": False}}
-    bench.host.services.dispatch(session, {"type": "session/serverToolsChanged", "tools": [harmless]})
+    harmless: Any = {"name": "peek", "annotations": {"readOnlyHint": True, "destructiveHint": False}}
+    bench.host.services.dispatch(session, session_server_tools_changed(tools=[harmless]))
     await client.accepted(chat, say("go"))
     ready = await client.action("chat/toolCallReady")
     assert "confirmed" not in ready["action"]

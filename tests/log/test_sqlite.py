@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -99,15 +101,11 @@ def test_a_name_with_special_characters_is_only_a_name(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_a_log_of_the_first_schema_can_be_opened(tmp_path: Path) -> None:
+def test_a_log_of_the_first_schema_is_converted_and_the_file_kept(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript(FIRST_SCHEMA)
-
-    storage = SqliteStorage(path)
-    recovery = storage.load()
-
-    assert recovery == Recovery(
+    found = Recovery(
         head_seq=7,
         oldest_seq=7,
         snapshots={"ahp-chat:/old": opening("ahp-chat:/old", 6)},
@@ -115,9 +113,38 @@ def test_a_log_of_the_first_schema_can_be_opened(tmp_path: Path) -> None:
         values={"key": b"1"},
         clients={"me": 4},
     )
-    storage.commit([entry(8, "ahp-chat:/old")])
-    assert seqs(storage.read(6)) == [7, 8]
+
+    def convert(old: Recovery) -> Recovery:
+        assert old == found
+        snapshots = {"ahp-chat:/old": opening("ahp-chat:/old", 8)}
+        return Recovery(head_seq=8, oldest_seq=9, snapshots=snapshots, values=old.values, clients=old.clients)
+
+    with pytest.raises(StorageError, match="written by an older ahpkit"):
+        SqliteStorage(path).load()
+    storage = SqliteStorage(path, convert=convert)
+    assert storage.load() == convert(found)
+    assert storage.seen("me", 4) == 0
+    storage.commit([entry(9, "ahp-chat:/old")])
     storage.close()
+    assert (tmp_path / "log.db.old-1").exists()
+    again = SqliteStorage(path)
+    assert again.load().head_seq == 9
+    again.close()
+
+
+def test_a_log_is_not_converted_when_the_disk_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(FIRST_SCHEMA)
+
+    def full(place: object) -> SimpleNamespace:
+        return SimpleNamespace(free=1)
+
+    monkeypatch.setattr(shutil, "disk_usage", full)
+    with pytest.raises(StorageError, match="make room and start again"):
+        SqliteStorage(path, convert=lambda old: old).load()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() == (1,)
 
 
 @pytest.mark.parametrize(

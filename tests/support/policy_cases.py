@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ahpkit.dialects.actions_up import Said, refusal
+from ahpkit.dialects.actions_up import action as up
+from ahpkit.dialects.generations import Generation
+from ahpkit.dialects.states_up import marked_primary, state_of_kind
 from ahpkit.host.policy import check_action
-from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 
 CHAT = "ahp-chat:/c"
@@ -17,10 +21,34 @@ TERMINAL = "ahp-terminal:/t"
 def check(
     channel: str, state: JsonObject, type: str, *, by: str = "me", session: JsonObject | None = None, **fields: Any
 ) -> str | None:
-    """The policy's answer to `by` dispatching this action."""
-    states = {channel: state} if channel == ROOT_URI else {channel: state, ROOT_URI: ROOT}
-    action = {"type": type, **fields}
-    return check_action(client_id=by, channel=channel, action=action, state=state, state_of=states.get, session=session)
+    """The policy's answer to `by` dispatching this action over a 0.4 connection; states are given as 0.4 has them."""
+    states = {ROOT_URI: _up(ROOT_URI, ROOT), channel: _up(channel, state)}
+    said = Said(channel, by, 0, states.get, _session_of)
+    dispatched: JsonObject = {"type": type, **fields}
+    if (reason := refusal(dispatched, said)) is not None:
+        return reason
+    action = up(dispatched, said, by=Generation.V0_4)
+    return check_action(
+        client_id=by,
+        channel=channel,
+        action=action,
+        state=states[channel],
+        state_of=states.get,
+        session=None if session is None else _up(SESSION, session),
+    )
+
+
+def _session_of(uri: str) -> str:
+    return SESSION
+
+
+def _up(uri: str, state: JsonObject) -> JsonObject:
+    channel = channel_of(uri)
+    assert channel is not None
+    after = state_of_kind(channel.name, state, session=SESSION, default_chat=lambda session: CHAT)
+    if "activeClient" in state:
+        after["activeClients"] = [marked_primary(client, ()) for client in after["activeClients"]]
+    return after
 
 
 ROOT: JsonObject = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from ahpkit.agents.shape import text
-from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 def attachments(message: Message) -> list[JsonObject]:

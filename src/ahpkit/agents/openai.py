@@ -24,8 +24,8 @@ from ahpkit.agents.shape import integer, obj, objects, strings, text
 from ahpkit.agents.sse import HttpError, post_events, request
 from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
-from ahpkit.protocol.chat.state import UsageInfo
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.chat.state import UsageInfo
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 _STOP: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, get_type_hints, overload
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
-from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
-from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.protocol.tool_schema import ToolFunction, ToolInputError
+from ahpkit.protocol_next.chat.state import ConfirmationOption, ToolResultContent
+from ahpkit.protocol_next.session.state import ToolDefinition
 
 _log = logging.getLogger(__name__)
 

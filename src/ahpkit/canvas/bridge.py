@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from ahpkit.canvas.errors import INSTANCE_NOT_FOUND, INSTANCE_TAKEN, LIMIT, PROVIDER_UNAVAILABLE, CanvasError
@@ -19,21 +19,35 @@ from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.canvas.registry import (
     CLIENT_PREFIX,
     Key,
-    active_client_id,
+    active_client_ids,
     check_input,
     client_entries,
     find_action,
     find_canvas,
     key_of,
     new_instance,
+    renderer_of,
     server_entries,
 )
 from ahpkit.canvas.requests import Requests
 from ahpkit.canvas.runtime import SessionCanvases
 from ahpkit.host.feature import Services
 from ahpkit.protocol.canvas import call_context, can_render
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.canvases import CanvasRequestKind
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.actions import SessionAction
+from ahpkit.protocol_next.session.canvases import (
+    CanvasRequestKind,
+    SessionCanvasDeclaration,
+    SessionOpenCanvas,
+    SessionOpenCanvasUpdate,
+)
+from ahpkit.protocol_next.session.constructors import (
+    session_canvas_instance_closed,
+    session_canvas_instance_opened,
+    session_canvas_instance_updated,
+    session_canvas_registry_changed,
+    session_canvas_request_cancelled,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -95,14 +109,18 @@ class SessionBridge:
     def _declaration(self, instance: JsonObject) -> JsonObject | None:
         return next((one for one in self.registry if key_of(one) == key_of(instance)), None)
 
-    def _dispatch(self, kind: str, **fields: Any) -> None:
-        self._services.dispatch(self.uri, {"type": f"session/{kind}", **fields})
+    def _dispatch(self, action: SessionAction) -> None:
+        self._services.dispatch(self.uri, action)
 
-    def _update(self, instance: JsonObject, changes: JsonObject) -> bool:
+    def _show(self, instance: JsonObject) -> None:
+        self._dispatch(session_canvas_instance_opened(instance=cast("SessionOpenCanvas", instance)))
+
+    def _update(self, instance: JsonObject, changed_to: JsonObject) -> bool:
         """Tell just what changed."""
-        changed = {key: value for key, value in changes.items() if instance.get(key) != value}
+        changed = {key: value for key, value in changed_to.items() if instance.get(key) != value}
         if changed:
-            self._dispatch("canvasInstanceUpdated", instanceId=instance["instanceId"], changes=changed)
+            changes = cast("SessionOpenCanvasUpdate", changed)
+            self._dispatch(session_canvas_instance_updated(instance_id=instance["instanceId"], changes=changes))
         return bool(changed)
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -110,7 +128,8 @@ class SessionBridge:
     def recover(self) -> None:
         """The host was restarted. Nothing of the last run answers any more, and no client of it is here."""
         for request in self.state.get("canvasRequests", ()):
-            self._dispatch("canvasRequestCancelled", requestId=request["requestId"], reason="hostShutdown")
+            cancelled = session_canvas_request_cancelled(request_id=request["requestId"], reason="hostShutdown")
+            self._dispatch(cancelled)
         for instance in self.instances:
             self._update(instance, {"availability": "stale", "url": None})
         self._unpin(None)
@@ -145,9 +164,10 @@ class SessionBridge:
             entry
             for provider in self._providers.values()
             for entry in server_entries(provider.extension_id, provider.extension_name, provider.declarations)
-        ] + client_entries(self.state.get("activeClient"))
+        ] + [entry for client in self.state.get("activeClients", ()) for entry in client_entries(client)]
         if registry != list(self.registry):
-            self._dispatch("canvasRegistryChanged", canvases=registry)
+            canvases = cast("list[SessionCanvasDeclaration]", registry)
+            self._dispatch(session_canvas_registry_changed(canvases=canvases))
             self.runtime.registry_changed()
         before = self._declared
         self._declared = {key: before.get(key) or next(self._appearances) for key in map(key_of, registry)}
@@ -158,11 +178,10 @@ class SessionBridge:
             elif key_of(instance) not in before and instance["availability"] == "stale":
                 self._rehydrate_soon(instance)
 
-    def active_client_changed(self, before: JsonObject, after: JsonObject) -> None:
-        """Another client has the role, or the same one offers something else."""
+    def active_clients_changed(self, before: JsonObject, after: JsonObject) -> None:
+        """A client came or went, or offers something else."""
         self.publish()
-        gone = active_client_id(before)
-        if gone is not None and gone != active_client_id(after):
+        for gone in active_client_ids(before) - active_client_ids(after):
             self._unpin(gone)
         if can_render(before) != can_render(after):
             self.runtime.capabilities_changed(can_render(after))
@@ -174,7 +193,7 @@ class SessionBridge:
             pinned = renderer is not None and client_id in (None, renderer)
             if pinned and not instance["extensionId"].startswith(CLIENT_PREFIX):
                 bare = {key: value for key, value in instance.items() if key != "renderer"}
-                self._dispatch("canvasInstanceOpened", instance=bare)
+                self._show(bare)
 
     def instance_changed(self, provider: Provider, instance_id: str, changes: Mapping[str, Any]) -> None:
         """A provider pushed a new title, status, url or availability."""
@@ -252,7 +271,7 @@ class SessionBridge:
         now = self._declared.get(key)
         renderer = self._renderer(declaration)
         instance = new_instance(declaration, call, result, available=now == appeared, renderer=renderer)
-        self._dispatch("canvasInstanceOpened", instance=instance)
+        self._show(instance)
         if now not in (None, appeared):
             self._rehydrate_soon(instance)
         return instance
@@ -272,10 +291,10 @@ class SessionBridge:
         return before
 
     def _renderer(self, declaration: JsonObject) -> str | None:
-        """Who shows it: a client its own canvases, else the active client if it can render."""
+        """Who shows it: a client its own canvases, else the first active client that can render."""
         if declaration["source"] == "activeClient":
             return declaration["clientId"]
-        return self.state["activeClient"]["clientId"] if can_render(self.state) else None
+        return renderer_of(self.state)
 
     async def invoke(self, instance_id: str, action_name: str, input: Any) -> JsonObject:
         """Run an action of an open instance: `{kind: action, value?}`."""
@@ -296,7 +315,7 @@ class SessionBridge:
             if declaration is not None and instance["availability"] == "ready":
                 await self._ask("close", self._call(instance), declaration)
             self._requests.cancel_instance(instance_id)
-            self._dispatch("canvasInstanceClosed", instanceId=instance_id)
+            self._dispatch(session_canvas_instance_closed(instance_id=instance_id))
 
     def _call(self, subject: JsonObject, **extra: Any) -> JsonObject:
         identity = {key: subject[key] for key in ("extensionId", "canvasId", "instanceId")}

@@ -12,7 +12,7 @@ from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
 from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 
 _REOPEN_AT_ONCE = 8
 """Instances of one extension that are opened again at the same time: it is not run down by its own sessions."""
@@ -134,9 +134,8 @@ class Canvases(Feature):
         match action["type"]:
             case "session/canvasRequestCompleted":
                 return check_completion(action)
-            case "session/activeClientChanged":
-                active: JsonObject = action["activeClient"] or {}
-                return check_declarations(active.get("canvasProviders", []))
+            case "session/activeClientSet":
+                return check_declarations(action["activeClient"].get("canvasProviders", []))
             case _:
                 return None
 
@@ -146,8 +145,8 @@ class Canvases(Feature):
             return
         action = applied.action
         match action["type"]:
-            case "session/activeClientChanged":
-                bridge.active_client_changed(applied.before, applied.after)
+            case "session/activeClientSet" | "session/activeClientRemoved":
+                bridge.active_clients_changed(applied.before, applied.after)
             case "session/canvasRequestCompleted":
                 bridge.on_completed(action)
             case "session/canvasInstanceCloseRequested":

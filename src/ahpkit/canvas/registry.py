@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ahpkit.canvas.errors import AMBIGUOUS, INVALID_INPUT, NO_HANDLER, NOT_FOUND, CanvasError
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
+from ahpkit.protocol_next.common.state import JsonObject
 
 CLIENT_PREFIX = "client:"
 """Begins the extension id of what a client provides. No provider of the host's side may have such an id."""
@@ -18,9 +18,15 @@ Key = tuple[str, str]
 """What identifies a declaration: extension id and canvas id."""
 
 
-def active_client_id(state: Mapping[str, Any]) -> str | None:
-    active: JsonObject = state.get("activeClient") or {}
-    return active.get("clientId")
+def active_client_ids(state: Mapping[str, Any]) -> set[str]:
+    """The clients that are active in a session."""
+    return {client["clientId"] for client in state.get("activeClients", ())}
+
+
+def renderer_of(state: Mapping[str, Any]) -> str | None:
+    """The client that shows a canvas of the host: the first that can."""
+    clients: Sequence[JsonObject] = state.get("activeClients") or ()
+    return next((client["clientId"] for client in clients if client.get("canRenderCanvases") is True), None)
 
 
 def key_of(entry: Mapping[str, Any]) -> Key:
@@ -33,10 +39,8 @@ def server_entries(extension_id: str, extension_name: str | None, declarations: 
     return [_entry(one, extension_id, extension_name) | {"source": "server"} for one in declarations]
 
 
-def client_entries(active_client: JsonObject | None) -> list[JsonObject]:
-    """Registry entries of what the active client declares."""
-    if not active_client:
-        return []
+def client_entries(active_client: JsonObject) -> list[JsonObject]:
+    """Registry entries of what an active client declares."""
     client_id = active_client["clientId"]
     source = {"source": "activeClient", "clientId": client_id}
     return [
@@ -109,7 +113,7 @@ def opened(instance: JsonObject, *, reopen: bool) -> JsonObject:
 __all__ = [
     "CLIENT_PREFIX",
     "Key",
-    "active_client_id",
+    "active_client_ids",
     "check_input",
     "client_entries",
     "discovered",
@@ -118,5 +122,6 @@ __all__ = [
     "key_of",
     "new_instance",
     "opened",
+    "renderer_of",
     "server_entries",
 ]

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import cast
 
 from ahpkit.canvas.errors import (
     INSTANCE_CLOSED,
@@ -24,8 +25,13 @@ from ahpkit.canvas.limits import MAX_REQUESTS, own_answer, own_error
 from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.host.feature import Services
 from ahpkit.protocol.canvas import answer
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.canvases import CanvasCancellationReason, CanvasRequestKind
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.canvases import CanvasCancellationReason, CanvasRequestKind, SessionCanvasRequest
+from ahpkit.protocol_next.session.constructors import (
+    session_canvas_request_cancelled,
+    session_canvas_request_completed,
+    session_canvas_request_created,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +71,8 @@ class Requests:
         waiting = _Waiting(self._request(kind, call, target), loop.create_future())
         request_id = waiting.request["requestId"]
         self._waiting[request_id] = waiting
-        self._services.dispatch(self._uri, {"type": "session/canvasRequestCreated", "request": waiting.request})
+        request = cast("SessionCanvasRequest", waiting.request)
+        self._services.dispatch(self._uri, session_canvas_request_created(request=request))
         if not isinstance(target, str):
             self._services.spawn(self._serve(waiting, call, target), name=f"canvas {kind} {call['instanceId']}")
         deadline = loop.call_later(self._timeout, self._cancel, request_id, "timeout")
@@ -121,7 +128,7 @@ class Requests:
             return
         waiting.serving = asyncio.current_task()
         try:
-            outcome = {"result": own_answer(await answer(provider, waiting.request["kind"], call))}
+            outcome: JsonObject = {"result": own_answer(await answer(provider, waiting.request["kind"], call))}
         except ProviderGone:
             self._cancel(request_id, "providerDisconnected")
             return
@@ -131,8 +138,10 @@ class Requests:
             _log.exception("the canvas provider %s failed", provider.extension_id)
             outcome = {"error": {"code": PROVIDER_ERROR, "message": f"the provider failed: {type(error).__name__}"}}
         if request_id in self._waiting:
-            action = {"type": "session/canvasRequestCompleted", "requestId": request_id, **outcome}
-            self._services.dispatch(self._uri, action)
+            completed = session_canvas_request_completed(
+                request_id=request_id, result=outcome.get("result"), error=outcome.get("error")
+            )
+            self._services.dispatch(self._uri, completed)
 
     def _cancel_where(self, found: Callable[[JsonObject], bool], reason: CanvasCancellationReason) -> None:
         for request_id, waiting in list(self._waiting.items()):
@@ -143,8 +152,7 @@ class Requests:
         waiting = self._waiting.pop(request_id, None)
         if waiting is None:
             return
-        action = {"type": "session/canvasRequestCancelled", "requestId": request_id, "reason": reason}
-        self._services.dispatch(self._uri, action)
+        self._services.dispatch(self._uri, session_canvas_request_cancelled(request_id=request_id, reason=reason))
         _fail(waiting, reason)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from ahpkit.canvas.errors import NO_HANDLER, CanvasError
 from ahpkit.canvas.registry import check_input
 from ahpkit.host.agent import CanvasRuntime
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import ToolAnnotations, ToolDefinition
 
 _CANVAS_ID = {"type": "string", "description": "The canvas, as canvas_list names it."}
 _INSTANCE_ID = {"type": "string", "description": "The open instance: an id that you choose when you open it."}

@@ -28,6 +28,7 @@ from ahpkit.host.host import Host
 from ahpkit.host.resources import Resources
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.sessions import session_import
+from ahpkit.host.sessions.old_log import convert_0_4
 from ahpkit.host.terminals import Terminals
 from ahpkit.host.trust import TRUST_FILE, Trust
 from ahpkit.http.router import Router
@@ -196,7 +197,7 @@ async def running_host(
         directory = start_directory(settings, fence)
         agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory)
         host = Host(
-            open_storage(data_dir, settings.durability),
+            open_storage(data_dir, settings.durability, convert=convert_0_4),
             agents=agents,
             features=features,
             config=HostConfig(

@@ -7,7 +7,7 @@ is forgotten when its reading ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from ahpkit.customizations.details import Container, Parsed
@@ -17,7 +17,7 @@ from ahpkit.customizations.remote import CLIENT_LIMITS, ClientSource
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.source import load
 from ahpkit.host.feature import Services
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 class ClientPlugins:
@@ -37,13 +37,11 @@ class ClientPlugins:
         self._judge = judge
         self._timeout = timeout
 
-    def active_client_changed(self, tree: SessionTree, state: JsonObject) -> None:
-        """Take over what the active client publishes now; what is not published any more goes."""
-        active: JsonObject = state.get("activeClient") or {}
-        client_id: str = active.get("clientId", "")
+    def active_clients_changed(self, tree: SessionTree, state: JsonObject) -> None:
+        """Take over what the active clients publish now; what is not published any more goes."""
         before, tree.plugins = tree.plugins, {}
         fresh: list[ClientPlugin] = []
-        for published in active.get("customizations", ()):
+        for client_id, published in _published(state):
             plugin = before.get(published["id"])
             if plugin is None or not _unchanged(plugin, published, client_id):
                 plugin = ClientPlugin(published, client_id)
@@ -85,6 +83,13 @@ class ClientPlugins:
         except TimeoutError:
             return _failed(plugin, f"the client did not show the plugin within {self._timeout:g} s")
         return parsed
+
+
+def _published(state: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Every plugin that a client publishes, with the client's id."""
+    for client in state.get("activeClients", ()):
+        for published in client.get("customizations", ()):
+            yield client["clientId"], published
 
 
 def _unchanged(plugin: ClientPlugin, published: JsonObject, client_id: str) -> bool:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from ahpkit.customizations.client_plugins import ClientPlugins
 from ahpkit.customizations.completion import complete
@@ -32,16 +33,18 @@ from ahpkit.customizations.runnables import (
     surrounding_of,
 )
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
-from ahpkit.customizations.shown import is_ours
+from ahpkit.customizations.shown import canonical, is_ours
 from ahpkit.customizations.toggles import ToggleMemory
 from ahpkit.customizations.watch import Watched, Watcher
 from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
-from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.constructors import session_customizations_changed
+from ahpkit.protocol_next.session.customizations import Customization
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +101,8 @@ class Customizations(Feature):
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
         found = locate(None, home=None, plugins=self._settings.plugins)
-        self._declared = [{key: value for key, value in one.loading.items() if key != "load"} for one in found]
+        loading = ({key: value for key, value in one.loading.items() if key != "load"} for one in found)
+        self._declared = [canonical(one, None) for one in loading]
         self._toggles = ToggleMemory(services.values, remember=self._settings.remember_toggles)
         host.listen(self._heard)
         host.prepare_session(self._prepare_session)
@@ -171,8 +175,8 @@ class Customizations(Feature):
         match applied.action["type"]:
             case "session/customizationToggled":
                 self._toggled(applied)
-            case "session/activeClientChanged":
-                self._clients.active_client_changed(self._tree(applied.channel), applied.after)
+            case "session/activeClientSet" | "session/activeClientRemoved":
+                self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
             case "chat/turnComplete" | "chat/toolCallComplete" if self._hooks.allowed:
                 self._run_hooks_after(applied)
             case _:
@@ -186,14 +190,16 @@ class Customizations(Feature):
         if applied.after is applied.before:
             return
         tree = self._tree(applied.channel)
-        id, enabled = applied.action["id"], applied.action["enabled"]
+        id, decisions = applied.action["id"], applied.action["enablement"]
+        enabled: bool = decisions[0]["enabled"] if decisions else True
         self._toggles.set(tree.uri, tree.workspace.as_uri(), id, enabled)
         tree.toggles = {**tree.toggles, id: enabled}
 
     def _tree(self, session_uri: str) -> SessionTree:
         if session_uri not in self._trees:
             state = self.services.state(session_uri) or {}
-            directory = state.get("summary", {}).get("workingDirectory")
+            directories: Sequence[str] = state.get("workingDirectories") or ()
+            directory = directories[0] if directories else None
             workspace = path_of(directory, self._settings.default_directory).absolute()
             toggles = self._toggles.of_session(session_uri, workspace.as_uri())
             self._trees[session_uri] = SessionTree(session_uri, workspace, toggles=toggles)
@@ -216,7 +222,8 @@ class Customizations(Feature):
         state = self._shown(tree.uri)
         others = [entry for entry in state if not is_ours(entry)]
         entries = [*tree.entries(state), *others]
-        self.services.dispatch(tree.uri, {"type": "session/customizationsChanged", "customizations": entries})
+        shown = cast("list[Customization]", entries)
+        self.services.dispatch(tree.uri, session_customizations_changed(customizations=shown))
 
     async def _read(self, locations: Iterable[Location], *, again: bool) -> None:
         """Read containers one after the other, and tell every session that has them.

@@ -11,8 +11,10 @@ from ahpkit.customizations.assemble import Discovery, assemble
 from ahpkit.customizations.details import Parsed
 from ahpkit.customizations.discovery import Location
 from ahpkit.customizations.offers import Offering
-from ahpkit.customizations.shown import Toggles, changes, keeping_runtime, with_toggles
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.customizations.shown import Toggles, canonical, changes, keeping_runtime, with_toggles
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.actions import SessionAction
+from ahpkit.protocol_next.session.enablement import is_enabled
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class ClientPlugin:
     @property
     def entry(self) -> JsonObject:
         """What clients see: under the publisher's id, marked with the publisher."""
-        base: JsonObject = {key: self.published[key] for key in ("type", "id", "uri", "name", "enabled")}
+        base: JsonObject = {key: self.published[key] for key in ("type", "id", "uri", "name")}
+        base["enabled"] = is_enabled(self.published)
         if "icons" in self.published:
             base["icons"] = self.published["icons"]
         base |= {"clientId": self.client_id, "load": {"kind": "loading"}}
@@ -51,7 +54,7 @@ class SessionTree:
     toggles: Toggles = field(default_factory=dict[str, bool])
     discovery: Discovery = field(default_factory=lambda: Discovery([], {}, {}))
 
-    def actions(self, state: Sequence[JsonObject]) -> list[JsonObject]:
+    def actions(self, state: Sequence[JsonObject]) -> list[SessionAction]:
         """What to dispatch so that the session shows what is known now."""
         return list(changes(self.entries(state), state))
 
@@ -63,7 +66,7 @@ class SessionTree:
         details = self.discovery.details
         return [
             keeping_runtime(
-                with_toggles(entry, self.toggles),
+                canonical(with_toggles(entry, self.toggles), shown.get(entry["id"])),
                 shown.get(entry["id"]),
                 lambda child: known.get(child) == details.get(child),
             )

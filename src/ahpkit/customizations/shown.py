@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import cast
 
 from ahpkit.customizations.ids import is_container_id
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.actions import SessionAction
+from ahpkit.protocol_next.session.constructors import session_customization_removed, session_customization_updated
+from ahpkit.protocol_next.session.customizations import Customization
 
 Toggles = Mapping[str, bool]
 """What users switched on or off, by customization id."""
@@ -48,13 +52,36 @@ def is_ours(entry: JsonObject) -> bool:
     return is_container_id(entry["id"]) or "clientId" in entry
 
 
-def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterator[JsonObject]:
+def canonical(entry: JsonObject, shown: JsonObject | None) -> JsonObject:
+    """A container as states have it: plugins and servers carry decisions, not a plain switch.
+
+    Decisions that `shown` has already stay, as long as they say the same.
+    """
+    after = _decided(entry, shown)
+    if "children" in after:
+        known = {child["id"]: child for child in (shown or {}).get("children", ())}
+        after = {**after, "children": [_decided(child, known.get(child["id"])) for child in after["children"]]}
+    return after
+
+
+def _decided(entry: JsonObject, shown: JsonObject | None) -> JsonObject:
+    if entry["type"] not in ("plugin", "mcpServer"):
+        return entry
+    enabled = entry.get("enabled") is not False
+    after = {key: value for key, value in entry.items() if key != "enabled"}
+    decisions: list[JsonObject] = (shown or {}).get("enablement") or []
+    if decisions and decisions[0]["enabled"] is enabled:
+        return {**after, "enablement": decisions}
+    return after if enabled else {**after, "enablement": [{"kind": "session", "enabled": False}]}
+
+
+def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterator[SessionAction]:
     """Actions that make `state` show `wanted`, leaving alone what is not ours."""
     shown = {entry["id"]: entry for entry in state}
     ids = {entry["id"] for entry in wanted}
     for entry in state:
         if is_ours(entry) and entry["id"] not in ids:
-            yield {"type": "session/customizationRemoved", "id": entry["id"]}
+            yield session_customization_removed(id=entry["id"])
     for entry in wanted:
         before = shown.get(entry["id"])
         if before != entry:
@@ -63,8 +90,8 @@ def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterat
             yield _updated(entry)
 
 
-def _updated(entry: JsonObject) -> JsonObject:
-    return {"type": "session/customizationUpdated", "customization": entry}
+def _updated(entry: JsonObject) -> SessionAction:
+    return session_customization_updated(customization=cast("Customization", entry))
 
 
 def _loading(entry: JsonObject) -> JsonObject:
@@ -76,4 +103,4 @@ def _kind(entry: JsonObject) -> str:
     return entry.get("load", {}).get("kind", "")
 
 
-__all__ = ["Toggles", "changes", "is_ours", "keeping_runtime", "with_toggles"]
+__all__ = ["Toggles", "canonical", "changes", "is_ours", "keeping_runtime", "with_toggles"]

@@ -49,6 +49,14 @@ def action(value: JsonObject, said: Said, *, by: Generation) -> JsonObject:
     return _with_selected(after, said) if by == V.V0_4 and after["type"] == "chat/turnStarted" else after
 
 
+def refusal(value: JsonObject, said: Said) -> str | None:
+    """Why a client may not say this in its own version, although 1.0 has a form for it."""
+    if value["type"] != "session/activeClientToolsChanged":
+        return None
+    active = any(client["clientId"] == said.client_id for client in _clients_of(said.state))
+    return None if active else "only the session's active client may do this"
+
+
 # -- chat ----------------------------------------------------------------------------------------------------------
 
 
@@ -267,4 +275,4 @@ def _create_chat(value: JsonObject, by: Generation) -> JsonObject:
     return value
 
 
-__all__ = ["Said", "action", "default_chat", "elapsed", "params", "with_hints"]
+__all__ = ["Said", "action", "default_chat", "elapsed", "params", "refusal", "with_hints"]

@@ -83,6 +83,8 @@ class GenerationDialect:
         if (reason := self._refuse(action["type"])) is not None:
             raise InvalidParams(reason)
         said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
+        if (reason := actions_up.refusal(action, said)) is not None:
+            raise InvalidParams(reason)
         return actions_up.action(action, said, by=self.generation)
 
     def _refuse(self, action_type: str) -> str | None:
@@ -90,8 +92,8 @@ class GenerationDialect:
         if may_dispatch(self.generation, action_type, ours=self.ours):
             return None
         if knows_action(self.generation, action_type) or (self.ours and action_type in OUR_ACTIONS):
-            return f"{action_type} is dispatched by the host only"
-        return f"there is no action {action_type[:_MAX_NAME]} in version {self.version}"
+            return f"{action_type} is dispatched by the host, not by clients"
+        return f"unknown action type {action_type[:_MAX_NAME]!r}: version {self.version} has no such action"
 
     def read_answer(self, method: str, result: Any) -> Any:
         return result

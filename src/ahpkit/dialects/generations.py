@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
-from typing import Final
+from typing import Any, Final
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.version import Version
@@ -428,11 +428,26 @@ FORK: Final = "ahpkit.dev/fork"
 """In the `_meta` of `createSession`: the `fork` that was a parameter of it before 0.9."""
 
 
-def selection_of(item: JsonObject | None) -> JsonObject:
+def selection_of(item: Mapping[str, Any] | None) -> JsonObject:
     """The model and agent kept beside a session, a summary or a chat."""
     meta: JsonObject = (item or {}).get("_meta") or {}
     selection: JsonObject | None = meta.get(SELECTION)
     return selection or {}
+
+
+def unmarked(meta: JsonObject) -> JsonObject:
+    """A `_meta` whose selection says nothing about what changed last: for a change of something else."""
+    selection: JsonObject | None = meta.get(SELECTION)
+    if not selection or CHANGED not in selection:
+        return meta
+    return {**meta, SELECTION: {key: value for key, value in selection.items() if key != CHANGED}}
+
+
+def selected(state: JsonObject, key: str, value: JsonObject | None) -> JsonObject:
+    """The `_meta` of a session's state after another model or agent was chosen."""
+    chosen = {**selection_of(state), key: value, CHANGED: key}
+    meta: JsonObject = state.get("_meta") or {}
+    return {**meta, SELECTION: {name: one for name, one in chosen.items() if one is not None}}
 
 
 __all__ = [
@@ -452,5 +467,7 @@ __all__ = [
     "may_dispatch",
     "needs_snapshot",
     "routes",
+    "selected",
     "selection_of",
+    "unmarked",
 ]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration
-from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.root.actions import RootAction
+from ahpkit.protocol_next.root.constructors import root_agents_changed
+from ahpkit.protocol_next.root.state import AgentInfo
 
 AGENT_META = "ahpkit/agent"
 """Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""
@@ -27,7 +30,7 @@ class Agents:
         clients: Clients,
         registered: Registration,
         state_of: Callable[[str], JsonObject | None],
-        dispatch: Callable[[str, JsonObject], None],
+        dispatch: Callable[[str, RootAction], None],
     ) -> None:
         self._agents = {agent.provider: agent for agent in agents}
         self._default = default or next(iter(self._agents), None)
@@ -76,7 +79,7 @@ class Agents:
         """Bring the list in root state in step: nobody else writes it."""
         listed = self.listed()
         if (self._state_of(ROOT_URI) or {}).get("agents") != listed:
-            self._dispatch(ROOT_URI, {"type": "root/agentsChanged", "agents": listed})
+            self._dispatch(ROOT_URI, root_agents_changed(agents=cast("list[AgentInfo]", listed)))
 
     # -- logging in ------------------------------------------------------------------------------------------------
 
@@ -102,7 +105,7 @@ class Agents:
     def login_needed(self, agent: Agent, session_uri: str) -> None:
         """Tell every client where a token is needed before the agent of a session goes on."""
         for resource in agent.protected_resources:
-            params: JsonObject = {"channel": session_uri, "resource": resource["resource"], "reason": "required"}
+            params: JsonObject = {"channel": session_uri, "resource": resource, "reason": "required"}
             self._clients.to_all("auth/required", params)
 
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
-from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.actions import StateAction
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 class ConnectedClient(Protocol):
@@ -80,8 +81,8 @@ class Services(Protocol):
         """URIs of the open channels of one kind, such as `terminal`."""
         ...
 
-    def dispatch(self, uri: str, action: JsonObject) -> None:
-        """The door: reduce, log and send an action of the host's own."""
+    def dispatch(self, uri: str, action: StateAction) -> None:
+        """The door: reduce, log and send an action of the host's own. One that is malformed raises."""
         ...
 
     def open_channel(self, uri: str, state: JsonObject) -> None:

@@ -29,7 +29,6 @@ from opentelemetry.trace import TracerProvider
 
 from ahpkit import __version__
 from ahpkit.dialects.base import Reading
-from ahpkit.dialects.choice import choose_dialect
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.active_client import ActiveClients
@@ -37,6 +36,7 @@ from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.connection import Connection, Shared
+from ahpkit.host.clients.dialect_choice import DialectChoice, Surroundings
 from ahpkit.host.clients.extensions import HOST_META, Extension, Extensions
 from ahpkit.host.clients.handshake import Handshake
 from ahpkit.host.clock import steady
@@ -46,6 +46,7 @@ from ahpkit.host.services import HostServices
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.sessions import SessionPorts, Sessions
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -59,8 +60,8 @@ from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
-from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import InternalError, LocalProtocolError
+from ahpkit.protocol_next.channels import ROOT_URI
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
@@ -116,7 +117,8 @@ class Host:
         store, dispatcher, index = spine.store, spine.dispatcher, spine.index
 
         clients = Clients(store, spine.fanout, registered, reader_patience=config.reader_patience)
-        catalogue = SessionCatalogue(store.committed, clients)
+        times = SessionTimes(spine.values)
+        catalogue = SessionCatalogue(store.committed, clients, times)
         delivery = Delivery(
             log,
             store,
@@ -185,6 +187,7 @@ class Host:
                 agents=host_agents,
                 turns=turns,
                 kept=kept,
+                times=times,
                 durable=delivery.durable,
                 default_directory=config.default_directory,
                 new_id=new_id,
@@ -203,7 +206,7 @@ class Host:
             flush=delivery.flush,
             registered=registered,
             tasks=tasks,
-            choose_dialect=choose_dialect,
+            dialects=DialectChoice(Surroundings(index, catalogue), spine.values),
             adopt=sessions.adopt,
             reading=reading,
             default_directory=config.default_directory,
@@ -244,6 +247,7 @@ class Host:
         for command in (*handshake.commands(), *session_commands.commands()):
             registered.command(command)
         turns.register(registered)
+        registered.listen(lambda applied: times.heard(applied, now()))
         for feature in self._features:
             feature.register(registered, services)
         for agent in host_agents:

@@ -16,8 +16,9 @@ from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.common.actions import StateAction
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class HostServices:
         found = ((uri, channel_of(uri)) for uri in self.store.channels())
         return [uri for uri, channel in found if channel is not None and channel.name == kind]
 
-    def dispatch(self, uri: str, action: JsonObject) -> None:
+    def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)
 
     def open_channel(self, uri: str, state: JsonObject) -> None:

@@ -1,6 +1,7 @@
 """Making the file of an SQLite log: a new one, or one from the intact parts of a damaged one. Knows no threads.
 
-A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`. A
+A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`, or as
+`NAME.old-N` when it was only of an older ahpkit. A
 crash at any point leaves either the old state or a swap that `finish` completes.
 """
 
@@ -24,12 +25,18 @@ _SAFETY = 1_000_000
 write-ahead log. The clock in milliseconds is the other bound, for a file of which nothing is left: it outruns every
 host below a thousand entries a second."""
 
+_NEW, _UPGRADED = ".new", ".upgraded"
+"""Complete files that wait to be swapped in: for a damaged one, and for one of an older ahpkit."""
+
 _NAMED = 20
 """Lost entries that a report names."""
 
 
-def create(path: Path, content: Recovery) -> None:
-    """Put a new database in the place of whatever is there. Its numbers go on after `content.head_seq`."""
+def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
+    """Put a new database in the place of whatever is there. Its numbers go on after `content.head_seq`.
+
+    What it replaces is kept: as damaged, or with `upgraded` as the file of an older ahpkit.
+    """
     part = _beside(path, ".part")
     for suffix in (*_PARTS, "-journal"):
         _beside(part, suffix).unlink(missing_ok=True)
@@ -44,16 +51,20 @@ def create(path: Path, content: Recovery) -> None:
             tables.apply(Value(key, data) for key, data in content.values.items())
             tables.remember_clients(content.clients)
             tables.set_floor(content.head_seq)
-    os.replace(part, _beside(path, ".new"))
+    os.replace(part, _beside(path, _UPGRADED if upgraded else _NEW))
     finish(path)
 
 
 def finish(path: Path) -> None:
     """Swap in a file that is complete, also one that an earlier process did not get to."""
-    new = _beside(path, ".new")
+    for suffix, kept_as in ((_NEW, "corrupt"), (_UPGRADED, "old")):
+        _swap_in(path, _beside(path, suffix), kept_as)
+
+
+def _swap_in(path: Path, new: Path, kept_as: str) -> None:
     if not new.exists():
         return
-    aside = _free_name(path)
+    aside = _free_name(path, kept_as)
     for suffix in _PARTS:
         with suppress(FileNotFoundError):
             os.replace(_beside(path, suffix), _beside(aside, suffix))
@@ -189,8 +200,8 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-def _free_name(path: Path) -> Path:
-    names = (_beside(path, f".corrupt-{number}") for number in range(1, 1 << 20))
+def _free_name(path: Path, kept_as: str = "corrupt") -> Path:
+    names = (_beside(path, f".{kept_as}-{number}") for number in range(1, 1 << 20))
     return next(name for name in names if not any(_beside(name, suffix).exists() for suffix in _PARTS))
 
 

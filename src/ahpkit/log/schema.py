@@ -34,7 +34,17 @@ def _first(db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO meta VALUES ('floor', 0)")
 
 
-MIGRATIONS: Sequence[Migration] = (_first,)
+def _second(db: sqlite3.Connection) -> None:
+    """The tables are the same. The states in them are of AHP 1.0.0, which an older ahpkit would misread.
+
+    A file of schema 1 does not come here: it is built anew, by `ahpkit.log.upgrade`.
+    """
+
+
+MIGRATIONS: Sequence[Migration] = (_first, _second)
+
+OLD_STATES = 1
+"""The schema of files whose states are of AHP 0.4.0."""
 
 
 @contextmanager
@@ -86,4 +96,4 @@ def version(db: sqlite3.Connection) -> int:
     return row[0] if row else 0
 
 
-__all__ = ["MIGRATIONS", "Migration", "is_intact", "migrate", "transaction", "version"]
+__all__ = ["MIGRATIONS", "OLD_STATES", "Migration", "is_intact", "migrate", "transaction", "version"]

@@ -18,8 +18,9 @@ from typing import Literal
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.salvage import create, finish, repair
-from ahpkit.log.schema import is_intact, migrate, version
+from ahpkit.log.schema import OLD_STATES, is_intact, migrate, version
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
+from ahpkit.log.upgrade import Convert, upgrade
 
 _CHECKPOINT_PAGES = 4000
 """16 MiB of write-ahead log: rare enough to cost nothing, small enough to be read back in a moment."""
@@ -55,13 +56,20 @@ class SqliteStorage:
     """The storage interface over a file and its write-ahead log. The directory must be held by one host.
 
     `durability` full: what is committed survives a power cut. normal: it survives a crash of the process; a power cut
-    may take the last commits.
+    may take the last commits. `convert` makes the states of an older ahpkit those of this one; without it, a file of an
+    older ahpkit is refused.
     """
 
     def __init__(
-        self, path: Path, *, durability: Literal["full", "normal"] = "full", clock: Callable[[], int] | None = None
+        self,
+        path: Path,
+        *,
+        durability: Literal["full", "normal"] = "full",
+        clock: Callable[[], int] | None = None,
+        convert: Convert | None = None,
     ) -> None:
         self._path = path
+        self._convert = convert
         self._durability = durability
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._connections: list[sqlite3.Connection] = []
@@ -75,7 +83,7 @@ class SqliteStorage:
                 create(self._path, Recovery())
             try:
                 self._refuse_what_sqlite_ignores()
-                return self._open()
+                return self._open_converted()
             except (*DAMAGE, sqlite3.DatabaseError) as exc:
                 # SQLITE_ERROR: the statements are right, so a table is missing.
                 if not _is_damage(exc) and _code(exc) != sqlite3.SQLITE_ERROR:
@@ -83,9 +91,23 @@ class SqliteStorage:
                 self.close()
                 problems = repair(self._path, str(exc), now=self._clock())
             self._marker.unlink(missing_ok=True)
-            recovery = self._open()
+            recovery = self._open_converted(saved=True)
             recovery.problems = problems
             return recovery
+
+    def _open_converted(self, *, saved: bool = False) -> Recovery:
+        """Open it with the states that this ahpkit keeps. What was saved from damage may be of either kind."""
+        recovery, found = self._open()
+        if found != OLD_STATES and not saved:
+            return recovery
+        if self._convert is None:
+            if saved:
+                return recovery
+            raise StorageError(f"{self._path} was written by an older ahpkit; start a host on it, which converts it")
+        self.close()
+        if not upgrade(self._path, recovery, self._convert) and found == OLD_STATES:
+            create(self._path, recovery, upgraded=True)
+        return self._open()[0]
 
     def commit(self, batch: Batch) -> None:
         with self._explained():
@@ -135,15 +157,17 @@ class SqliteStorage:
         """Also when only a part is: a database whose main file was deleted is not a new one."""
         return os.path.lexists(self._path) or self._wal.exists()
 
-    def _open(self) -> Recovery:
+    def _open(self) -> tuple[Recovery, int]:
+        """What is there, and the schema that it was found with."""
         db = self._connect("rw")
-        version(db)  # before anything is changed, in case this is no log at all
+        found = version(db)  # before anything is changed, in case this is no log at all
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise StorageError(f"{self._path}: the file system does not support a write-ahead log")
         db.execute(f"PRAGMA synchronous = {self._durability.upper()}")
         db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
-        migrate(db, self._path)
+        if found != OLD_STATES:
+            migrate(db, self._path)
         if not is_intact(db):
             raise Damaged("the definitions of its tables are not what was written")
         self._writer = Tables(db)
@@ -151,7 +175,7 @@ class SqliteStorage:
             self._writer.check_structure()
         self._replay = Tables(self._connect("ro"))
         self._lookup = Tables(self._connect("ro"))
-        return self._writer.recover()
+        return self._writer.recover(), found
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{self._path.absolute().as_uri()}?mode={mode}"

@@ -207,7 +207,8 @@ async def answer(handlers: CanvasHandlers, kind: CanvasRequestKind, request: Map
 
 def call_context(session_uri: str, state: Mapping[str, Any]) -> JsonObject:
     """What every request to a provider tells about its session: `sessionId`, `host` and `session`."""
-    directory = state.get("summary", {}).get("workingDirectory")
+    directories: list[str] = state.get("workingDirectories") or []
+    directory = directories[0] if directories else state.get("summary", {}).get("workingDirectory")
     return {
         "sessionId": session_uri.partition(":/")[2],
         "host": {"capabilities": {"canvases": can_render(state)}},
@@ -217,8 +218,8 @@ def call_context(session_uri: str, state: Mapping[str, Any]) -> JsonObject:
 
 def can_render(state: Mapping[str, Any]) -> bool:
     """Whether somebody can show a canvas of this session now."""
-    active: JsonObject = state.get("activeClient") or {}
-    return active.get("canRenderCanvases") is True
+    clients: list[JsonObject] = state.get("activeClients") or [state.get("activeClient") or {}]
+    return any(client.get("canRenderCanvases") is True for client in clients)
 
 
 def _action(

@@ -5,6 +5,9 @@ from __future__ import annotations
 OURS = "ahpkit/"
 """What all of them begin with: nobody else may put anything there."""
 
+OUR_PREFIXES = (OURS, "ahpkit.dev/")
+"""The same, with what our dialects note for clients of other versions."""
+
 CAPABILITIES = "ahpkit/capabilities"
 """In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been
 restarted meanwhile."""

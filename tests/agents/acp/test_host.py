@@ -118,7 +118,8 @@ async def test_a_crash_is_an_error_of_the_turn_and_the_next_turn_works(scripted:
 
         assert await at.chat.ask("two") == "You said: two"
         first = at.state()["turns"][0]
-        assert (first["state"], first["error"]["errorType"]) == ("error", "acp/agent-exited")
+        error = first["responseParts"][-1]["error"]
+        assert (first["state"], error["errorType"]) == ("error", "acp/agent-exited")
 
 
 async def test_a_cancel_of_a_client_reaches_the_agent(scripted: Scripted) -> None:
@@ -143,7 +144,7 @@ async def test_options_commands_plan_and_title_are_in_the_state_of_the_session(s
         await at.chat.ask("x")
         session = at.state(at.session.uri)
 
-        assert session["summary"]["title"] == "About cats"
+        assert session["title"] == "About cats"
         assert session["config"]["values"]["mode"] == "ask"
         assert session["_meta"]["ahpkit/plan"][at.chat.uri] == [{"entries": [{"content": "Look", "status": "pending"}]}]
         assert "web" in str(session["customizations"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.resources import Resources
+from ahpkit.protocol_next.session.constructors import session_customizations_changed
 from support import requirement
 from support.bench import Bench
 from support.raw_client import Json, RawClient
@@ -206,10 +207,10 @@ async def test_a_hook_directory_is_not_writable_although_it_is_inside_the_worksp
 ) -> None:
     hooks = work / ".github" / "hooks"
     hooks.mkdir(parents=True)
-    container = {"type": "directory", "id": "h", "uri": hooks.as_uri(), "name": "hooks", "enabled": True}
+    container: Any = {"type": "directory", "id": "h", "uri": hooks.as_uri(), "name": "hooks", "enabled": True}
     container |= {"contents": "hook", "writable": False}
     [session] = bench.host.services.session_uris()
-    bench.host.services.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
+    bench.host.services.dispatch(session, session_customizations_changed(customizations=[container]))
     error = await client.refused("resourceWrite", uri=(hooks / "evil.json").as_uri(), data="{}", encoding="utf-8")
     assert error["code"] == -32009
     assert (await client.ask("resourceList", uri=hooks.as_uri())) == {"entries": []}
@@ -233,10 +234,10 @@ async def test_a_writable_customization_directory_comes_into_being_with_its_firs
     client: RawClient, bench: Bench, work: Path
 ) -> None:
     skills = work / ".claude" / "skills"
-    container: Json = {"type": "directory", "id": "s", "uri": skills.as_uri(), "name": "skills", "enabled": True}
+    container: Any = {"type": "directory", "id": "s", "uri": skills.as_uri(), "name": "skills", "enabled": True}
     container |= {"contents": "skill", "writable": True}
     [session] = bench.host.services.session_uris()
-    bench.host.services.dispatch(session, {"type": "session/customizationsChanged", "customizations": [container]})
+    bench.host.services.dispatch(session, session_customizations_changed(customizations=[container]))
     await put(client, skills / "review" / "SKILL.md", "Review it")
     assert (skills / "review" / "SKILL.md").read_text() == "Review it"
     elsewhere = (work / "none" / "file").as_uri()

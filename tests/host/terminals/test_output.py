@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.host.terminals.output import OutputReader, plain
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.terminal.reducer import terminal_reducer
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.terminal.actions import TerminalAction
 
 AVAILABLE = {"type": "terminal/commandDetectionAvailable"}
 
 
-def read(*pieces: str, now: int = 1000) -> list[JsonObject]:
+def read(*pieces: str, now: int = 1000) -> list[TerminalAction]:
     reader = OutputReader()
     fed = [action for piece in pieces for action in reader.feed(piece, now=now)]
     return [*fed, *reader.finish(now=now)]
@@ -139,7 +140,7 @@ def test_the_terminal_is_the_same_however_its_output_was_cut(text: str, draw: st
     assert shown(read(*pieces)) == shown(read(text))
 
 
-def shown(actions: list[JsonObject]) -> JsonObject:
+def shown(actions: list[TerminalAction]) -> JsonObject:
     state: JsonObject = {"title": "", "content": [], "claim": {"kind": "client", "clientId": "c"}}
     for action in actions:
         state = terminal_reducer(state, action, now=0)

@@ -9,13 +9,14 @@ from typing import Any, cast
 
 import pytest
 
+from ahpkit.protocol_next.terminal.constructors import terminal_data
 from ahpkit.transports.memory import memory_pair
 from ahpkit.wire.transport import Transport
 from support.raw_client import RawClient
 from support.terminals import Shell, TerminalBench, terminal_bench
 from support.waiting import BOUND
 
-MEGABYTE = {"type": "terminal/data", "data": "x" * 1_000_000}
+MEGABYTE = terminal_data(data="x" * 1_000_000)
 
 
 class Gated:
@@ -92,7 +93,7 @@ async def test_a_reader_that_is_far_behind_is_waited_for(bench: TerminalBench, s
 
 
 async def test_a_reader_that_is_a_little_behind_is_not(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
-    bench.host.services.dispatch(shell.uri, {**MEGABYTE, "data": "x" * 100_000})
+    bench.host.services.dispatch(shell.uri, terminal_data(data="x" * 100_000))
     async with asyncio.timeout(BOUND):
         await bench.host.services.room(shell.uri)
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.host.terminals.scrollback import Tail, forget_oldest, weight
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.terminal.reducer import terminal_reducer
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 def fold(actions: list[JsonObject], content: list[JsonObject] | None = None) -> list[JsonObject]:
@@ -34,7 +34,7 @@ def finish(id: str) -> JsonObject:
 
 
 def forgotten(content: list[JsonObject], keep: int) -> list[JsonObject]:
-    return fold(forget_oldest(content, keep=keep), content)
+    return fold([{**action} for action in forget_oldest(content, keep=keep)], content)
 
 
 def test_the_end_of_the_text_is_left() -> None:

@@ -24,7 +24,7 @@ from ahpkit.agents.acp.registry import KNOWN_AGENTS
 from ahpkit.agents.shape import obj, objects, text
 from ahpkit.host.agent import AgentError, LoginNeeded
 from ahpkit.platform.processes import MARK
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc
 from ahpkit.wire.errors import RpcError, TransportClosed

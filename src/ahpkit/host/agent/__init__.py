@@ -30,8 +30,8 @@ from ahpkit.host.agent.values import (
     ToolOutcome,
     TurnContext,
 )
-from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.chat.state import (
+from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol_next.chat.state import (
     ChatInputQuestion,
     ConfirmationOption,
     Message,
@@ -40,10 +40,10 @@ from ahpkit.protocol.chat.state import (
     ToolResultContent,
     UsageInfo,
 )
-from ahpkit.protocol.chat.state import (
+from ahpkit.protocol_next.chat.state import (
     Turn as TurnRecord,
 )
-from ahpkit.protocol.common.state import (
+from ahpkit.protocol_next.common.state import (
     AgentSelection,
     FileEdit,
     JsonObject,
@@ -51,8 +51,8 @@ from ahpkit.protocol.common.state import (
     ProtectedResourceMetadata,
     StringOrMarkdown,
 )
-from ahpkit.protocol.root.state import SessionModelInfo
-from ahpkit.protocol.session.state import SessionConfigSchema
+from ahpkit.protocol_next.root.state import SessionModelInfo
+from ahpkit.protocol_next.session.state import SessionConfigSchema
 
 
 class ToolCall(Protocol):

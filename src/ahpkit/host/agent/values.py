@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ahpkit.protocol.chat.state import ChatInputAnswer, Message, ToolResultContent
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol_next.chat.state import ChatInputAnswer, Message, ToolResultContent
+from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol_next.session.state import ToolDefinition
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 """Why a turn ended, in the words agents use. Anything but `end_turn` and `cancelled` is shown as a notification."""
@@ -27,10 +27,12 @@ class AgentError(Exception):
         self.error_type = error_type
         self.meta = meta
 
-    def info(self) -> JsonObject:
-        """As states show it (`ErrorInfo`)."""
-        info: JsonObject = {"errorType": self.error_type, "message": self.message}
-        return info | ({"_meta": self.meta} if self.meta else {})
+    def info(self) -> ErrorInfo:
+        """As states show it."""
+        info: ErrorInfo = {"errorType": self.error_type, "message": self.message}
+        if self.meta:
+            info["_meta"] = self.meta
+        return info
 
 
 class LoginNeeded(AgentError):

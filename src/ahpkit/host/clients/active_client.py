@@ -9,8 +9,11 @@ import asyncio
 from collections.abc import Iterator
 
 from ahpkit.host.feature import Feature, Registration, Services
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.chat.constructors import chat_tool_call_complete
+from ahpkit.protocol_next.chat.state import ToolCallResult
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.constructors import session_active_client_removed
 
 
 class ActiveClients(Feature):
@@ -30,17 +33,17 @@ class ActiveClients(Feature):
 
     def _recover(self) -> None:
         """After a restart nobody is connected: the roles are free. No turn runs, so no call is open."""
-        for uri, _ in self._with_active():
-            self._services.dispatch(uri, {"type": "session/activeClientChanged", "activeClient": None})
+        for uri, client_id in list(self._active()):
+            self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
 
     async def aclose(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
 
     def _client_gone(self, client_id: str) -> None:
-        for uri, state in self._with_active():
-            if state["activeClient"]["clientId"] == client_id:
-                self._services.dispatch(uri, {"type": "session/activeClientChanged", "activeClient": None})
+        for uri, active in list(self._active()):
+            if active == client_id:
+                self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
         if any(True for _ in self._open_calls(client_id)):
             timer = asyncio.get_running_loop().call_later(self._grace, self._grace_over, client_id)
             self._timers[client_id] = timer
@@ -55,15 +58,15 @@ class ActiveClients(Feature):
         self._timers.pop(client_id, None)
         message = "The client that ran this tool disconnected and did not come back."
         for chat_uri, turn_id, call_id in list(self._open_calls(client_id)):
-            result = {"success": False, "pastTenseMessage": message, "error": {"message": message}}
-            action = {"type": "chat/toolCallComplete", "turnId": turn_id, "toolCallId": call_id, "result": result}
-            self._services.dispatch(chat_uri, action)
+            result: ToolCallResult = {"success": False, "pastTenseMessage": message, "error": {"message": message}}
+            completed = chat_tool_call_complete(turn_id=turn_id, tool_call_id=call_id, result=result)
+            self._services.dispatch(chat_uri, completed)
 
-    def _with_active(self) -> Iterator[tuple[str, JsonObject]]:
+    def _active(self) -> Iterator[tuple[str, str]]:
+        """Every session with each client that is active in it."""
         for uri in self._services.session_uris():
-            state = self._services.state(uri)
-            if state is not None and state.get("activeClient"):
-                yield uri, state
+            for client in (self._services.state(uri) or {}).get("activeClients", ()):
+                yield uri, client["clientId"]
 
     def _open_calls(self, client_id: str) -> Iterator[tuple[str, str, str]]:
         for session_uri in self._services.session_uris():

@@ -13,10 +13,10 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.extensions import Extensions, served
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.protocol.codec import encode
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, MethodNotFound, TransportClosed
 from ahpkit.protocol.extensions import announced, announces
-from ahpkit.protocol.meta_keys import OURS
+from ahpkit.protocol.meta_keys import OUR_PREFIXES
+from ahpkit.protocol_next.common.state import JsonObject
 
 AGENT_CHANNEL = "ahpkit/agent-channel"
 """`_meta` of what an agent says to a client: the agent's own `channel`, because ours stands in its place."""
@@ -44,7 +44,7 @@ class AgentExtensions:
         offers: JsonObject = {}
         for client in reversed(self._by_closeness(chat)):
             said = announced(client.capabilities).items()
-            offers |= {name: value for name, value in said if not name.startswith(OURS) and _is_small(value)}
+            offers |= {name: value for name, value in said if not name.startswith(OUR_PREFIXES) and _is_small(value)}
         return offers | self._extensions.for_agents()
 
     async def forward_request(self, chat: Chat, method: str, params: JsonObject) -> Any:

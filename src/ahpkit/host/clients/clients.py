@@ -15,10 +15,10 @@ from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import Origin, Store
-from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.codec import encode
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import JsonObject
 
 _GOING_AWAY = 1001
 """WebSocket close code of a server that stops: clients dial again until it is back."""
@@ -56,7 +56,6 @@ class Clients:
         self._by_id: dict[str, Connection] = {}
         self._owners: dict[str, str | None] = {}
         self._capabilities: dict[str, JsonObject] = {}
-        self._dialects: dict[str, Dialect] = {}
         self._empty = asyncio.Event()
 
     # -- coming and going ------------------------------------------------------------------------------------------
@@ -65,20 +64,15 @@ class Clients:
         self._connections.add(connection)
 
     def admit(
-        self, connection: Connection, client_id: str, *, capabilities: JsonObject | None, dialect: Dialect | None
+        self, connection: Connection, client_id: str, *, capabilities: JsonObject | None, dialect: Dialect
     ) -> None:
         """Give a connection its client id, or refuse.
 
-        A client says what it can do and which version it speaks in `initialize` only. Without them, as in `reconnect`,
-        what it said last still holds.
+        A client says what it can do in `initialize` only. Without that, as in `reconnect`, what it said last holds.
         """
         self._take_over(connection, client_id)
         self._take_capabilities(connection, capabilities)
-        if dialect is None:
-            dialect = self._dialects.get(client_id)
-        if dialect is not None:
-            self._dialects[client_id] = dialect
-            connection.outlet.speak(dialect)
+        connection.outlet.speak(dialect)
         _tell(self._registered.client_back, client_id)
 
     def _take_over(self, connection: Connection, client_id: str) -> None:
@@ -100,7 +94,6 @@ class Clients:
         if gone is not None:
             del self._owners[gone]
             self._capabilities.pop(gone, None)
-            self._dialects.pop(gone, None)
 
     def _take_capabilities(self, connection: Connection, capabilities: JsonObject | None) -> None:
         known = self._capabilities.pop(connection.client_id, {})
@@ -170,9 +163,9 @@ class Clients:
         return list(self._by_id.values())
 
     def active_client(self, session_uri: str) -> str | None:
-        """The id of the session's active client."""
-        active: JsonObject | None = (self._store.state(session_uri) or {}).get("activeClient")
-        return active["clientId"] if active else None
+        """The id of the session's active client, the first if there are several."""
+        active: Sequence[JsonObject] = (self._store.state(session_uri) or {}).get("activeClients") or ()
+        return active[0]["clientId"] if active else None
 
     def reject(self, uri: str, sent: JsonObject, origin: Origin, reason: str) -> None:
         """Send an action back to whoever dispatched it, as it was sent."""

@@ -23,9 +23,9 @@ from ahpkit.host.policy.methods import Call
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ERRORS, RequestId, RpcError, TransportClosed
-from ahpkit.protocol.validation import check_params, make_whole
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.validation import check_params, make_whole
 from ahpkit.wire.peer import Answered, Event, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 

@@ -16,6 +16,7 @@ from ahpkit.dialects.base import Dialect, Reading
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection
+from ahpkit.host.clients.dialect_choice import DialectChoice
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
@@ -26,21 +27,18 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.log.errors import LogError
-from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.codec import decode_json
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES
-from ahpkit.protocol.validation import check_params
+from ahpkit.protocol_next.channels import ROOT_URI, channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.validation import check_params
 
 _log = logging.getLogger(__name__)
 
 _REPLAY_PAGE = 1000
 """Entries read from the log at a time, so that a replay that gets too large is noticed early."""
-
-ChooseDialect = Callable[[Sequence[str], JsonObject], Dialect]
-"""Versions that a client offers and its capabilities → how it is spoken to."""
 
 
 class Handshake:
@@ -56,7 +54,7 @@ class Handshake:
         flush: Callable[[], Awaitable[None]],
         registered: Registration,
         tasks: Tasks,
-        choose_dialect: ChooseDialect,
+        dialects: DialectChoice,
         adopt: Callable[[str], Awaitable[bool]],
         reading: Callable[[str], Reading],
         default_directory: Path,
@@ -69,7 +67,7 @@ class Handshake:
         self._flush = flush
         self._registered = registered
         self._tasks = tasks
-        self._choose_dialect = choose_dialect
+        self._dialects = dialects
         self._adopt = adopt
         """Makes a conversation that an agent keeps a session, if there is one with this URI."""
         self._reading = reading
@@ -100,7 +98,7 @@ class Handshake:
     async def _initialize(self, client: Connection, params: JsonObject) -> JsonObject:
         capabilities: JsonObject = params.get("capabilities", {})
         try:
-            dialect = self._choose_dialect(params["protocolVersions"], capabilities)
+            dialect = self._dialects.choose(params["clientId"], params["protocolVersions"], capabilities)
         except UnsupportedVersion as error:
             client.close(error.message)
             raise
@@ -123,7 +121,8 @@ class Handshake:
         _check_subscriptions(len(wanted))
         said: object = params.get("_meta", {}).get(CAPABILITIES)
         capabilities = cast("JsonObject", said) if isinstance(said, dict) else None
-        self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=None)
+        dialect = self._dialects.again(params["clientId"])
+        self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         present = [uri for uri in wanted if self._exists(uri)]
         missing = [uri for uri in wanted if not self._exists(uri)]
         snapshots = [self._clients.subscribe(uri, client) for uri in present]
@@ -245,4 +244,4 @@ def _no_channel(uri: str) -> NotFound | SessionNotFound:
     return NotFound(f"there is no channel {uri}")
 
 
-__all__ = ["ChooseDialect", "Handshake"]
+__all__ = ["Handshake"]

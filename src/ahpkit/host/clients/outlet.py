@@ -17,8 +17,8 @@ from ahpkit.host.spine.fanout import Sameness
 from ahpkit.host.spine.store import Origin, envelope
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.codec import decode_json
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RequestId, RpcError
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.transport import Transport
 

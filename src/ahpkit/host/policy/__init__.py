@@ -12,17 +12,19 @@ from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
 from ahpkit.host.policy.attempt import Attempt, Rule, StateOf
 from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
+from ahpkit.host.policy.directories import RULES as DIRECTORY_RULES
 from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
 from ahpkit.host.policy.terminal import RULES as TERMINAL_RULES
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.registry import ACTIONS
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.registry import ACTIONS
 
 RULES: Mapping[str, Rule] = {
     **ROOT_RULES,
     **SESSION_RULES,
+    **DIRECTORY_RULES,
     **CANVAS_RULES,
     **CHAT_RULES,
     **TERMINAL_RULES,
@@ -54,7 +56,7 @@ def _check_type(action_type: str, channel: str) -> str | None:
     spec = ACTIONS.get(action_type)
     if spec is None:
         return f"unknown action type {action_type[:_QUOTED]!r}"
-    if not spec.client_dispatchable or action_type not in RULES:
+    if action_type not in RULES:
         return f"{action_type} is dispatched by the host, not by clients"
     target = channel_of(channel)
     if target is None or target.name != spec.channel:

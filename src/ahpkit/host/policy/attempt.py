@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 
 StateOf = Callable[[str], JsonObject | None]
 """The present state of any channel by URI."""
@@ -30,6 +30,11 @@ Rule = Callable[[Attempt], str | None]
 def allow(attempt: Attempt) -> str | None:
     """For actions that any client may dispatch in any state."""
     return None
+
+
+def not_served(attempt: Attempt) -> str | None:
+    """For wishes that this host cannot fulfil."""
+    return f"this host does not serve {attempt.action['type']}"
 
 
 def find(entries: Iterable[JsonObject] | None, key: str, value: object) -> JsonObject | None:
@@ -57,4 +62,4 @@ def check_names(what: str, names: Iterable[str], *, where: str = "") -> str | No
     return None
 
 
-__all__ = ["Attempt", "Rule", "StateOf", "allow", "check_names", "find", "repeated"]
+__all__ = ["Attempt", "Rule", "StateOf", "allow", "check_names", "find", "not_served", "repeated"]

@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.host.policy.directories import check_directories
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.chat.parts import open_request
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 def _check_message(attempt: Attempt) -> str | None:
     """A message may be sent to this chat, now or later."""
     # A session that is still being created takes messages: they run once it is ready.
-    if attempt.session is not None and attempt.session["lifecycle"] == "creationFailed":
+    if attempt.session is not None and attempt.session["lifecycle"] == "failed":
         return "the session could not be created"
-    kind = attempt.action["message"]["origin"]["kind"]
-    if kind != "user":
-        return f"a client sends messages of kind user, not {kind}"
-    return _check_writable(attempt)
+    return _check_origin(attempt.action["message"]) or _check_writable(attempt)
+
+
+def _check_origin(message: JsonObject) -> str | None:
+    kind = message["origin"]["kind"]
+    return None if kind == "user" else f"a client sends messages of kind user, not {kind}"
 
 
 def _check_writable(attempt: Attempt) -> str | None:
@@ -40,6 +45,36 @@ def _turn_started(attempt: Attempt) -> str | None:
     if queued is not None and not find(state.get("queuedMessages"), "id", queued):
         return f"there is no queued message {queued!r}"
     return None
+
+
+def _turn_resume(attempt: Attempt) -> str | None:
+    """Only the last turn, and only if its error says that it can go on."""
+    state, turn_id = attempt.state, attempt.action["turnId"]
+    if "activeTurn" in state:
+        return f"turn {state['activeTurn']['id']!r} is still running"
+    last = state["turns"][-1] if state["turns"] else None
+    if last is None or last["id"] != turn_id:
+        return f"turn {turn_id!r} is not the last one"
+    parts: list[JsonObject] = last["responseParts"]
+    error: JsonObject = parts[-1] if parts else {}
+    if last["state"] != "error" or error.get("kind") != "error" or error.get("resumable") is not True:
+        return f"turn {turn_id!r} cannot be resumed"
+    return _check_writable(attempt)
+
+
+def _draft_changed(attempt: Attempt) -> str | None:
+    draft = attempt.action.get("draft")
+    return None if draft is None else _check_origin(draft)
+
+
+def _working_directory(attempt: Attempt) -> str | None:
+    """A chat works in directories of its session."""
+    session = attempt.session or {}
+    if (reason := check_directories(attempt.state_of(ROOT_URI), session)) is not None:
+        return reason
+    known: list[str] = session.get("workingDirectories", [])
+    directory = attempt.action["directory"]
+    return None if directory in known else f"{directory} is no directory of the session"
 
 
 def _turn_cancelled(attempt: Attempt) -> str | None:
@@ -164,8 +199,7 @@ def _input_completed(attempt: Attempt) -> str | None:
 
 def _input_request(attempt: Attempt) -> JsonObject | str:
     request_id = attempt.action["requestId"]
-    request = find(attempt.state.get("inputRequests"), "id", request_id)
-    return request or f"there is no open input request {request_id!r}"
+    return open_request(attempt.state, request_id) or f"there is no open input request {request_id!r}"
 
 
 def _no_question(question_id: str) -> str:
@@ -175,6 +209,12 @@ def _no_question(question_id: str) -> str:
 RULES: Mapping[str, Rule] = {
     "chat/turnStarted": _turn_started,
     "chat/turnCancelled": _turn_cancelled,
+    "chat/turnResume": _turn_resume,
+    "chat/draftChanged": _draft_changed,
+    "chat/isReadChanged": allow,
+    "chat/isArchivedChanged": allow,
+    "chat/workingDirectorySet": _working_directory,
+    "chat/workingDirectoryRemoved": _working_directory,
     "chat/truncated": _truncated,
     "chat/pendingMessageSet": _pending_message_set,
     "chat/pendingMessageRemoved": _pending_message_removed,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ahpkit.dialects.generations import CHANGED, selection_of
+from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
-from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
+from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find, not_served
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
-from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.codec import encode
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META
-from ahpkit.protocol.session import enablement
-from ahpkit.protocol.session.enablement import Placed, walk
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session import enablement
+from ahpkit.protocol_next.session.enablement import Placed, walk
 
 
 def check_title(title: str) -> str | None:
@@ -56,8 +58,7 @@ def check_active_client(session: JsonObject | None, client_id: str, claim: JsonO
     session = session or {}
     if claim["clientId"] != client_id:
         return "a client can claim the active role only for itself"
-    holder: JsonObject = session.get("activeClient") or {}
-    if holder and holder["clientId"] != client_id:
+    if primary_mark(claim) and (holder := _other_primary(session, client_id)) is not None:
         return f"{holder.get('displayName') or 'another client'} is active in this session"
     return (
         _check_tools(claim["tools"])
@@ -70,14 +71,23 @@ def _title_changed(attempt: Attempt) -> str | None:
     return check_title(attempt.action["title"])
 
 
-def _model_changed(attempt: Attempt) -> str | None:
-    provider = attempt.state["summary"]["provider"]
-    return check_model(attempt.state_of(ROOT_URI), provider, attempt.action["model"]["id"])
+def _other_primary(session: JsonObject, client_id: str) -> JsonObject | None:
+    """The client that has the one role that 0.4 knows, if it is another one."""
+    clients: list[JsonObject] = session.get("activeClients", [])
+    return next((client for client in clients if primary_mark(client) and client["clientId"] != client_id), None)
 
 
-def _agent_changed(attempt: Attempt) -> str | None:
-    agent = attempt.action.get("agent")
-    return check_agent(attempt.state, agent["uri"]) if agent else None
+def _selection_changed(attempt: Attempt) -> str | None:
+    """A 0.4 client chose a model or a custom agent for the session. Nothing else in `_meta` is for clients to say."""
+    chosen = selection_of(attempt.action)
+    match chosen.get(CHANGED):
+        case "model" if chosen.get("model") is not None:
+            return check_model(attempt.state_of(ROOT_URI), attempt.state["provider"], chosen["model"]["id"])
+        case "agent":
+            agent: JsonObject | None = chosen.get("agent")
+            return check_agent(attempt.state, agent["uri"]) if agent else None
+        case _:
+            return "session/metaChanged is dispatched by the host, not by clients"
 
 
 def _check_selectable(agent: Placed) -> str | None:
@@ -107,18 +117,15 @@ def _session_mutable(schema: JsonObject) -> bool:
     return schema.get("sessionMutable", False) and not schema.get("readOnly", False)
 
 
-def _active_client_changed(attempt: Attempt) -> str | None:
-    claim = attempt.action["activeClient"]
-    return _check_active(attempt) if claim is None else check_active_client(attempt.state, attempt.client_id, claim)
+def _active_client_set(attempt: Attempt) -> str | None:
+    return check_active_client(attempt.state, attempt.client_id, attempt.action["activeClient"])
 
 
-def _active_client_tools_changed(attempt: Attempt) -> str | None:
-    return _check_active(attempt) or _check_tools(attempt.action["tools"])
-
-
-def _check_active(attempt: Attempt) -> str | None:
-    holder: JsonObject = attempt.state.get("activeClient") or {}
-    return None if holder.get("clientId") == attempt.client_id else "only the session's active client may do this"
+def _active_client_removed(attempt: Attempt) -> str | None:
+    if attempt.action["clientId"] != attempt.client_id:
+        return "a client can end only its own part in a session"
+    active = find(attempt.state["activeClients"], "clientId", attempt.client_id)
+    return None if active else "only the session's active client may do this"
 
 
 def _check_tools(tools: list[JsonObject]) -> str | None:
@@ -160,13 +167,15 @@ def _publisher(placed: Placed) -> str | None:
 
 RULES: Mapping[str, Rule] = {
     "session/titleChanged": _title_changed,
-    "session/modelChanged": _model_changed,
-    "session/agentChanged": _agent_changed,
+    "session/metaChanged": _selection_changed,
     "session/isReadChanged": allow,
     "session/isArchivedChanged": allow,
     "session/configChanged": _config_changed,
-    "session/activeClientChanged": _active_client_changed,
-    "session/activeClientToolsChanged": _active_client_tools_changed,
+    "session/activeClientSet": _active_client_set,
+    "session/activeClientRemoved": _active_client_removed,
+    "session/mcpServerStartRequested": not_served,
+    "session/mcpServerStopRequested": not_served,
+    "session/mcpServerBackgroundRequested": not_served,
     "session/customizationToggled": _customization_toggled,
 }
 

@@ -16,7 +16,11 @@ def _by_holder(attempt: Attempt) -> str | None:
 
 
 def _by_holder_while_running(attempt: Attempt) -> str | None:
-    return _by_holder(attempt) or ("this terminal's process has exited" if "exitCode" in attempt.state else None)
+    return _by_holder(attempt) or _exited(attempt)
+
+
+def _exited(attempt: Attempt) -> str | None:
+    return "this terminal's process has exited" if attempt.state["lifecycle"]["status"] == "exited" else None
 
 
 def _resized(attempt: Attempt) -> str | None:

@@ -19,9 +19,9 @@ from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.workers import Workers
-from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.state import JsonObject
 
 T = TypeVar("T")
 
@@ -335,8 +335,9 @@ def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
 
 def opened_by(session: JsonObject) -> list[tuple[Opening, Path]]:
     """The directories that a session's state opens."""
-    working = _local(session.get("summary", {}).get("workingDirectory"))
-    opened: list[tuple[Opening, Path]] = [] if working is None else [("work", working)]
+    workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
+    working = workings[0] if workings else None
+    opened: list[tuple[Opening, Path]] = [("work", path) for path in workings]
     for container in session.get("customizations", ()):
         if container.get("type") == "directory":
             kind: Opening = "saved" if container.get("writable") else "shown"

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ahpkit.host.feature import ConnectedClient, Services
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError, NotFound, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
+from ahpkit.protocol_next.common.state import JsonObject
 
 _PATIENCE = 1.0
 """Seconds for an editor's answer: it only has to look into its memory, and an agent waits."""
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class UnsavedText:
-    """Asks the clients that watch a session: the active one first."""
+    """Asks the clients that watch a session: the active ones first."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -41,10 +41,9 @@ class UnsavedText:
 
     def _offering(self, session_uri: str) -> Iterator[ConnectedClient]:
         state = self._services.state(session_uri) or {}
-        active: JsonObject = state.get("activeClient") or {}
-        clients = {client.client_id: client for client in self._services.subscribers(session_uri)}
-        if (first := self._services.client(active.get("clientId", ""))) is not None:
-            clients = {first.client_id: first} | clients
+        active = (self._services.client(one["clientId"]) for one in state.get("activeClients", ()))
+        first = {client.client_id: client for client in active if client is not None}
+        clients = first | {client.client_id: client for client in self._services.subscribers(session_uri)}
         return (client for client in clients.values() if UNSAVED_TEXT in client.capabilities.get("_meta", {}))
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType]  # names trio's Event
 
 from ahpkit.host.feature import Services
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.resource_watch.constructors import resource_watch_changed
+from ahpkit.protocol_next.resource_watch.state import ResourceChange, ResourceChangeType
 
 _UNCLAIMED = 30.0
 """Seconds after which a watch that nobody subscribed to is given up."""
@@ -19,7 +21,11 @@ _UNCLAIMED = 30.0
 _STEP = 50
 """Milliseconds: changes this close together are told together."""
 
-_CHANGES = {Change.added: "added", Change.modified: "updated", Change.deleted: "deleted"}
+_CHANGES: dict[Change, ResourceChangeType] = {
+    Change.added: "added",
+    Change.modified: "updated",
+    Change.deleted: "deleted",
+}
 
 
 class Watches:
@@ -64,13 +70,13 @@ class Watches:
     async def _watch(self, uri: str, path: Path, params: JsonObject, stop: asyncio.Event) -> None:
         recursive = params.get("recursive", False)
         async for changes in awatch(path, stop_event=stop, step=_STEP, recursive=recursive, watch_filter=None):
-            items = [
+            items: list[ResourceChange] = [
                 {"uri": Path(changed).as_uri(), "type": _CHANGES[change]}
                 for change, changed in sorted(changes)
                 if _wanted(Path(changed), path, params)
             ]
             if items and not stop.is_set():
-                self._services.dispatch(uri, {"type": "resourceWatch/changed", "changes": {"items": items}})
+                self._services.dispatch(uri, resource_watch_changed(changes={"items": items}))
 
 
 def _wanted(changed: Path, root: Path, params: JsonObject) -> bool:

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
+from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.store import ChannelChanges
-from ahpkit.protocol.channels import ROOT_URI, channel_of
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.summary import aggregate, annotations_summary, changed_fields
+from ahpkit.protocol_next.channels import ROOT_URI, channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.summary import annotations_summary, changed_fields, session_summary
 
 _ANNOTATIONS = "/annotations"
 """What a session's URI ends with as that of its annotations."""
@@ -22,8 +24,9 @@ _DEBOUNCE = 0.05
 class SessionCatalogue:
     """The summaries of all sessions as clients were last told, kept in step with the committed states."""
 
-    def __init__(self, state_of: Callable[[str], JsonObject | None], clients: Clients) -> None:
+    def __init__(self, state_of: Callable[[str], JsonObject | None], clients: Clients, times: SessionTimes) -> None:
         self._state_of = state_of
+        self._times = times
         self._clients = clients
         self._told: dict[str, JsonObject] = {}
         self._changed: set[str] = set()
@@ -75,7 +78,17 @@ class SessionCatalogue:
         """One session's aggregated summary, now."""
         state: Any = self._state_of(uri)
         annotations = self._state_of(uri + _ANNOTATIONS)
-        return aggregate(state) | ({"annotations": annotations_summary(uri, annotations)} if annotations else {})
+        times = self._times.of(uri)
+        summary = session_summary(uri, state, created_at=times.created, modified_at=times.modified)
+        if selection := selection_of(state):
+            summary["_meta"] = {SELECTION: selection}
+        if annotations:
+            summary["annotations"] = annotations_summary(uri + _ANNOTATIONS, annotations)
+        return summary
+
+    def summary(self, uri: str) -> JsonObject | None:
+        """One session's entry, now; None when there is no such session."""
+        return self._summary(uri) if self._state_of(uri) is not None else None
 
     def summaries(self) -> list[JsonObject]:
         """All of them: those not touched since they were told need no work."""

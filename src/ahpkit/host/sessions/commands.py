@@ -22,10 +22,10 @@ from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.store import Store
 from ahpkit.host.turns.completions import utf16_length
 from ahpkit.host.turns.turns import Turns
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.common.state import JsonObject
 
 _MAX_TURNS = 200
 """Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
@@ -126,13 +126,13 @@ class SessionCommands:
 
     async def _resolve_session_config(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         agent = self.agents.find(params.get("provider"))
-        directory = await self.sessions.directory(params.get("workingDirectory"))
+        directory = await self.sessions.directory(_directory(params))
         schema, values = await resolve_config(agent, directory, params.get("config", {}))
         return {"schema": schema, "values": values}
 
     async def _session_config_completions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         agent = self.agents.find(params.get("provider"))
-        directory = await self.sessions.directory(params.get("workingDirectory"))
+        directory = await self.sessions.directory(_directory(params))
         items = await agent.config_completions(directory, params["property"], params.get("query", ""))
         return {"items": list(items)}
 
@@ -142,6 +142,12 @@ class SessionCommands:
 
     async def _invoke_changeset_operation(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         raise NotFound(f"there is no changeset {params['channel']}")
+
+
+def _directory(params: JsonObject) -> str | None:
+    """The directory of a session that is still to be made: clients say it in one or in the other way."""
+    several: Sequence[str] = params.get("workingDirectories") or ()
+    return params.get("workingDirectory") or (several[0] if several else None)
 
 
 __all__ = ["SessionCommands"]

@@ -19,7 +19,9 @@ from ahpkit.host.feature import Values
 from ahpkit.host.turns.chat import MEMORY_PREFIX
 from ahpkit.host.turns.new_state import kept_session
 from ahpkit.protocol.codec import encode
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.summary import session_summary
 
 _PATIENCE = 1.0
 """Seconds for an agent that runs: whoever asked for the list waits."""
@@ -72,7 +74,7 @@ class KeptConversations:
 
     def summaries(self) -> list[JsonObject]:
         """What is kept and is no session of the host, as lists show it."""
-        return [kept_session(uri, agent.provider, kept)["summary"] for uri, agent, kept in self._listed()]
+        return [_summary(listed) for listed in self._listed()]
 
     def find(self, uri: str) -> Listed | None:
         """The conversation that is listed under a URI."""
@@ -133,6 +135,12 @@ class KeptConversations:
                 uri = _uri(provider, one)
                 if _key(one.memory) not in left_out and not self._taken(uri):
                     yield Listed(uri, self._agents.find(provider), one)
+
+
+def _summary(listed: Listed) -> JsonObject:
+    time = iso_time(listed.kept.modified_at or 0)
+    state = kept_session(listed.agent.provider, listed.kept)
+    return session_summary(listed.uri, state, created_at=time, modified_at=time)
 
 
 def _key(memory: JsonObject) -> bytes:

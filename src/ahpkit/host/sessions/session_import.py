@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NotRequired, TypedDict, cast
 from weakref import WeakKeyDictionary
 
+from ahpkit.dialects.migration import migrate_turns
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.codec import encode
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.validation import check
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.validation import check
 
 EXTENSION = "ahpkit/sessions"
 FORMAT = 1
@@ -106,6 +107,12 @@ def _tool_calls(turn: Turn) -> Iterator[tuple[int, JsonObject]]:
             yield index, cast("JsonObject", part["toolCall"])
 
 
+def _up_to_date(document: Export) -> JsonObject:
+    """The document with turns as the host keeps them."""
+    chats = [{**chat, "turns": migrate_turns(cast("list[JsonObject]", chat["turns"]))} for chat in document["chats"]]
+    return {**document, "chats": chats}
+
+
 class _Staged:
     """Turns that wait for their document."""
 
@@ -161,7 +168,7 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
             )
         document = staged.complete(params["document"])
         check_export(document)
-        uri, provider = sessions.import_session(cast("JsonObject", document))
+        uri, provider = sessions.import_session(_up_to_date(document))
         return {"session": uri, "provider": provider}
 
 

@@ -1,18 +1,19 @@
 """Sessions and their chats: creates, forks, restores and disposes of them.
 
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
-the agent opens its default chat; then it is `ready`, or `creationFailed` with a reason.
+the agent opens its default chat; then it is `ready`, or `failed` with a reason.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ahpkit.dialects.generations import FORK, selection_of
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
@@ -20,18 +21,18 @@ from ahpkit.host.feature import Registration
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import initial_config
+from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.told_history import ToldHistory
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.chat import path_of
-from ahpkit.host.turns.new_state import NO_CONFIG, kept_session, new_chat, new_session, turns_until
+from ahpkit.host.turns.new_state import NO_CONFIG, chat_entry, kept_session, new_chat, new_session, turns_until
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.host.turns.turns import Turns
-from ahpkit.protocol.channels import ROOT_URI, channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import (
     AlreadyExists,
     InvalidParams,
@@ -39,7 +40,18 @@ from ahpkit.protocol.errors import (
     SessionAlreadyExists,
     SessionNotFound,
 )
-from ahpkit.protocol.session.summary import chat_summary
+from ahpkit.protocol_next.channels import ROOT_URI, channel_of
+from ahpkit.protocol_next.chat.constructors import chat_turn_started
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.root.constructors import root_active_sessions_changed
+from ahpkit.protocol_next.session.constructors import (
+    session_active_client_set,
+    session_chat_added,
+    session_chat_removed,
+    session_creation_failed,
+    session_default_chat_changed,
+    session_ready,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +77,7 @@ class SessionPorts:
     agents: Agents
     turns: Turns
     kept: KeptConversations
+    times: SessionTimes
     durable: Callable[[], Awaitable[None]]
     default_directory: Path
     new_id: Callable[[], str]
@@ -86,19 +99,23 @@ class Sessions:
         """`createSession`: the channel exists when this returns; the rest happens in the background."""
         uri: str = params["channel"]
         self._check_new(uri)
-        source = self._fork_source(params["fork"]) if "fork" in params else None
+        fork = _fork_of(params)
+        source = None if fork is None else self._fork_source(fork)
         agent = self._agent_for(params, source)
-        self._check_model(agent, params.get("model"))
+        self._check_model(agent, selection_of(params).get("model"))
         self._ports.agents.check_authenticated(agent)
-        directory = params.get("workingDirectory")
+        given_directories: Sequence[str] = params.get("workingDirectories") or ()
+        directories = list(given_directories[:1])
+        directory = directories[0] if directories else None
         path = await self.directory(directory)
         config = await initial_config(agent, path, dict(params.get("config") or {}))
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
         project = {"uri": directory, "displayName": path.name} if directory else None
-        state = new_session(params, provider=agent.provider, project=project, config=config, now=self._ports.now())
+        given = {**params, "workingDirectories": directories or None}
+        state = new_session(given, provider=agent.provider, project=project, config=config)
         if source is not None:
-            state["summary"]["title"] = source[0]["summary"]["title"]
-        self._open_session(uri, agent, state)
+            state["title"] = source[0]["title"]
+        self._open_session(uri, agent, state, created_at=self._ports.now())
         self._add_default_chat(uri, params, source)
         self._count_changed()
         self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
@@ -118,7 +135,7 @@ class Sessions:
             raise SessionAlreadyExists(f"the session {uri} exists already")
 
     def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
-        default = source[0]["summary"]["provider"] if source else None
+        default = source[0]["provider"] if source else None
         return self._ports.agents.find(params.get("provider") or default)
 
     def _check_model(self, agent: Agent, model: JsonObject | None) -> None:
@@ -136,7 +153,8 @@ class Sessions:
                 return session, chat, turns
         raise NotFound(f"fork.turnId: the session has no finished turn {fork['turnId']!r}")
 
-    def _open_session(self, uri: str, agent: Agent, state: JsonObject) -> None:
+    def _open_session(self, uri: str, agent: Agent, state: JsonObject, *, created_at: int) -> None:
+        self._ports.times.created(uri, created_at)
         self._ports.store.open(uri, state)
         self._ports.store.open(f"{uri}/annotations", {"annotations": []})
         self._add(uri, agent)
@@ -151,13 +169,12 @@ class Sessions:
         title, origin, turns = DEFAULT_TITLE, None, None
         if source is not None:
             title, turns = source[1]["title"], source[2]
-            origin = {"kind": "fork", "chat": source[1]["resource"], "turnId": params["fork"]["turnId"]}
+            origin = {"kind": "fork", "chat": source[1]["resource"], "turnId": turns[-1]["id"]}
         state = new_chat(chat_uri, title=title, now=self._ports.now(), origin=origin, turns=turns)
         self._open_chat(uri, state)
-        self._dispatch(uri, {"type": "session/defaultChatChanged", "defaultChat": chat_uri})
+        self._dispatch(uri, session_default_chat_changed(default_chat=chat_uri))
         if "activeClient" in params:
-            action = {"type": "session/activeClientChanged", "activeClient": params["activeClient"]}
-            self._dispatch(uri, action)
+            self._dispatch(uri, session_active_client_set(active_client=params["activeClient"]))
 
     async def _finish_creating(self, uri: str, session: _Session) -> None:
         failure: Exception | None = None
@@ -170,13 +187,14 @@ class Sessions:
         elif failure is not None:
             self._creation_failed(uri, session, failure)
         else:
-            self._dispatch(uri, {"type": "session/ready"})
+            self._dispatch(uri, session_ready())
             session.ready.set_result(None)
 
     async def _prepare(self, uri: str, session: _Session) -> None:
-        directory = (self._state_of(uri) or {})["summary"].get("workingDirectory")
-        if directory is not None and not await asyncio.to_thread(path_of(directory, Path()).is_dir):
-            raise AgentError(f"the working directory {directory} does not exist", error_type="host/working-directory")
+        for directory in (self._state_of(uri) or {}).get("workingDirectories", ()):
+            if not await asyncio.to_thread(path_of(directory, Path()).is_dir):
+                message = f"the working directory {directory} does not exist"
+                raise AgentError(message, error_type="host/working-directory")
         for prepare in self._ports.registered.session_preparers:
             await prepare(uri)
         if not session.chats:
@@ -188,7 +206,7 @@ class Sessions:
     def _check_agent(self, uri: str) -> None:
         """The custom agent chosen at creation: known only now that the customizations are."""
         state = self._state_of(uri) or {}
-        chosen: JsonObject | None = state["summary"].get("agent")
+        chosen: JsonObject | None = selection_of(state).get("agent")
         if chosen is not None and (reason := check_agent(state, chosen["uri"])) is not None:
             raise AgentError(reason, error_type="host/agent")
 
@@ -196,7 +214,7 @@ class Sessions:
         if not isinstance(error, AgentError):
             _log.error("creating %s failed", uri, exc_info=error)
             error = AgentError("The session could not be created. The host's log has the details.", error_type="host")
-        self._dispatch(uri, {"type": "session/creationFailed", "error": error.info()})
+        self._dispatch(uri, session_creation_failed(error=error.info()))
         if isinstance(error, LoginNeeded):
             self._ports.agents.login_needed(session.agent, uri)
         session.ready.set_exception(AgentError(f"The session was not created: {error.message}", error_type="host"))
@@ -206,11 +224,9 @@ class Sessions:
         """A new session with the content of an exported one; its URI and its agent's provider."""
         uri = f"ahp-session:/{self._ports.new_id()}"
         agent = self._ports.agents.find(document["provider"] if self._ports.agents.has(document["provider"]) else None)
-        state = new_session(
-            {"channel": uri}, provider=agent.provider, project=None, config=NO_CONFIG, now=self._ports.now()
-        )
-        state["summary"]["title"] = document["title"]
-        self._open_session(uri, agent, state)
+        state = new_session({}, provider=agent.provider, project=None, config=NO_CONFIG)
+        state["title"] = document["title"]
+        self._open_session(uri, agent, state, created_at=self._ports.now())
         for chat in document["chats"]:
             chat_uri = f"ahp-chat:/{self._ports.new_id()}"
             self._open_chat(uri, new_chat(chat_uri, title=chat["title"], now=self._ports.now(), turns=chat["turns"]))
@@ -230,7 +246,8 @@ class Sessions:
             if listed is None:
                 return False
             self._ports.kept.adopted(listed)
-            self._open_session(uri, listed.agent, kept_session(uri, listed.agent.provider, listed.kept))
+            state = kept_session(listed.agent.provider, listed.kept)
+            self._open_session(uri, listed.agent, state, created_at=listed.kept.modified_at or 0)
             self._count_changed()
             self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"adopt {uri}")
         await self._ports.durable()  # Only what is stored can be shown.
@@ -247,9 +264,9 @@ class Sessions:
             return  # Disposed of meanwhile.
         chat.remember(memory)
         self._ports.kept.recalled(uri)
-        title = chat.session["summary"]["title"]
+        title = chat.session["title"]
         self._open_chat(uri, new_chat(chat.uri, title=title, now=self._ports.now(), turns=history.turns()))
-        self._dispatch(uri, {"type": "session/defaultChatChanged", "defaultChat": chat.uri})
+        self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
 
     # -- chats ---------------------------------------------------------------------------------------------------
 
@@ -263,8 +280,9 @@ class Sessions:
             raise SessionNotFound(f"there is no session {session_uri}")
         if self._ports.store.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
-        self._check_model(self._sessions[session_uri].agent, params.get("model"))
-        chosen: JsonObject | None = params.get("agent")
+        selection = selection_of(params)
+        self._check_model(self._sessions[session_uri].agent, selection.get("model"))
+        chosen: JsonObject | None = selection.get("agent")
         if chosen is not None and (reason := check_agent(self._state_of(session_uri) or {}, chosen["uri"])):
             raise InvalidParams(f"agent: {reason}")
         origin, turns, title = self._chat_source(params.get("source"))
@@ -274,13 +292,16 @@ class Sessions:
             now=self._ports.now(),
             origin=origin,
             turns=turns,
-            model=params.get("model"),
-            agent=params.get("agent"),
+            selection=selection,
         )
         self._open_chat(session_uri, state)
         if "initialMessage" in params:
-            action = {"type": "chat/turnStarted", "turnId": self._ports.new_id(), "message": params["initialMessage"]}
-            self._dispatch(uri, action)
+            started = chat_turn_started(
+                turn_id=self._ports.new_id(),
+                started_at=iso_time(self._ports.now()),
+                message=params["initialMessage"],
+            )
+            self._dispatch(uri, started)
 
     def _chat_source(self, source: JsonObject | None) -> tuple[JsonObject | None, list[JsonObject] | None, str]:
         if source is None:
@@ -295,7 +316,7 @@ class Sessions:
         uri = state["resource"]
         self._ports.store.open(uri, state)
         runner = self._add_runner(session_uri, uri)
-        self._dispatch(session_uri, {"type": "session/chatAdded", "summary": chat_summary(state)})
+        self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
         return runner
 
     def _add_runner(self, session_uri: str, uri: str) -> ChatRunner:
@@ -313,8 +334,8 @@ class Sessions:
         if list(session.chats) == [uri]:
             raise InvalidParams("channel: the last chat of a session cannot be disposed; dispose the session instead")
         if (self._state_of(session_uri) or {}).get("defaultChat") == uri:
-            self._dispatch(session_uri, {"type": "session/defaultChatChanged"})
-        self._dispatch(session_uri, {"type": "session/chatRemoved", "chat": uri})
+            self._dispatch(session_uri, session_default_chat_changed())
+        self._dispatch(session_uri, session_chat_removed(chat=uri))
         runner = session.chats.pop(uri, None)
         if runner is not None:
             runner.chat.clear_meta()
@@ -348,6 +369,7 @@ class Sessions:
         self._ports.store.close(f"{uri}/annotations")
         self._ports.store.close(uri)
         self._ports.index.remove_session(uri)
+        self._ports.times.forget(uri)
         self._count_changed()
         for _, origin, sent in self._ports.waiting.take_all(uri):
             reason = f"the session {uri} was disposed of before this could be applied"
@@ -373,8 +395,7 @@ class Sessions:
         await asyncio.gather(*(runner.aclose(reason) for runner in runners), return_exceptions=True)
 
     def _count_changed(self) -> None:
-        action: JsonObject = {"type": "root/activeSessionsChanged", "activeSessions": len(self._sessions)}
-        self._dispatch(ROOT_URI, action)
+        self._dispatch(ROOT_URI, root_active_sessions_changed(active_sessions=len(self._sessions)))
 
     # -- restoring -----------------------------------------------------------------------------------------------
 
@@ -386,7 +407,7 @@ class Sessions:
 
     def _restore(self, uri: str) -> None:
         state = self._state_of(uri) or {}
-        provider = state["summary"]["provider"]
+        provider = state["provider"]
         self._add(uri, self._ports.agents.of_session(provider))
         for summary in state["chats"]:
             if self._state_of(summary["resource"]) is not None:
@@ -405,7 +426,7 @@ class Sessions:
         state = self._state_of(uri) or {}
         if state["lifecycle"] == "creating":
             self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
-        elif state["lifecycle"] == "creationFailed":
+        elif state["lifecycle"] == "failed":
             session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
             session.ready.exception()
         else:
@@ -421,6 +442,12 @@ class Sessions:
             session.ready.set_result(None)
         for runner in list(session.chats.values()):
             runner.take_next()
+
+
+def _fork_of(params: Mapping[str, Any]) -> JsonObject | None:
+    """The session and turn that a new session continues. Clients before 0.9 can ask for it."""
+    meta: JsonObject = params.get("_meta") or {}
+    return meta.get(FORK)
 
 
 __all__ = ["SessionPorts", "Sessions"]

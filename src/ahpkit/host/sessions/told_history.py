@@ -13,10 +13,13 @@ from ahpkit.host.agent import Chat, SubChat, Turn
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.new_state import new_chat
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts
-from ahpkit.protocol.channels import reduce
-from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol_next.chat.actions import ChatAction
+from ahpkit.protocol_next.chat.constructors import chat_turn_started
+from ahpkit.protocol_next.chat.reducer import chat_reducer
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 class ToldHistory:
@@ -43,6 +46,7 @@ class ToldHistory:
             client_tool=lambda name: None,
             guard=_no_guard,
             subchat=_no_subchat,
+            now=now,
         )
         self._turn: LiveTurn | None = None
 
@@ -50,7 +54,8 @@ class ToldHistory:
         self._end_turn()
         message: Message = {"text": text, "origin": {"kind": "user"}}
         turn = LiveTurn(self._chat, self._ports, id=self._new_id(), message=message)
-        self._apply({"type": "chat/turnStarted", "turnId": turn.id, "message": message})
+        started = chat_turn_started(turn_id=turn.id, started_at=iso_time(self._now()), message=message)
+        self._apply(started)
         self._turn = turn
         return turn
 
@@ -62,11 +67,11 @@ class ToldHistory:
     def _end_turn(self) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
-            turn.say({"type": "chat/turnComplete", "turnId": turn.id})
+            turn.complete()
             turn.end()
 
-    def _apply(self, action: JsonObject) -> None:
-        self._state = reduce(self._chat.uri, self._state, action, now=self._now())
+    def _apply(self, action: ChatAction) -> None:
+        self._state = chat_reducer(self._state, {**action})
 
 
 async def _no_guard(name: str, tool_input: str) -> str | None:

@@ -17,8 +17,8 @@ from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import ChannelChanges, Origin, Store
 from ahpkit.log.engine import Commit, LogEngine
 from ahpkit.protocol.codec import decode_json
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError
+from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from typing import cast
 
+from ahpkit.dialects.actions_up import with_hints
 from ahpkit.host import policy
 from ahpkit.host.feature import Applied, Registration
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelection, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import LogEngine
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.validation import check_action
+from ahpkit.protocol_next.common.actions import StateAction
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.validation import check_action
 
 _log = logging.getLogger(__name__)
+
+_STREAMED = frozenset({"chat/delta", "chat/reasoning", "terminal/data"})
+"""Streamed text, by far the most frequent: what makes it can make nothing else."""
 
 
 class Dispatcher:
@@ -41,8 +47,16 @@ class Dispatcher:
         self._registered = registered
         self._telling: deque[Applied] | None = None
 
-    def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
-        """Apply without asking: the host's own actions, and clients' that passed `check`."""
+    def apply(self, uri: str, action: StateAction) -> None:
+        """Apply an action of the host's own. One that is malformed raises here, where it was made."""
+        made = cast("JsonObject", action)
+        if action["type"] not in _STREAMED:
+            check_action(made)
+        self.apply_checked(uri, made)
+
+    def apply_checked(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
+        """Apply without asking: what passed `check`."""
+        action = with_hints(action, self._store.state(uri), by=None)
         before, after = self._store.apply(uri, action, origin)
         self._tell(Applied(uri, action, origin.client_id if origin else None, before, after))
 
@@ -51,7 +65,7 @@ class Dispatcher:
         try:
             reason = self.check(uri, action, origin.client_id)
             if reason is None and not self._waiting.keep(uri, WaitingSelection(action, origin, sent)):
-                self.apply(uri, action, origin)
+                self.apply_checked(uri, action, origin)
         except Exception:
             _log.exception("a client's action could not be applied to %s", uri)
             return "the host failed to apply this action; its log has the details"

@@ -7,7 +7,7 @@ from typing import Any
 
 from ahpkit.protocol.codec import decode_json, encode
 
-_PREFIX = "value/"
+PREFIX = "value/"
 """Keeps these keys apart from what the log stores for itself."""
 
 
@@ -20,8 +20,8 @@ class DurableValues:
 
     def restore(self, stored: Mapping[str, bytes]) -> None:
         for key, data in stored.items():
-            if key.startswith(_PREFIX):
-                self._values[key.removeprefix(_PREFIX)] = decode_json(data)
+            if key.startswith(PREFIX):
+                self._values[key.removeprefix(PREFIX)] = decode_json(data)
 
     def get(self, key: str) -> Any | None:
         return self._values.get(key)
@@ -30,13 +30,13 @@ class DurableValues:
         """Store JSON data; None removes the key."""
         if value is None:
             if self._values.pop(key, None) is not None:
-                self._store(_PREFIX + key, None)
+                self._store(PREFIX + key, None)
         else:
             self._values[key] = value
-            self._store(_PREFIX + key, encode(value))
+            self._store(PREFIX + key, encode(value))
 
     def items(self, prefix: str) -> Sequence[tuple[str, Any]]:
         return [(key, value) for key, value in self._values.items() if key.startswith(prefix)]
 
 
-__all__ = ["DurableValues"]
+__all__ = ["PREFIX", "DurableValues"]

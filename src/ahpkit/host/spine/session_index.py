@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ahpkit.dialects.generations import CHANGED, selected, selection_of
 from ahpkit.host.spine.store import Origin
-from ahpkit.protocol.common.state import JsonObject
-
-_WAITING_TYPES = frozenset({"session/modelChanged", "session/agentChanged"})
-"""Selections that take effect between two turns."""
+from ahpkit.protocol_next.common.state import JsonObject
 
 
 class SessionIndex:
@@ -59,6 +57,13 @@ class WaitingSelection(NamedTuple):
     sent: JsonObject
     """The action as the client sent it: that goes back if it is refused."""
 
+    def again(self, session: JsonObject) -> WaitingSelection:
+        """The same choice in what the session has become meanwhile."""
+        chosen = selection_of(self.action)
+        key: str = chosen[CHANGED]
+        meta = selected(session, key, chosen.get(key))
+        return self._replace(action={**self.action, "_meta": meta})
+
 
 class WaitingSelections:
     """Keeps model and agent changes back while a turn of their session runs."""
@@ -70,7 +75,7 @@ class WaitingSelections:
 
     def keep(self, uri: str, selection: WaitingSelection) -> bool:
         """Keep an action back if it has to wait; False when it can be applied now."""
-        if selection.action["type"] not in _WAITING_TYPES or not self._busy(uri):
+        if CHANGED not in selection_of(selection.action) or not self._busy(uri):
             return False
         waiting = self._waiting.setdefault(uri, [])
         if all(other.origin != selection.origin for other in waiting):  # A client that reconnected sends it again.

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Recovery
-from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.codec import decode_json, encode
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.channels import reduce
+from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,6 @@ class _Change:
     """The channel's state then; None: the channel is closed."""
     action: JsonObject | None = None
     """The action that an entry of the log belongs to."""
-    at: int = 0
 
 
 class ChannelChanges(NamedTuple):
@@ -81,7 +80,7 @@ class Store:
         for entry in recovery.tail:
             try:
                 action = decode_json(entry.payload)["action"]
-                states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
+                states[entry.channel] = reduce(entry.channel, states[entry.channel], action)
             except Exception:  # What cannot be read costs this action. All others are needed.
                 _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
         for uri, state in states.items():
@@ -133,13 +132,13 @@ class Store:
         """Reduce and log one action; returns the states before and after it."""
         channel = self._channels[uri]
         before, at = channel.state, self._now()
-        after = reduce(uri, before, action, now=at)
+        after = reduce(uri, before, action)
         body = encode(envelope(uri, action, origin))
         client_id, client_seq = origin or (None, None)
         step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at))
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         channel.state = after
-        self._uncommitted.append(_Change(step, channel, after, action, at))
+        self._uncommitted.append(_Change(step, channel, after, action))
         return before, after
 
     def checkpoint(self, uri: str) -> None:
@@ -184,7 +183,7 @@ class Store:
         for change in self._uncommitted:
             if change.channel is not channel or change.state is None:
                 continue
-            state = change.state if change.action is None else reduce(channel.uri, state, change.action, now=change.at)
+            state = change.state if change.action is None else reduce(channel.uri, state, change.action)
             change.state = state
         channel.state = state
 

@@ -17,10 +17,10 @@ from ahpkit.host.terminals.agent import AgentTerminal
 from ahpkit.host.terminals.pool import MAX_RELEASED, MAX_TERMINALS, Launch, Pool
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
-from ahpkit.protocol.terminal.state import TerminalSessionClaim
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.terminal.state import TerminalSessionClaim
 
 MAX_SIZE = 10_000
 """Columns and rows. Programs reserve memory for the whole screen."""
@@ -102,7 +102,8 @@ class Terminals(Feature):
         session: str | None = params["claim"].get("session")
         uri: str | None = params.get("cwd")
         if uri is None and session is not None:
-            uri = (self.services.state(session) or {}).get("summary", {}).get("workingDirectory")
+            directories: Sequence[str] = (self.services.state(session) or {}).get("workingDirectories") or ()
+            uri = directories[0] if directories else None
         return self._directory if uri is None else self._access.reading(client.client_id, uri)
 
     async def _dispose(self, client: ConnectedClient, params: JsonObject) -> None:
@@ -151,7 +152,7 @@ class Terminals(Feature):
         launch = Launch(
             title=programs.title_of(command, args),
             title_is_given=True,
-            claim={**(claim or {"kind": "session", "session": session_uri})},
+            claim={**self._claim(session_uri), **(claim or {})},
             command=programs.agent_command(command, args, env=environment, cwd=directory),
             env=environment,
             cwd=directory,
@@ -159,6 +160,10 @@ class Terminals(Feature):
         )
         terminal = await self._pool.open(f"ahp-terminal:/{self.services.new_id()}", launch)
         return AgentTerminal(terminal, tail, on_released=lambda: self._pool.release(terminal))
+
+    def _claim(self, session_uri: str) -> TerminalSessionClaim:
+        chat: str = (self.services.state(session_uri) or {}).get("defaultChat") or ""
+        return {"kind": "session", "session": session_uri, "chat": chat}
 
     # -- what happens on the channels ----------------------------------------------------------------------------
 

@@ -13,7 +13,15 @@ from itertools import count
 from pathlib import Path
 
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.terminal.actions import TerminalAction
+from ahpkit.protocol_next.terminal.constructors import (
+    terminal_command_detection_available,
+    terminal_command_executed,
+    terminal_command_finished,
+    terminal_cwd_changed,
+    terminal_data,
+    terminal_title_changed,
+)
 
 _MAX_HELD = 4096
 """Characters of a sequence that may be kept back until its end arrives. Longer ones carry images, not marks."""
@@ -43,7 +51,7 @@ class OutputReader:
         self._title: str | None = None
         self._cwd: str | None = None
 
-    def feed(self, text: str, *, now: int) -> list[JsonObject]:
+    def feed(self, text: str, *, now: int) -> list[TerminalAction]:
         """Actions for `text`, in order; titles and directories after it, and only the last of each."""
         text = self._held + text
         unfinished = _UNFINISHED.search(text)
@@ -51,13 +59,13 @@ class OutputReader:
         self._held = held if len(held) <= _MAX_HELD else ""
         return self._actions(text.removesuffix(self._held), now)
 
-    def finish(self, *, now: int) -> list[JsonObject]:
+    def finish(self, *, now: int) -> list[TerminalAction]:
         """The terminal has ended: what was kept back, and the end of a command that was running."""
         held, self._held = self._held, ""
         return [*self._actions(held, now), *self._finished("", now)]
 
-    def _actions(self, text: str, now: int) -> list[JsonObject]:
-        actions: list[JsonObject] = []
+    def _actions(self, text: str, now: int) -> list[TerminalAction]:
+        actions: list[TerminalAction] = []
         shown, start = "", 0
         for match in _SPOKEN.finditer(text):
             kind, body = match.groups()
@@ -73,19 +81,19 @@ class OutputReader:
                 self._title = _printable(body)[:_MAX_TITLE] or self._title
         return [*actions, *_data(shown + text[start:]), *self._news()]
 
-    def _news(self) -> Iterator[JsonObject]:
+    def _news(self) -> Iterator[TerminalAction]:
         title, self._title = self._title, None
         cwd, self._cwd = self._cwd, None
         if title is not None:
-            yield {"type": "terminal/titleChanged", "title": title}
+            yield terminal_title_changed(title=title)
         if cwd is not None:
-            yield {"type": "terminal/cwdChanged", "cwd": cwd}
+            yield terminal_cwd_changed(cwd=cwd)
 
-    def _mark(self, body: str, now: int) -> Iterator[JsonObject]:
+    def _mark(self, body: str, now: int) -> Iterator[TerminalAction]:
         mark, _, rest = body.partition(";")
         if not self._detects:
             self._detects = True
-            yield {"type": "terminal/commandDetectionAvailable"}
+            yield terminal_command_detection_available()
         if mark == "E":
             self._command_line = _ESCAPED.sub(_unescape, rest.partition(";")[0])
         elif mark == "C":
@@ -96,17 +104,17 @@ class OutputReader:
         elif mark == "P" and rest.startswith("Cwd="):
             self._cwd = _path_uri(_ESCAPED.sub(_unescape, rest.removeprefix("Cwd="))) or self._cwd
 
-    def _executed(self, now: int) -> JsonObject:
+    def _executed(self, now: int) -> TerminalAction:
         id, line = f"command-{next(self._ids)}", self._command_line
         self._command, self._command_line = (id, now), ""
-        return {"type": "terminal/commandExecuted", "commandId": id, "commandLine": line, "timestamp": now}
+        return terminal_command_executed(command_id=id, command_line=line, timestamp=now)
 
-    def _finished(self, code: str, now: int) -> Iterator[JsonObject]:
+    def _finished(self, code: str, now: int) -> Iterator[TerminalAction]:
         if self._command is None:
             return
         (id, started), self._command = self._command, None
-        exit_code = {"exitCode": int(code)} if re.fullmatch(r"-?[0-9]{1,10}", code) else {}
-        yield {"type": "terminal/commandFinished", "commandId": id, **exit_code, "durationMs": max(0, now - started)}
+        exit_code = int(code) if re.fullmatch(r"-?[0-9]{1,10}", code) else None
+        yield terminal_command_finished(command_id=id, exit_code=exit_code, duration_ms=max(0, now - started))
 
 
 def plain(text: str) -> str:
@@ -114,9 +122,9 @@ def plain(text: str) -> str:
     return _SEQUENCE.sub("", text).replace("\r\n", "\n")
 
 
-def _data(text: str) -> Iterator[JsonObject]:
+def _data(text: str) -> Iterator[TerminalAction]:
     if text:
-        yield {"type": "terminal/data", "data": text}
+        yield terminal_data(data=text)
 
 
 def _directory(uri: str) -> str | None:

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from ahpkit.host.feature import Services
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.platform.pty import PtyProcess
-from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.root.constructors import root_terminals_changed
+from ahpkit.protocol_next.terminal.state import TerminalInfo
 
 MAX_TERMINALS = 64
 """Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""
@@ -43,7 +46,14 @@ class Launch:
     def state(self) -> JsonObject:
         """The channel's first state."""
         size = {"cols": self.cols, "rows": self.rows}
-        return {"title": self.title, "cwd": self.cwd.as_uri(), **size, "content": [], "claim": self.claim}
+        return {
+            "title": self.title,
+            "cwd": self.cwd.as_uri(),
+            **size,
+            "content": [],
+            "lifecycle": {"status": "running"},
+            "claim": self.claim,
+        }
 
 
 class Pool:
@@ -146,7 +156,7 @@ class Pool:
         listed = [_info(terminal) for terminal in self]
         root = self._services.state(ROOT_URI) or {}
         if listed != root.get("terminals", []):
-            self._services.dispatch(ROOT_URI, {"type": "root/terminalsChanged", "terminals": listed})
+            self._services.dispatch(ROOT_URI, root_terminals_changed(terminals=cast("list[TerminalInfo]", listed)))
 
     def _cancel_publishing(self) -> None:
         if self._publishing is not None:
@@ -156,7 +166,7 @@ class Pool:
 
 def _info(terminal: Terminal) -> JsonObject:
     state = terminal.state
-    return {"resource": terminal.uri} | {key: state[key] for key in ("title", "claim", "exitCode") if key in state}
+    return {"resource": terminal.uri} | {key: state[key] for key in ("title", "claim", "lifecycle")}
 
 
 __all__ = ["MAX_RELEASED", "MAX_TERMINALS", "Launch", "Pool"]

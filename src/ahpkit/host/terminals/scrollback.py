@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ahpkit.host.terminals.output import plain
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.terminal.actions import TerminalAction
+from ahpkit.protocol_next.terminal.constructors import (
+    terminal_cleared,
+    terminal_command_executed,
+    terminal_command_finished,
+    terminal_data,
+)
 
 MAX_KEPT = 512 * 1024
 """Characters of a terminal's content at which the oldest is forgotten. As JSON it stays below 4 MiB, even if
@@ -30,14 +37,14 @@ _ENTER, _LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 """A full-screen program takes the alternate screen, and gives it back."""
 
 
-def weight(action: JsonObject) -> int:
+def weight(action: TerminalAction) -> int:
     """What an action adds to a terminal's content."""
     if action["type"] == "terminal/data":
         return len(action["data"])
     return _PART + len(action["commandLine"]) if action["type"] == "terminal/commandExecuted" else 0
 
 
-def forget_oldest(content: list[JsonObject], *, keep: int = KEPT) -> list[JsonObject]:
+def forget_oldest(content: list[JsonObject], *, keep: int = KEPT) -> list[TerminalAction]:
     """Actions after which a terminal shows only the last `keep` characters of `content`."""
     kept: deque[JsonObject] = deque()
     dropped: list[JsonObject] = list(content)
@@ -51,7 +58,7 @@ def forget_oldest(content: list[JsonObject], *, keep: int = KEPT) -> list[JsonOb
         keep -= len(text) + _PART
         kept.appendleft(part)
     screen = [{"type": "unclassified", "value": _ENTER}] if _on_alternate_screen(dropped) else []
-    return [{"type": "terminal/cleared"}, *chain.from_iterable(map(_said_again, [*screen, *kept]))]
+    return [terminal_cleared(), *chain.from_iterable(map(_said_again, [*screen, *kept]))]
 
 
 def _line_start(text: str, at: int) -> int:
@@ -59,15 +66,15 @@ def _line_start(text: str, at: int) -> int:
     return text.find("\n", at, at + _NEAR) + 1 or at
 
 
-def _said_again(part: JsonObject) -> Iterator[JsonObject]:
+def _said_again(part: JsonObject) -> Iterator[TerminalAction]:
     if part["type"] == "command":
-        begun = {key: part[key] for key in ("commandId", "commandLine", "timestamp")}
-        yield {"type": "terminal/commandExecuted", **begun}
+        id, line = part["commandId"], part["commandLine"]
+        yield terminal_command_executed(command_id=id, command_line=line, timestamp=part["timestamp"])
     if text := _text(part):
-        yield {"type": "terminal/data", "data": text}
+        yield terminal_data(data=text)
     if part.get("isComplete"):
-        ended = {key: part[key] for key in ("commandId", "exitCode", "durationMs") if key in part}
-        yield {"type": "terminal/commandFinished", **ended}
+        code, took = part.get("exitCode"), part.get("durationMs")
+        yield terminal_command_finished(command_id=part["commandId"], exit_code=code, duration_ms=took)
 
 
 def _field(part: JsonObject) -> str:

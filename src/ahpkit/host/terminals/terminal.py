@@ -11,7 +11,9 @@ from ahpkit.host.feature import Services
 from ahpkit.host.terminals.output import OutputReader
 from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
 from ahpkit.platform.pty import ExitStatus, PtyProcess
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.terminal.actions import TerminalAction
+from ahpkit.protocol_next.terminal.constructors import terminal_data, terminal_exited
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ class Terminal:
         rest = self._output.feed(decode(b"", final=True), now=self._services.now())
         self._apply([*rest, *self._output.finish(now=self._services.now())])
 
-    def _apply(self, actions: Iterable[JsonObject]) -> None:
+    def _apply(self, actions: Iterable[TerminalAction]) -> None:
         for action in filter(self._is_news, actions):
             self._dispatch(action)
             if self._tail is not None and action["type"] == "terminal/data":
@@ -87,21 +89,20 @@ class Terminal:
             for action in forget_oldest(self.state["content"]):
                 self._dispatch(action)
 
-    def _is_news(self, action: JsonObject) -> bool:
+    def _is_news(self, action: TerminalAction) -> bool:
         if action["type"] == "terminal/titleChanged":
             return not self.title_is_given and action["title"] != self.state["title"]
         return action["type"] != "terminal/cwdChanged" or action["cwd"] != self.state.get("cwd")
 
-    def _dispatch(self, action: JsonObject) -> None:
+    def _dispatch(self, action: TerminalAction) -> None:
         self._kept += weight(action)
         self._services.dispatch(self.uri, action)
 
     def _ended(self, status: ExitStatus) -> None:
         self.exit_status = status
-        if status.signal is not None:  # The state has no place for it, and without a code it would look alive.
-            self._dispatch({"type": "terminal/data", "data": f"\r\n[ended by {status.signal}]\r\n"})
-        code = {} if status.code is None else {"exitCode": status.code}
-        self._services.dispatch(self.uri, {"type": "terminal/exited", **code})
+        if status.signal is not None:  # The state has no place for it, and old clients would think that it runs.
+            self._dispatch(terminal_data(data=f"\r\n[ended by {status.signal}]\r\n"))
+        self._services.dispatch(self.uri, terminal_exited(exit_code=status.code))
         self._over.set()
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from ahpkit.host.agent import Command
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.turns.completions import slash_items
-from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol_next.session.constructors import session_customization_updated
+from ahpkit.protocol_next.session.customizations import ChildCustomization, PluginCustomization
 
 
 class AgentCommands(Feature):
@@ -30,7 +31,7 @@ class AgentCommands(Feature):
         self._commands[chat_uri] = commands
         self._session_of[chat_uri] = session_uri
         plugin = _plugin(session_uri, commands)
-        self._services.dispatch(session_uri, {"type": "session/customizationUpdated", "customization": plugin})
+        self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
 
     def _session_disposed(self, session_uri: str) -> None:
         for chat_uri in [chat for chat, session in self._session_of.items() if session == session_uri]:
@@ -41,9 +42,9 @@ class AgentCommands(Feature):
         return slash_items([(command.name, command.description) for command in commands], text, offset)
 
 
-def _plugin(session_uri: str, commands: Sequence[Command]) -> JsonObject:
+def _plugin(session_uri: str, commands: Sequence[Command]) -> PluginCustomization:
     uri = f"{session_uri}/agent-commands"
-    children: list[JsonObject] = [
+    children: list[ChildCustomization] = [
         {
             "type": "prompt",
             "id": f"agent-command:{command.name}",
@@ -58,7 +59,6 @@ def _plugin(session_uri: str, commands: Sequence[Command]) -> JsonObject:
         "id": "agent-commands",
         "uri": uri,
         "name": "Agent commands",
-        "enabled": True,
         "load": {"kind": "loaded"},
         "children": children,
     }

@@ -6,16 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ahpkit.dialects.generations import selection_of, unmarked
 from ahpkit.host.agent import Command
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.feature import Services
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.chat.state import Turn as TurnRecord
-from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol.meta_keys import CONFIG_META, OURS
-from ahpkit.protocol.session.state import SessionConfigSchema
+from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
+from ahpkit.protocol_next.chat.state import Turn as TurnRecord
+from ahpkit.protocol_next.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol_next.session.constructors import (
+    session_config_changed,
+    session_meta_changed,
+    session_title_changed,
+)
+from ahpkit.protocol_next.session.state import SessionConfigSchema
 
 MEMORY_PREFIX = "agent-memory/"
 """Before a chat's URI: the durable value that holds what its agent remembers."""
@@ -58,16 +64,18 @@ class LiveChat:
 
     @property
     def working_directory(self) -> Path:
-        uri = self.state.get("workingDirectory") or self.session.get("summary", {}).get("workingDirectory")
-        return path_of(uri, self._default_directory)
+        directories: Sequence[str] = (
+            self.state.get("workingDirectories") or self.session.get("workingDirectories") or ()
+        )
+        return path_of(directories[0] if directories else None, self._default_directory)
 
     @property
     def model(self) -> ModelSelection | None:
-        return self.state.get("model") or self.session.get("summary", {}).get("model")
+        return selection_of(self.state).get("model") or selection_of(self.session).get("model")
 
     @property
     def agent(self) -> AgentSelection | None:
-        return self.state.get("agent") or self.session.get("summary", {}).get("agent")
+        return selection_of(self.state).get("agent") or selection_of(self.session).get("agent")
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -76,7 +84,7 @@ class LiveChat:
     @property
     def session_meta(self) -> JsonObject:
         meta: JsonObject = self.session.get("_meta") or {}
-        return {key: value for key, value in meta.items() if not key.startswith(OURS)}
+        return {key: value for key, value in meta.items() if not key.startswith(OUR_PREFIXES)}
 
     @property
     def history(self) -> Sequence[TurnRecord]:
@@ -106,16 +114,16 @@ class LiveChat:
 
     def title(self, title: str) -> None:
         """Name the session after this chat: only the default chat may, and never over a person's own choice."""
-        current = self.session.get("summary", {}).get("title")
+        current = self.session.get("title")
         title = agent_title(title)
         ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
         if title and title != current and ours and self.session.get("defaultChat") == self.uri:
             self._services.values.set(self._title_key, title)
-            self._services.dispatch(self.session_uri, {"type": "session/titleChanged", "title": title})
+            self._services.dispatch(self.session_uri, session_title_changed(title=title))
 
     def name_after(self, message: str) -> None:
         """Name the session after its first message, unless somebody has named it."""
-        if self.session["summary"]["title"] == DEFAULT_TITLE and not self.history:
+        if self.session["title"] == DEFAULT_TITLE and not self.history:
             self.title(title_from(message))
 
     def commands(self, commands: Sequence[Command]) -> None:
@@ -127,7 +135,7 @@ class LiveChat:
         self._session_meta({CONFIG_META: None if config.get("schema") == schema else {"schema": schema}})
         changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
         if changed and config:
-            self._services.dispatch(self.session_uri, {"type": "session/configChanged", "config": changed})
+            self._services.dispatch(self.session_uri, session_config_changed(config=changed))
 
     def meta(self, key: str, value: Any | None) -> None:
         self._session_meta({key: self._beside_others(key, value)})
@@ -149,8 +157,7 @@ class LiveChat:
         before: JsonObject = self.session.get("_meta") or {}
         meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
         if meta != before and self.session:  # An agent may talk on while its session is disposed of.
-            action: JsonObject = {"type": "session/metaChanged", **({"_meta": meta} if meta else {})}
-            self._services.dispatch(self.session_uri, action)
+            self._services.dispatch(self.session_uri, session_meta_changed(meta=unmarked(meta) or None))
 
     @property
     def extensions(self) -> JsonObject:

@@ -6,14 +6,23 @@ Whenever a chat changes a field its summary repeats, `session/chatUpdated` follo
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.turns.chat import LiveChat
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.protocol.session.summary import diff_chat_summary
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.chat.constructors import chat_activity_changed
+from ahpkit.protocol_next.chat.state import PartialChatSummary
+from ahpkit.protocol_next.common.actions import StateAction
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.constructors import (
+    session_activity_changed,
+    session_chat_updated,
+    session_is_read_changed,
+)
+from ahpkit.protocol_next.session.state import SessionStatus
+from ahpkit.protocol_next.session.summary import diff_chat_summary
 
 _NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
 """Streamed text: by far the most frequent actions, and none of them touches a summary."""
@@ -29,7 +38,7 @@ class ChatSummaries:
         self,
         index: SessionIndex,
         state_of: Callable[[str], JsonObject | None],
-        dispatch: Callable[[str, JsonObject], None],
+        dispatch: Callable[[str, StateAction], None],
     ) -> None:
         self._index = index
         self._state_of = state_of
@@ -47,25 +56,25 @@ class ChatSummaries:
             self._unread(session_uri)
         changes = diff_chat_summary(applied.before, applied.after)
         if session_uri is not None and changes:
-            action = {"type": "session/chatUpdated", "chat": applied.channel, "changes": changes}
-            self._dispatch(session_uri, action)
+            self._dispatch(session_uri, _updated(applied.channel, changes))
 
     def _unread(self, session_uri: str) -> None:
         """There is something nobody has looked at yet."""
         session = self._state_of(session_uri)
-        if session is not None and session["summary"]["status"] & SessionStatus.IsRead:
-            self._dispatch(session_uri, {"type": "session/isReadChanged", "isRead": False})
+        if session is not None and session["status"] & SessionStatus.IsRead:
+            self._dispatch(session_uri, session_is_read_changed(is_read=False))
 
     def activity(self, chat: LiveChat, text: str | None) -> None:
-        """What a chat is doing now: on its entry, and on the session when it is the default chat."""
-        entry = next((c for c in chat.session.get("chats", ()) if c["resource"] == chat.uri), None)
-        if entry is None or entry.get("activity", "") == (text or ""):
+        """What a chat is doing now: on the chat, and on the session when it is the default chat."""
+        if not chat.state or chat.state.get("activity", "") == (text or ""):
             return
-        changes = {"type": "session/chatUpdated", "chat": chat.uri, "changes": {"activity": text or ""}}
-        self._dispatch(chat.session_uri, changes)
+        self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
         if chat.session.get("defaultChat") == chat.uri:
-            action = {"type": "session/activityChanged"} | ({"activity": text} if text else {})
-            self._dispatch(chat.session_uri, action)
+            self._dispatch(chat.session_uri, session_activity_changed(activity=text or None))
+
+
+def _updated(chat: str, changes: JsonObject) -> StateAction:
+    return session_chat_updated(chat=chat, changes=cast("PartialChatSummary", changes))
 
 
 __all__ = ["ChatSummaries"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.agent import AgentSession
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import OURS
-from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.protocol.meta_keys import OUR_PREFIXES
+from ahpkit.protocol_next.chat.state import ChatSummary
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import SessionStatus
+from ahpkit.protocol_next.session.summary import chat_summary
 from ahpkit.wire.trace_context import TRACE_KEYS
 
 NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
@@ -23,45 +26,40 @@ def present(**fields: Any) -> JsonObject:
 
 
 def new_session(
-    params: Mapping[str, Any], *, provider: str, project: JsonObject | None, config: JsonObject, now: int
+    params: Mapping[str, Any], *, provider: str, project: JsonObject | None, config: JsonObject
 ) -> JsonObject:
     """A session that is being created: no chat yet."""
-    summary = {
-        "resource": params["channel"],
+    state: JsonObject = {
         "provider": provider,
         "title": DEFAULT_TITLE,
         "status": int(SessionStatus.Idle),
-        "createdAt": now,
-        "modifiedAt": now,
+        "lifecycle": "creating",
+        "activeClients": [],
+        "chats": [],
+        "config": config,
     }
-    summary |= present(
-        model=params.get("model"),
-        agent=params.get("agent"),
-        workingDirectory=params.get("workingDirectory"),
-        project=project,
+    return state | present(
+        workingDirectories=params.get("workingDirectories"), project=project, _meta=_given_meta(params) or None
     )
-    state: JsonObject = {"summary": summary, "lifecycle": "creating", "chats": [], "config": config}
-    return state | present(_meta=_given_meta(params) or None)
 
 
 def _given_meta(params: Mapping[str, Any]) -> JsonObject:
     """What a client says about a session it creates. Its trace is about the request, and our keys are ours."""
     meta: JsonObject = params.get("_meta") or {}
-    return {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OURS)}
+    given = {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OUR_PREFIXES)}
+    return given | present(**{SELECTION: selection_of({"_meta": meta}) or None})
 
 
-def kept_session(uri: str, provider: str, kept: AgentSession) -> JsonObject:
+def kept_session(provider: str, kept: AgentSession) -> JsonObject:
     """A conversation that an agent keeps, as a session that is being created."""
     directory = kept.working_directory
     state = new_session(
-        {"channel": uri, "workingDirectory": directory.as_uri()},
+        {"workingDirectories": [directory.as_uri()]},
         provider=provider,
         project={"uri": directory.as_uri(), "displayName": directory.name},
         config=NO_CONFIG,
-        now=kept.modified_at or 0,
     )
-    state["summary"]["title"] = agent_title(kept.title or "") or DEFAULT_TITLE
-    return state
+    return {**state, "title": agent_title(kept.title or "") or DEFAULT_TITLE}
 
 
 def new_chat(
@@ -70,10 +68,10 @@ def new_chat(
     title: str,
     now: int,
     origin: JsonObject | None = None,
-    model: JsonObject | None = None,
-    agent: JsonObject | None = None,
+    selection: JsonObject | None = None,
     interactivity: str | None = None,
     turns: list[JsonObject] | None = None,
+    directories: list[str] | None = None,
 ) -> JsonObject:
     """A chat without an active turn."""
     chat = {
@@ -84,7 +82,15 @@ def new_chat(
         "origin": origin or {"kind": "user"},
         "turns": turns or [],
     }
-    return chat | present(model=model, agent=agent, interactivity=interactivity)
+    meta = {SELECTION: selection} if selection else None
+    return chat | present(interactivity=interactivity, workingDirectories=directories, _meta=meta)
+
+
+def chat_entry(chat: JsonObject) -> ChatSummary:
+    """A chat's entry in its session, with the model and agent that 0.4 clients chose for it."""
+    summary = chat_summary(chat)
+    selection = selection_of(chat)
+    return cast("ChatSummary", {**summary, "_meta": {SELECTION: selection}} if selection else summary)
 
 
 def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
@@ -96,6 +102,7 @@ def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
 
 __all__ = [
     "NO_CONFIG",
+    "chat_entry",
     "kept_session",
     "new_chat",
     "new_session",

@@ -18,7 +18,10 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.turn import LiveTurn
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol_next.chat.actions import ChatAction
+from ahpkit.protocol_next.chat.constructors import chat_turn_started
+from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +44,13 @@ class RunnerPorts:
     tasks: Tasks
     tracing: Tracing
     new_id: Callable[[], str]
-    dispatch: Callable[[str, JsonObject], None]
+    dispatch: Callable[[str, ChatAction], None]
+    now: Callable[[], int]
     make_turn: Callable[[LiveChat, str, Any], LiveTurn]
     """A turn of a chat, by its id and message."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent sees it."""
-    turn_over: Callable[[LiveChat], None]
+    turn_over: Callable[[LiveChat, str], None]
     login_needed: Callable[[Agent, str], None]
     """Tells clients that the agent of a session needs a login."""
 
@@ -94,8 +98,13 @@ class ChatRunner:
         waiting = [state["steeringMessage"]] if state.get("steeringMessage") else state.get("queuedMessages") or []
         if waiting:
             first = waiting[0]
-            action = {"type": "chat/turnStarted", "turnId": self._ports.new_id(), "message": first["message"]}
-            self._ports.dispatch(self.chat.uri, action | {"queuedMessageId": first["id"]})
+            started = chat_turn_started(
+                turn_id=self._ports.new_id(),
+                started_at=iso_time(self._ports.now()),
+                message=first["message"],
+                queued_message_id=first["id"],
+            )
+            self._ports.dispatch(self.chat.uri, started)
 
     async def configure(self) -> None:
         """The model, agent or configuration changed."""
@@ -140,7 +149,7 @@ class ChatRunner:
             self.turn = None
             if self._task is not None and self._task is not asyncio.current_task():
                 self._task.cancel()
-            self._ports.turn_over(self.chat)
+            self._ports.turn_over(self.chat, turn.id)
         if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:
             self._ports.tasks.spawn(self._agent_chat.truncated(self.chat.history), name="truncate")
         self.take_next()
@@ -163,11 +172,13 @@ class ChatRunner:
     def _complete(self, turn: LiveTurn, stop: StopReason | None) -> None:
         if stop in _STOP_NOTICES:
             turn.notice(_STOP_NOTICES[stop])
-        ending = "chat/turnCancelled" if stop == "cancelled" else "chat/turnComplete"
-        turn.say({"type": ending, "turnId": turn.id})
+        if stop == "cancelled":
+            turn.cancel()
+        else:
+            turn.complete()
 
     def _fail(self, turn: LiveTurn, error: AgentError) -> None:
-        turn.say({"type": "chat/error", "turnId": turn.id, "error": error.info()})
+        turn.fail(error.info())
         if isinstance(error, LoginNeeded):
             self._ports.login_needed(self.agent, self.chat.session_uri)
 

@@ -8,25 +8,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
-from ahpkit.protocol.chat.state import ConfirmationOption, ToolCallConfirmationReason, ToolResultContent
-from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
+from ahpkit.protocol_next.chat.actions import ChatAction
+from ahpkit.protocol_next.chat.constructors import (
+    chat_tool_call_complete,
+    chat_tool_call_content_changed,
+    chat_tool_call_delta,
+    chat_tool_call_denied,
+    chat_tool_call_ready,
+)
+from ahpkit.protocol_next.chat.state import (
+    ConfirmationOption,
+    ToolCallConfirmationReason,
+    ToolCallEdits,
+    ToolCallResult,
+    ToolResultContent,
+)
+from ahpkit.protocol_next.chat.tool_calls import ToolCallAction
+from ahpkit.protocol_next.common.state import FileEdit, JsonObject, StringOrMarkdown
 
 _OVER = frozenset({"completed", "cancelled"})
-
-
-def find_tool_call(chat_state: JsonObject | None, tool_call_id: str) -> JsonObject | None:
-    """A tool call of the active turn, newest first."""
-    turn: JsonObject = (chat_state or {}).get("activeTurn") or {"responseParts": []}
-    parts: list[JsonObject] = turn["responseParts"]
-    for part in reversed(parts):
-        if part.get("kind") == "toolCall" and part["toolCall"]["toolCallId"] == tool_call_id:
-            return part["toolCall"]
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +39,19 @@ class ToolCallPorts:
     """What a tool call uses of its turn."""
 
     turn_id: str
-    say: Callable[[JsonObject], None]
+    say: Callable[[ChatAction], None]
     turn_over: Callable[[], bool]
     state: Callable[[], JsonObject | None]
     """The call as the chat's state has it; None once its turn is over."""
     guard: Callable[[str, str], Awaitable[str | None]]
     """A reason to deny a call of a tool with this input before anyone is asked, or None."""
+
+
+class _About(TypedDict):
+    """The call that an action is about."""
+
+    turn_id: str
+    tool_call_id: str
 
 
 class LiveToolCall:
@@ -70,7 +82,7 @@ class LiveToolCall:
         return self.status in _OVER or self._ports.turn_over()
 
     def input(self, delta: str, *, message: StringOrMarkdown | None = None) -> None:
-        self._say("chat/toolCallDelta", content=delta, invocationMessage=message)
+        self._say(chat_tool_call_delta(**self._about, content=delta, invocation_message=message))
 
     def running(
         self,
@@ -98,13 +110,13 @@ class LiveToolCall:
         self._ready(
             tool_input,
             message,
-            confirmationTitle=title,
+            title=title,
             options=list(options) or None,
             edits={"items": list(edits)} if edits else None,
             editable=editable or None,
         )
         if denial is not None:
-            self._ports.say(self._deny(denial))
+            self._ports.say(chat_tool_call_denied(**self._about, reason="denied", reason_message=denial))
         try:
             answer = await self._confirmed
         finally:
@@ -127,7 +139,7 @@ class LiveToolCall:
             self._completed = None
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
-        self._say("chat/toolCallContentChanged", content=list(content))
+        self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
 
     def complete(
         self,
@@ -141,11 +153,14 @@ class LiveToolCall:
         self.running()
         if self.over:
             return
-        result: JsonObject = {"success": success, "pastTenseMessage": message or self._past_tense(success)}
-        result |= {"content": list(content)} if content else {}
-        result |= {"error": {"message": error}} if error is not None else {}
-        result |= {"structuredContent": structured_content} if structured_content is not None else {}
-        self._say("chat/toolCallComplete", result=result)
+        result: ToolCallResult = {"success": success, "pastTenseMessage": message or self._past_tense(success)}
+        if content:
+            result["content"] = list(content)
+        if error is not None:
+            result["error"] = {"message": error}
+        if structured_content is not None:
+            result["structuredContent"] = structured_content
+        self._say(chat_tool_call_complete(**self._about, result=result))
         self.end()
 
     def meta(self, meta: JsonObject) -> None:
@@ -171,10 +186,29 @@ class LiveToolCall:
             _resolve(self._completed, action["result"])
             self.end()
 
-    def _ready(self, tool_input: str | None, message: StringOrMarkdown | None, **fields: Any) -> None:
+    def _ready(
+        self,
+        tool_input: str | None,
+        message: StringOrMarkdown | None,
+        *,
+        confirmed: ToolCallConfirmationReason | None = None,
+        title: StringOrMarkdown | None = None,
+        options: list[ConfirmationOption] | None = None,
+        edits: ToolCallEdits | None = None,
+        editable: bool | None = None,
+    ) -> None:
         state = self._state or {}
-        shown = message or state.get("invocationMessage") or state.get("displayName") or self.name
-        self._say("chat/toolCallReady", invocationMessage=shown, toolInput=self._input(tool_input) or None, **fields)
+        ready = chat_tool_call_ready(
+            **self._about,
+            invocation_message=message or state.get("invocationMessage") or state.get("displayName") or self.name,
+            tool_input=self._input(tool_input) or None,
+            confirmed=confirmed,
+            confirmation_title=title,
+            options=options,
+            edits=edits,
+            editable=editable,
+        )
+        self._say(ready)
 
     def _input(self, tool_input: str | None) -> str:
         if tool_input is not None:
@@ -186,13 +220,12 @@ class LiveToolCall:
         name = (self._state or {}).get("displayName", self.name)
         return f"Used {name}" if success else f"{name} failed"
 
-    def _deny(self, reason: str) -> JsonObject:
-        action = {"type": "chat/toolCallConfirmed", "turnId": self._ports.turn_id, "toolCallId": self.id}
-        return action | {"approved": False, "reason": "denied", "reasonMessage": reason}
+    @property
+    def _about(self) -> _About:
+        return {"turn_id": self._ports.turn_id, "tool_call_id": self.id}
 
-    def _say(self, type: str, **fields: Any) -> None:
-        action: JsonObject = {"type": type, "turnId": self._ports.turn_id, "toolCallId": self.id}
-        action |= {key: value for key, value in fields.items() if value is not None}
+    def _say(self, action: ToolCallAction) -> None:
+        """Dispatch an action of this call, with its `_meta` when that changed."""
         shown: JsonObject = (self._state or {}).get("_meta", {})
         if shown != (meta := self._merged(shown)):
             action["_meta"] = meta
@@ -222,4 +255,4 @@ def _plain(text: StringOrMarkdown | None) -> str | None:
     return text["markdown"] if isinstance(text, dict) else text
 
 
-__all__ = ["LiveToolCall", "ToolCallPorts", "find_tool_call"]
+__all__ = ["LiveToolCall", "ToolCallPorts"]

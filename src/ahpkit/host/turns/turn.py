@@ -6,14 +6,38 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from opentelemetry.context import Context
 
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, TurnContext
 from ahpkit.host.tracing import Tracing
-from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts, find_tool_call
-from ahpkit.protocol.chat.state import ChatInputQuestion, Message, ToolCallContributor, UsageInfo
-from ahpkit.protocol.common.state import JsonObject, ModelSelection, StringOrMarkdown
+from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts
+from ahpkit.protocol.common.reducing import milliseconds
+from ahpkit.protocol_next.chat.actions import ChatAction
+from ahpkit.protocol_next.chat.constructors import (
+    chat_delta,
+    chat_error,
+    chat_input_completed,
+    chat_input_requested,
+    chat_pending_message_removed,
+    chat_reasoning,
+    chat_response_part,
+    chat_tool_call_start,
+    chat_turn_cancelled,
+    chat_turn_complete,
+    chat_usage,
+)
+from ahpkit.protocol_next.chat.parts import find_tool_call, open_request
+from ahpkit.protocol_next.chat.state import (
+    ChatInputQuestion,
+    ChatInputRequest,
+    Message,
+    ResponsePart,
+    SystemNotificationResponsePart,
+    ToolCallContributor,
+)
+from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject, ModelSelection, StringOrMarkdown, UsageInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +45,7 @@ class TurnPorts:
     """What a turn uses of the host."""
 
     tracing: Tracing
-    dispatch: Callable[[JsonObject], object]
+    dispatch: Callable[[ChatAction], object]
     """Takes an action of the turn's chat."""
     chat_state: Callable[[], JsonObject | None]
     activity: Callable[[str | None], None]
@@ -34,6 +58,7 @@ class TurnPorts:
     """A reason to deny a call of a tool with this input before anyone is asked, or None."""
     subchat: Callable[[LiveTurn, str, str, str | None], Awaitable[SubChat]]
     """Opens a chat for a sub-agent: who asks, its title, its prompt, the tool call it belongs to."""
+    now: Callable[[], int]
 
 
 class LiveTurn:
@@ -46,7 +71,7 @@ class LiveTurn:
         self.message = message
         self.prompt = message["text"]
         self.context = TurnContext()
-        self.model: ModelSelection | None = chat.model
+        self.model: ModelSelection | None = message.get("model") or chat.model
         self.canvas: CanvasRuntime | None = None
         self.over = False
         self.trace: Context | None = None
@@ -65,10 +90,26 @@ class LiveTurn:
     def chat_state(self) -> JsonObject | None:
         return self._ports.chat_state()
 
-    def say(self, action: JsonObject) -> None:
+    def say(self, action: ChatAction) -> None:
         """Dispatch an action of this turn unless the turn is over."""
         if not self.over:
             self._ports.dispatch(action)
+
+    def complete(self) -> None:
+        """The agent is done."""
+        self.say(chat_turn_complete(turn_id=self.id, duration=self._duration))
+
+    def cancel(self) -> None:
+        """The agent stopped because somebody wanted it to."""
+        self.say(chat_turn_cancelled(turn_id=self.id, duration=self._duration))
+
+    def fail(self, error: ErrorInfo) -> None:
+        """The agent cannot go on."""
+        self.say(chat_error(turn_id=self.id, duration=self._duration, part={"kind": "error", "error": error}))
+
+    @property
+    def _duration(self) -> int:
+        return elapsed(self.chat_state, self._ports.now())
 
     def end(self) -> None:
         """The turn is over in the chat's state, whoever ended it."""
@@ -77,16 +118,23 @@ class LiveTurn:
             call.end()
 
     def text(self, delta: str) -> None:
-        self._stream("markdown", "chat/delta", delta)
+        if delta:
+            part_id = self._streaming_part("markdown")
+            self.say(chat_delta(turn_id=self.id, part_id=part_id, content=delta))
 
     def think(self, delta: str) -> None:
-        self._stream("reasoning", "chat/reasoning", delta)
+        if delta:
+            part_id = self._streaming_part("reasoning")
+            self.say(chat_reasoning(turn_id=self.id, part_id=part_id, content=delta))
 
     def new_part(self) -> None:
         self._open_part = None
 
     def notice(self, text: StringOrMarkdown, *, meta: JsonObject | None = None) -> None:
-        self._part({"kind": "systemNotification", "content": text} | ({"_meta": meta} if meta else {}))
+        part: SystemNotificationResponsePart = {"kind": "systemNotification", "content": text}
+        if meta:
+            part["_meta"] = meta
+        self._part(part)
 
     def attach(self, data: bytes, *, content_type: str) -> None:
         uri = self.store(data, content_type=content_type)
@@ -111,11 +159,15 @@ class LiveTurn:
             contributor, name = {"kind": "client", "clientId": owned[0]}, owned[1]
         call = self._new_call(id or f"{self.id}-tool-{next(self._numbers)}", name, meta)
         self.tool_calls[call.id] = call
-        action: JsonObject = {"type": "chat/toolCallStart", "turnId": self.id, "toolCallId": call.id}
-        action |= {"toolName": name, "displayName": display_name or name}
-        action |= {"contributor": contributor} if contributor else {}
-        action |= {"_meta": meta} if meta else {}
-        self.say(action)
+        started = chat_tool_call_start(
+            turn_id=self.id,
+            tool_call_id=call.id,
+            tool_name=name,
+            display_name=display_name or name,
+            contributor=contributor,
+            meta=meta or None,
+        )
+        self.say(started)
         if message is not None:
             call.input("", message=message)
         return call
@@ -138,23 +190,20 @@ class LiveTurn:
         url: str | None = None,
         meta: JsonObject | None = None,
     ) -> InputAnswers:
-        request: JsonObject = {"id": f"{self.id}-input-{next(self._numbers)}", "questions": list(questions)}
-        request |= {"message": message} if message is not None else {}
-        request |= {"url": url} if url is not None else {}
-        request |= {"_meta": meta} if meta else {}
+        request = _request(f"{self.id}-input-{next(self._numbers)}", questions, message, url, meta)
         answered: asyncio.Future[InputAnswers] = asyncio.get_running_loop().create_future()
         self._inputs[request["id"]] = answered
         self.new_part()
-        self.say({"type": "chat/inputRequested", "request": request})
+        self.say(chat_input_requested(request=request))
         try:
             return await answered
         finally:
             del self._inputs[request["id"]]
             if answered.cancelled():  # Nobody waits for an answer any more, so nobody should be asked.
-                self.say({"type": "chat/inputCompleted", "requestId": request["id"], "response": "cancel"})
+                self.say(chat_input_completed(request_id=request["id"], response="cancel"))
 
     def usage(self, usage: UsageInfo) -> None:
-        self.say({"type": "chat/usage", "turnId": self.id, "usage": usage})
+        self.say(chat_usage(turn_id=self.id, usage=usage))
 
     def activity(self, text: str | None) -> None:
         if not self.over:
@@ -169,7 +218,7 @@ class LiveTurn:
         self._steered.clear()
         if pending is None or self.over:
             return None
-        self.say({"type": "chat/pendingMessageRemoved", "kind": "steering", "id": pending["id"]})
+        self.say(chat_pending_message_removed(kind="steering", id=pending["id"]))
         return pending["message"]
 
     async def wait_steering(self) -> Message:
@@ -191,24 +240,46 @@ class LiveTurn:
         waiting = self._inputs.get(action["requestId"])
         if waiting is None or waiting.done():
             return
-        requests: list[JsonObject] = before.get("inputRequests", [])
-        none: JsonObject = {}
-        drafts = next((r.get("answers", none) for r in requests if r["id"] == action["requestId"]), none)
-        answers = {**drafts, **action.get("answers", {})}
+        request = open_request(before, action["requestId"]) or {}
+        answers: JsonObject = {**request.get("answers", {}), **action.get("answers", {})}
         waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
-    def _stream(self, kind: str, append: str, delta: str) -> None:
-        if not delta:
-            return
+    def _streaming_part(self, kind: Literal["markdown", "reasoning"]) -> str:
+        """The part that text of this kind goes to: the one that is open, or a new one."""
         if self._open_part is None or self._open_part[0] != kind:
             part_id = f"{self.id}-part-{next(self._numbers)}"
-            self._part({"kind": kind, "id": part_id, "content": ""})
+            self._part(_text_part(kind, part_id))
             self._open_part = (kind, part_id)
-        self.say({"type": append, "turnId": self.id, "partId": self._open_part[1], "content": delta})
+        return self._open_part[1]
 
-    def _part(self, part: JsonObject) -> None:
+    def _part(self, part: ResponsePart) -> None:
         self.new_part()
-        self.say({"type": "chat/responsePart", "turnId": self.id, "part": part})
+        self.say(chat_response_part(turn_id=self.id, part=part))
 
 
-__all__ = ["LiveTurn", "TurnPorts"]
+def elapsed(chat: JsonObject | None, now: int) -> int:
+    """Milliseconds since the active turn of a chat began."""
+    turn: JsonObject | None = (chat or {}).get("activeTurn")
+    return 0 if turn is None else max(0, now - milliseconds(turn["startedAt"]))
+
+
+def _text_part(kind: Literal["markdown", "reasoning"], part_id: str) -> ResponsePart:
+    if kind == "markdown":
+        return {"kind": "markdown", "id": part_id, "content": ""}
+    return {"kind": "reasoning", "id": part_id, "content": ""}
+
+
+def _request(
+    id: str, questions: Sequence[ChatInputQuestion], message: str | None, url: str | None, meta: JsonObject | None
+) -> ChatInputRequest:
+    request: ChatInputRequest = {"id": id, "questions": list(questions)}
+    if message is not None:
+        request["message"] = message
+    if url is not None:
+        request["url"] = url
+    if meta:
+        request["_meta"] = meta
+    return request
+
+
+__all__ = ["LiveTurn", "TurnPorts", "elapsed"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ahpkit.dialects.generations import selection_of
 from ahpkit.host.agent import Agent, AgentError, SubChat, Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
@@ -21,18 +22,18 @@ from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries
 from ahpkit.host.turns.client_tools import client_tool, model_tools
-from ahpkit.host.turns.new_state import new_chat
+from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
-from ahpkit.host.turns.turn import LiveTurn, TurnPorts
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed
+from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol.session.summary import chat_summary
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.chat.constructors import chat_error, chat_turn_started
+from ahpkit.protocol_next.chat.state import ErrorResponsePart, Message
+from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol_next.session.constructors import session_chat_added
 
 INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
-
-_SELECTIONS = frozenset({"session/configChanged", "session/modelChanged", "session/agentChanged"})
-"""Changes of a session that its agent has to hear of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class Turns:
         self._summaries = ChatSummaries(ports.index, ports.store.state, ports.dispatcher.apply)
         self._runners: dict[str, ChatRunner] = {}
         self._subturns: dict[str, LiveTurn] = {}
+        self._started_by: dict[str, str] = {}
+        """Turn that runs → the client that started it."""
 
     def register(self, host: Registration) -> None:
         host.listen(self._heard)
@@ -93,6 +96,7 @@ class Turns:
             tracing=self._ports.tracing,
             new_id=self._ports.new_id,
             dispatch=self._dispatch,
+            now=self._ports.now,
             make_turn=self._make_turn,
             prepare_turn=self._prepare_turn,
             turn_over=self._turn_over,
@@ -119,11 +123,16 @@ class Turns:
             chat_state=lambda: self._ports.store.state(chat.uri),
             activity=lambda text: self._summaries.activity(chat, text),
             store_content=lambda data, kind: self.store_content(chat.session_uri, data, kind),
-            client_tool=lambda name: client_tool(self._ports.store.state(chat.session_uri) or {}, name),
+            client_tool=lambda name: self._client_tool(chat, turn_id, name),
             guard=lambda name, tool_input: self._guard(chat, name, tool_input),
             subchat=self._open_subchat,
+            now=self._ports.now,
         )
         return LiveTurn(chat, ports, id=turn_id, message=message)
+
+    def _client_tool(self, chat: LiveChat, turn_id: str, name: str) -> tuple[str, str] | None:
+        session = self._ports.store.state(chat.session_uri) or {}
+        return client_tool(session, name, self._started_by.get(turn_id))
 
     async def _guard(self, chat: LiveChat, name: str, tool_input: str) -> str | None:
         for guard in self._ports.registered.tool_guards:
@@ -141,21 +150,23 @@ class Turns:
     async def _prepare_turn(self, turn: LiveTurn) -> None:
         registered = self._ports.registered
         session = self._ports.store.state(turn.chat.session_uri) or {}
-        turn.context.tools.extend(model_tools(session))
+        turn.context.tools.extend(model_tools(session, self._started_by.get(turn.id)))
         for prepare in registered.turn_preparers:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
 
-    def _turn_over(self, chat: LiveChat) -> None:
+    def _turn_over(self, chat: LiveChat, turn_id: str) -> None:
+        self._started_by.pop(turn_id, None)
         self._summaries.activity(chat, None)
         self._apply_waiting(chat.session_uri)
 
     def _apply_waiting(self, session_uri: str) -> None:
         """Selections that waited for a turn: they may have become impossible meanwhile."""
-        for action, origin, sent in self._ports.waiting.take_due(session_uri):
+        for selection in self._ports.waiting.take_due(session_uri):
+            action, origin, sent = selection.again(self._ports.store.state(session_uri) or {})
             reason = self._ports.dispatcher.check(session_uri, action, origin.client_id)
             if reason is None:
-                self._ports.dispatcher.apply(session_uri, action, origin)
+                self._ports.dispatcher.apply_checked(session_uri, action, origin)
             else:
                 self._ports.clients.reject(session_uri, sent, origin, reason)
 
@@ -163,12 +174,14 @@ class Turns:
 
     def _heard(self, applied: Applied) -> None:
         uri = applied.channel
+        if applied.action["type"] == "chat/turnStarted" and applied.client_id is not None:
+            self._started_by[applied.action["turnId"]] = applied.client_id
         if (runner := self._runners.get(uri)) is not None:
             runner.on_applied(applied)
         elif (turn := self._subturns.get(uri)) is not None:
             turn.heard(applied.action, applied.before)
             turn.over = not applied.after.get("activeTurn")
-        elif applied.action["type"] in _SELECTIONS:
+        elif _is_selection(applied):
             for chat in self._ports.index.chats(uri):
                 if (runner := self._runners.get(chat)) is not None:
                     self._ports.tasks.spawn(runner.configure(), name="configure")
@@ -182,8 +195,10 @@ class Turns:
             channel = channel_of(uri)
             turn: JsonObject | None = (self._ports.store.state(uri) or {}).get("activeTurn")
             if channel is not None and channel.name == "chat" and turn is not None:
-                error = {"errorType": "host/interrupted", "message": INTERRUPTED}
-                self._dispatch(uri, {"type": "chat/error", "turnId": turn["id"], "error": error})
+                error: ErrorInfo = {"errorType": "host/interrupted", "message": INTERRUPTED}
+                duration = elapsed(self._ports.store.state(uri), self._ports.now())
+                part: ErrorResponsePart = {"kind": "error", "error": error}
+                self._dispatch(uri, chat_error(turn_id=turn["id"], duration=duration, part=part))
 
     # -- sub-agents ------------------------------------------------------------------------------------------------
 
@@ -196,13 +211,21 @@ class Turns:
         state = new_chat(uri, title=title, now=self._ports.now(), origin=origin, interactivity="read-only")
         self._ports.store.open(uri, state)
         self._ports.index.add_chat(uri, session_uri)
-        self._dispatch(session_uri, {"type": "session/chatAdded", "summary": chat_summary(state)})
-        message = {"text": prompt, "origin": {"kind": "agent"}}
+        self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
+        message: Message = {"text": prompt, "origin": {"kind": "agent"}}
         turn = self._make_turn(self.live_chat(uri, session_uri), self._ports.new_id(), message)
         turn.context, turn.trace = parent.context, parent.trace
         self._subturns[uri] = turn
-        self._dispatch(uri, {"type": "chat/turnStarted", "turnId": turn.id, "message": message})
+        started_at = iso_time(self._ports.now())
+        self._dispatch(uri, chat_turn_started(turn_id=turn.id, started_at=started_at, message=message))
         return LiveSubChat(turn, on_closed=lambda: self._subturns.pop(uri, None))
+
+
+def _is_selection(applied: Applied) -> bool:
+    """A change of a session that its agent has to hear of."""
+    if applied.action["type"] == "session/metaChanged":
+        return selection_of(applied.before) != selection_of(applied.after)
+    return applied.action["type"] == "session/configChanged"
 
 
 class LiveSubChat:
@@ -220,13 +243,12 @@ class LiveSubChat:
     async def __aexit__(self, *exc: object) -> None:
         error = exc[1]
         if error is None:
-            self._live.say({"type": "chat/turnComplete", "turnId": self.turn.id})
+            self._live.complete()
         elif isinstance(error, Exception):
             message = error.message if isinstance(error, AgentError) else "The sub-agent failed."
-            info = {"errorType": "agent", "message": message}
-            self._live.say({"type": "chat/error", "turnId": self.turn.id, "error": info})
+            self._live.fail({"errorType": "agent", "message": message})
         else:
-            self._live.say({"type": "chat/turnCancelled", "turnId": self.turn.id})
+            self._live.cancel()
         self._live.end()
         self._on_closed()
 

@@ -20,6 +20,7 @@ __all__ = [
     "index_of",
     "iso_time",
     "merge_config",
+    "milliseconds",
     "put",
     "removed",
     "replaced",
@@ -129,6 +130,12 @@ def merge_config(state: JsonObject, action: JsonObject) -> JsonObject:
         return state
     values = {**action["config"]} if action.get("replace") else {**config["values"], **action["config"]}
     return {**state, "config": {**config, "values": values}}
+
+
+def milliseconds(time: str) -> int:
+    """An ISO time as milliseconds since the epoch; without a zone it is UTC."""
+    moment = datetime.fromisoformat(time)
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def iso_time(now: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.schema import CLOSED
-from ahpkit.protocol_next.common.state import URI
+from ahpkit.protocol_next.common.state import URI, JsonObject
 
 ChatInputQuestionKind = Literal["text", "number", "integer", "boolean", "single-select", "multi-select"] | str
 
@@ -169,6 +169,7 @@ class ChatInputRequest(TypedDict):
     url: NotRequired[URI]
     questions: NotRequired[list[ChatInputQuestion]]
     answers: NotRequired[dict[str, ChatInputAnswer]]
+    _meta: NotRequired[JsonObject]
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 
 from ahpkit.protocol_next.common.state import JsonObject
 
-__all__ = ["Customizations", "Effective", "Placed", "effective", "find", "walk"]
+__all__ = ["Customizations", "Effective", "Placed", "effective", "find", "is_enabled", "walk"]
 
 Customizations = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 """A session state, or a list of top-level customizations; both may have none."""
@@ -29,7 +29,7 @@ class Placed:
     @property
     def effective(self) -> Effective:
         """What is in force, taking the container into account."""
-        enabled = _is_enabled(self.entry) and (self.container is None or _is_enabled(self.container))
+        enabled = is_enabled(self.entry) and (self.container is None or is_enabled(self.container))
         return Effective(
             enabled=enabled,
             user_invocable=enabled and self.entry.get("disableUserInvocation") is not True,
@@ -72,6 +72,7 @@ def _top_level(source: Customizations) -> Sequence[JsonObject]:
     return entries or ()
 
 
-def _is_enabled(entry: JsonObject) -> bool:
+def is_enabled(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is enabled by itself, whatever its container says."""
     decisions: Sequence[JsonObject] = entry.get("enablement") or ()
     return decisions[0]["enabled"] is not False if decisions else entry.get("enabled") is not False

@@ -95,12 +95,13 @@ def annotations_summary(channel: str, state: JsonObject) -> JsonObject:
 
 
 def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject | None:
-    """What to tell those who know `old`: the fields that differ in `new`, null for those that are gone; None: nothing.
+    """What to tell those who know `old`: the fields that differ in `new`; None when none does.
 
-    An absent key of a partial update means "as before", so that null has to say "no value any more".
+    An absent key of a partial update means "as before". A text that is gone is told as an empty one, anything else
+    as null.
     """
     changes: dict[str, Any] = {key: value for key, value in new.items() if key not in old or old[key] != value}
-    changes |= {key: None for key in old if key not in new}
+    changes |= {key: "" if isinstance(value, str) else None for key, value in old.items() if key not in new}
     return changes or None
 
 

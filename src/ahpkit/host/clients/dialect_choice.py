@@ -1,0 +1,82 @@
+"""Which dialect a client is spoken to in: chosen in the handshake from the versions that it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
+from ahpkit.dialects import Surroundings as DialectSurroundings
+from ahpkit.host.feature import Values
+from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.protocol_next.channels import channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+
+SPOKEN: Sequence[Generation] = (Generation.V0_4,)
+"""The generations that clients may speak."""
+
+_PREFIX: Final = "client-version/"
+"""Before a client's id: the durable value with the version it speaks."""
+
+_MAX_NOTED: Final = 10_000
+"""Clients whose version is remembered; whoever was not seen for that many others is long gone."""
+
+
+class Summaries(Protocol):
+    """The list of sessions."""
+
+    def summary(self, uri: str) -> JsonObject | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a dialect needs to know of the host besides the states."""
+
+    index: SessionIndex
+    summaries: Summaries
+
+    def kind(self, uri: str) -> str | None:
+        channel = channel_of(uri)
+        return None if channel is None else channel.name
+
+    def session_of(self, uri: str) -> str | None:
+        session = uri.removesuffix("/annotations")
+        return session if session in self.index else self.index.session_of(uri)
+
+    def summary(self, session: str) -> JsonObject | None:
+        return self.summaries.summary(session)
+
+
+@dataclass(frozen=True, slots=True)
+class DialectChoice:
+    """Chooses by the rule of 1.0 among the generations that are spoken."""
+
+    surroundings: DialectSurroundings
+    values: Values
+    spoken: Sequence[Generation] = SPOKEN
+
+    def choose(self, client_id: str, offered: Sequence[str], capabilities: JsonObject) -> Dialect:
+        """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
+        agreed = negotiate(offered, self.spoken)
+        self._remember(client_id, agreed)
+        return dialect_for(agreed, self.surroundings)
+
+    def again(self, client_id: str) -> Dialect:
+        """The dialect of a client that comes back: `reconnect` says no version, so the last one holds."""
+        version: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
+        return dialect_for(negotiate([version]), self.surroundings)
+
+    def _remember(self, client_id: str, agreed: Agreed) -> None:
+        """Clients of 0.4 need no note: whoever is not noted is one."""
+        key = _PREFIX + client_id
+        version = None if agreed.version == Generation.V0_4.release else agreed.version
+        if self.values.get(key) == version:
+            return
+        self.values.set(key, version)
+        noted = self.values.items(_PREFIX)
+        if len(noted) > _MAX_NOTED:
+            self.values.set(noted[0][0], None)
+
+
+__all__ = ["SPOKEN", "DialectChoice", "Surroundings"]

@@ -1,0 +1,54 @@
+"""Working directories of sessions: who may add, exchange and remove them. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ahpkit.host.policy.attempt import Attempt, Rule, find
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import JsonObject
+
+
+def check_directories(root: JsonObject | None, session: JsonObject) -> str | None:
+    """Why a session cannot have several directories: its agent has to say that it can."""
+    if _capability(root, session) is None:
+        return f"sessions of {session.get('provider')} have one working directory"
+    return None
+
+
+def _capability(root: JsonObject | None, session: JsonObject) -> JsonObject | None:
+    agent = find((root or {}).get("agents"), "provider", session.get("provider")) or {}
+    capabilities: JsonObject = agent.get("capabilities") or {}
+    return capabilities.get("multipleWorkingDirectories")
+
+
+def _set(attempt: Attempt) -> str | None:
+    return check_directories(attempt.state_of(ROOT_URI), attempt.state)
+
+
+def _removed(attempt: Attempt) -> str | None:
+    reason = check_directories(attempt.state_of(ROOT_URI), attempt.state)
+    return reason or _check_primary(attempt, "immutablePrimary", "primaryReplacement")
+
+
+def _replaced(attempt: Attempt) -> str | None:
+    reason = check_directories(attempt.state_of(ROOT_URI), attempt.state)
+    capability = _capability(attempt.state_of(ROOT_URI), attempt.state) or {}
+    return reason or (None if capability.get("primaryReplacement") else _check_primary(attempt, "immutablePrimary"))
+
+
+def _check_primary(attempt: Attempt, *fixing: str) -> str | None:
+    """Why the first directory has to stay, if one of these capabilities says so."""
+    directories: list[str] = attempt.state.get("workingDirectories", [])
+    capability = _capability(attempt.state_of(ROOT_URI), attempt.state) or {}
+    is_first = directories[:1] == [attempt.action["directory"]]
+    return "the first working directory stays" if is_first and any(map(capability.get, fixing)) else None
+
+
+RULES: Mapping[str, Rule] = {
+    "session/workingDirectorySet": _set,
+    "session/workingDirectoryRemoved": _removed,
+    "session/workingDirectoryReplaced": _replaced,
+}
+
+__all__ = ["RULES", "check_directories"]

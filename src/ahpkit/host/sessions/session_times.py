@@ -1,0 +1,50 @@
+"""When sessions were created and changed last. Lists show it; no state has a place for it. Kept over restarts."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ahpkit.host.feature import Applied, Values
+from ahpkit.protocol.common.reducing import iso_time
+
+PREFIX: Final = "session-times/"
+"""Before a session's URI: the durable value with its times."""
+
+_STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged"})
+"""What a person changes in a session itself."""
+
+
+class Times(NamedTuple):
+    """ISO 8601, in UTC with milliseconds."""
+
+    created: str
+    modified: str
+
+
+_UNKNOWN: Final = Times(iso_time(0), iso_time(0))
+
+
+class SessionTimes:
+    """The times of all sessions of a host."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+
+    def created(self, uri: str, now: int) -> None:
+        self._values.set(PREFIX + uri, Times(iso_time(now), iso_time(now)))
+
+    def forget(self, uri: str) -> None:
+        self._values.set(PREFIX + uri, None)
+
+    def of(self, uri: str) -> Times:
+        kept = self._values.get(PREFIX + uri)
+        return _UNKNOWN if kept is None else Times(*kept)
+
+    def heard(self, applied: Applied, now: int) -> None:
+        """An action was applied: a change of a session that a person made is a change of the session."""
+        chosen = applied.action["type"] == "session/metaChanged" and applied.client_id is not None
+        if applied.after is not applied.before and (chosen or applied.action["type"] in _STAMPING):
+            self._values.set(PREFIX + applied.channel, self.of(applied.channel)._replace(modified=iso_time(now)))
+
+
+__all__ = ["PREFIX", "SessionTimes", "Times"]
