@@ -3,10 +3,10 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { arrive, entry } from "./local/me.ts";
+import { arrive, entry, stillKnown } from "./local/me.ts";
 import { startNotifications } from "./local/notifications.ts";
 import { startInbox } from "./mirror/inbox.ts";
-import { start } from "./mirror/store.ts";
+import { link, start } from "./mirror/store.ts";
 import "./styles/base.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
@@ -21,6 +21,10 @@ effect(() => {
   start("ahpkit page");
   startInbox();
   startNotifications();
+});
+
+effect(() => {
+  if (started && (link.value === "offline" || link.value === "refused")) void stillKnown();
 });
 
 if ("serviceWorker" in navigator && window.isSecureContext) void navigator.serviceWorker.register("/sw.js").catch(() => undefined);

@@ -52,6 +52,15 @@ export async function arrive(): Promise<void> {
   entry.value = "in";
 }
 
+/** After a lost connection: a browser that was revoked is told so, instead of trying for ever. */
+export async function stillKnown(): Promise<void> {
+  try {
+    if ((await fetch("/page/me", { headers: { Accept: "application/json" } })).status === 401) entry.value = "out";
+  } catch {
+    // The host is away; nothing is known.
+  }
+}
+
 export const signIn = (code: string): Promise<unknown> => call("/in", { code });
 export const devices = (): Promise<{ devices: Device[] }> => call("/page/devices");
 export const revoke = (id: string): Promise<unknown> => call("/page/devices/revoke", { id });

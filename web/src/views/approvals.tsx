@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
+import { mayAnswer, mayWrite } from "../local/me.ts";
 import { keyOf, inputText, nameOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
 import { dispatch, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
@@ -153,6 +154,7 @@ function Answers({ request, onDone }: { request: Approval; onDone?: () => void }
       onDone?.();
     });
   };
+  if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
   return (
     <div ref={ref}>
       {editing !== undefined && (
@@ -178,7 +180,7 @@ function Answers({ request, onDone }: { request: Approval; onDone?: () => void }
           }))}>More…</Menu>
         )}
         {!result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}
-        {!result && call.editable && editing === undefined && typeof call.toolInput === "string" && (
+        {!result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (
           <button type="button" class="btn quiet" onClick={() => edit(pretty(call.toolInput as string))}>Edit input</button>
         )}
       </div>

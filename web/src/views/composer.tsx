@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Attachment, ChatState, ConfigProperty, Message, ModelSelection, SessionState, Uri } from "../ahp/index.ts";
+import { me, mayWrite } from "../local/me.ts";
 import { sendMessage, userMessage, type How } from "../local/outbox.ts";
 import { type Draft, loadDraft, saveDraft, sendWith } from "../local/settings.ts";
 import { dispatch, hostInfo, link, request, root } from "../mirror/store.ts";
@@ -216,6 +217,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     return () => removeEventListener("keydown", key);
   }, [chat.activeTurn]);
 
+  if (!mayWrite()) return <p class="note small" style={{ marginTop: "12px" }}>This device may {me.value?.right} only.</p>;
   if (readOnly) return <p class="note small" style={{ marginTop: "12px" }}>This chat can be read but not written to.</p>;
   const listId = "completions";
   return (

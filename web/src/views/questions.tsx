@@ -17,6 +17,15 @@ function initial(question: InputQuestion): AnswerValue | undefined {
   return undefined;
 }
 
+/** What an answer is before anything was chosen, by kind of question. */
+const EMPTY: Record<string, AnswerValue> = {
+  boolean: { kind: "boolean", value: false },
+  "single-select": { kind: "selected", value: "" },
+  "multi-select": { kind: "selected-many", value: [] },
+  number: { kind: "number", value: 0 },
+  integer: { kind: "number", value: 0 },
+};
+
 const valueOf = (answer: InputAnswer | undefined): AnswerValue | undefined =>
   answer && answer.state !== "skipped" ? answer.value : undefined;
 
@@ -185,18 +194,16 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
         const value = valueOf(answer) ?? (closed ? undefined : initial(question));
         return (
           <fieldset key={question.id} class="question">
-            <legend>{question.title || question.message}{question.required ? <span class="muted"> (required)</span> : null}</legend>
+            <legend>{question.title || question.message}{question.required ? <span class="muted"> (required)</span> : null}
+              {!closed && !question.required && (
+                <button type="button" class="btn quiet skip" aria-pressed={skipped} onClick={() => share(question.id, skipped ? { state: "draft", value: initial(question) ?? EMPTY[question.kind] ?? { kind: "text", value: "" } } : { state: "skipped" })}>{skipped ? "Skipped" : "Skip"}</button>
+              )}
+            </legend>
             {question.title && <p class="small muted break">{question.message}</p>}
             {response !== undefined
               ? <p class="break">{skipped ? <span class="muted">Skipped</span> : shown(value, question) || <span class="muted">No answer</span>}</p>
               : <label for={name} class="stack"><span class="sr">{question.message}</span><Field question={question} name={name} value={skipped ? undefined : value} disabled={skipped} onChange={(next) => share(question.id, { state: "draft", value: next })} /></label>}
             {missing === question.id && <p class="small danger" role="alert">This one needs an answer.</p>}
-            {!closed && !question.required && (
-              <label class="check small muted">
-                <input type="checkbox" checked={skipped} onChange={(event) => share(question.id, event.currentTarget.checked ? { state: "skipped" } : { state: "draft", value: initial(question) ?? { kind: "text", value: "" } })} />
-                Skip
-              </label>
-            )}
           </fieldset>
         );
       })}

@@ -3,6 +3,7 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChatState, SessionState, SessionSummary } from "../ahp/index.ts";
+import { mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
@@ -20,7 +21,7 @@ type Here = Route & { name: "session" };
 function usePresence(uri: string, state: SessionState | undefined): void {
   const ready = state?.lifecycle === "ready";
   useEffect(() => {
-    if (!ready) return undefined;
+    if (!ready || !mayWrite()) return undefined;
     const displayName = `Page on ${/Android|iPhone|iPad/.test(navigator.userAgent) ? "a phone" : "a computer"}`;
     const activeClient = { clientId, displayName, tools: [], canRenderCanvases: true };
     void dispatch(uri, { type: "session/activeClientSet", activeClient }, "session");

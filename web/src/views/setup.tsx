@@ -46,7 +46,7 @@ function Item({ uri, session, item, parent }: { uri: string; session: SessionSta
   const from = item.clientId ? "a connected client" : pathOf(item.uri);
   return (
     <li>
-      <div class="tree-row">
+      <div class="tree-row top">
         <label class="switch"><input type="checkbox" role="switch" checked={on} disabled={parent !== undefined && !own(parent)} aria-label={`${item.name}: ${on ? "on" : "off"}`} onChange={(event) => toggle(event.currentTarget.checked)} /></label>
         <div class="grow">
           <div class="row wrap" style={{ gap: "4px 8px" }}>
@@ -63,12 +63,14 @@ function Item({ uri, session, item, parent }: { uri: string; session: SessionSta
           <Diagnostics item={item} />
           {item.type === "mcpServer" && <ServerTools uri={uri} item={item} />}
           {!parent && <p class="small muted cut" title={from}>From {from}</p>}
+          {scoped(item) && (
+            <label class="row small muted">The switch counts for
+              <select class="inline" value={scope} onChange={(event) => setScope(event.currentTarget.value as Enablement["kind"])}>
+                {Object.entries(SCOPES).map(([kind, words]) => <option key={kind} value={kind}>{words}</option>)}
+              </select>
+            </label>
+          )}
         </div>
-        {scoped(item) && (
-          <select aria-label={`Scope of the switch of ${item.name}`} style={{ width: "auto", fontSize: "12px" }} value={scope} onChange={(event) => setScope(event.currentTarget.value as Enablement["kind"])}>
-            {Object.entries(SCOPES).map(([kind, words]) => <option key={kind} value={kind}>{words}</option>)}
-          </select>
-        )}
       </div>
       {item.children && item.children.length > 0 && (
         <details class="fold"><summary>{item.children.length} inside</summary>

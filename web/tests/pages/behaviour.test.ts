@@ -83,7 +83,7 @@ describe("the connection", () => {
     await server.close();
     await page.getByText(/Offline · last update/).waitFor();
     await composer(page).fill("sent while offline");
-    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("Waiting for the connection…").waitFor();
     await page.locator(".app.stale").waitFor({ timeout: 20_000 });
     await shot(page, "offline");
@@ -377,7 +377,7 @@ describe("the composer", () => {
       element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
     });
     await page.locator(".attachments img").waitFor();
-    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await until(() => dispatched("chat/turnStarted").length === 1, "sent");
     expect(dispatched("chat/turnStarted")[0]?.message).toMatchObject({ text: "/hello", attachments: [{ type: "embeddedResource", contentType: "image/gif" }] });
   });
@@ -402,7 +402,7 @@ describe("the composer", () => {
     await page.locator(".turn").nth(1).hover();
     await page.locator(".turn").nth(1).getByRole("button", { name: "Edit and resend" }).click();
     await page.getByRole("textbox", { name: "Edit the message" }).fill("two, again");
-    await page.locator("form.said").getByRole("button", { name: "Send" }).click();
+    await page.locator("form.said").getByRole("button", { name: "Send", exact: true }).click();
     await until(() => dispatched("chat/turnStarted").length === 1, "resent");
     expect(dispatched("chat/truncated")[0]?.turnId).toBe("t1");
     host.act(made.chat, { type: "chat/turnComplete", turnId: dispatched("chat/turnStarted")[0]?.turnId, duration: 3 });
@@ -482,18 +482,27 @@ describe("the transcript", () => {
     const page = await visit(at(made.session));
     await page.getByRole("log").waitFor();
     const session = await page.context().newCDPSession(page);
-    await session.send("Performance.enable");
-    const busyTime = async (): Promise<{ task: number; at: number }> => {
+    await session.send("Performance.enable", { timeDomain: "threadTicks" }); // The thread's own time, whatever else the machine does.
+    const busyTime = async (): Promise<{ task: number; frames: number }> => {
       const { metrics } = await session.send("Performance.getMetrics");
-      const of = (name: string): number => metrics.find((metric) => metric.name === name)?.value ?? 0;
-      return { task: of("TaskDuration"), at: of("Timestamp") };
+      const task = metrics.find((metric) => metric.name === "TaskDuration")?.value ?? 0;
+      return { task, frames: await page.evaluate(() => (window as unknown as { frames: number }).frames) };
     };
+    await page.evaluate(() => {
+      const counter = window as unknown as { frames: number };
+      counter.frames = 0;
+      const count = (): void => {
+        counter.frames += 1;
+        requestAnimationFrame(count);
+      };
+      requestAnimationFrame(count);
+    });
     const words = "Some words of an answer, with `code` and **bold** text in it. ".split(" ");
     const before = await busyTime();
     let sent = 0;
-    const end = Date.now() + 3_000;
-    while (Date.now() < end) {
-      for (let index = 0; index < 20; index += 1) {
+    const begun = Date.now();
+    while (Date.now() < begun + 3_000) {
+      for (const due = (Date.now() - begun) * 2; sent < due; ) {
         const content = sent % 60 === 59 ? "\n\n" : `${words[sent % words.length]} `;
         host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content });
         sent += 1;
@@ -503,9 +512,9 @@ describe("the transcript", () => {
     host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content: "\n\nthe very end" });
     await page.getByText("the very end").waitFor();
     const after = await busyTime();
-    const perFrame = ((after.task - before.task) / (after.at - before.at)) * (1000 / 60);
-    console.log(`2,000 deltas a second: ${perFrame.toFixed(1)} ms of main thread per frame, ${sent} deltas`);
-    expect(perFrame).toBeLessThan(12);
+    const perFrame = ((after.task - before.task) / (after.frames - before.frames)) * 1000;
+    console.log(`${sent} deltas in 3 s: ${perFrame.toFixed(1)} ms of main thread per frame, ${after.frames - before.frames} frames`);
+    expect(perFrame).toBeLessThan(8);
   });
 
   it("folds finished calls, shows failures and helpers, and a code block can be copied", async () => {
@@ -525,7 +534,7 @@ describe("changes", () => {
     await page.getByText("line seven").waitFor();
     expect(await page.getByText("new 4999").count()).toBe(0);
     await page.getByRole("region", { name: /big\.py/ }).getByRole("button", { name: "Load diff" }).click();
-    await page.locator(".diff-row.add", { hasText: /new 0$/ }).waitFor({ timeout: 20_000 });
+    await page.locator(".diff-row.del", { hasText: /old 0$/ }).waitFor({ timeout: 20_000 });
     expect(await page.locator(".diff-row").count()).toBeLessThan(1_000);
     await page.getByRole("checkbox", { name: /options\.py/ }).check();
     await until(() => dispatched("changeset/filesReviewChanged").length === 1, "reviewed");
@@ -534,7 +543,7 @@ describe("changes", () => {
     await page.getByRole("button", { name: "Add comment" }).click();
     await page.getByText("1 comment waits").waitFor();
     await composer(page).fill("see my comment");
-    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await until(() => dispatched("chat/turnStarted").length === 1, "sent");
     expect(JSON.stringify(dispatched("chat/turnStarted")[0]?.message)).toContain('"type":"annotations"');
     await page.getByRole("button", { name: "Undo all" }).first().click();
@@ -682,9 +691,14 @@ describe("what it weighs", () => {
   it("opens without a network once it was there", async () => {
     const made = await open(server.url);
     await made.page.getByText("Nothing waits for you").waitFor();
-    await made.page.waitForFunction(async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated" && navigator.serviceWorker.controller !== null && (await (await caches.open("shell")).keys()).length > 5);
+    await made.page.evaluate(async () => {
+      await navigator.serviceWorker.ready;
+      while (!navigator.serviceWorker.controller) await new Promise((resolve) => setTimeout(resolve, 50));
+    });
+    const url = server.url;
     await server.close();
-    await made.page.reload();
+    // The driver may take the worker's own failed request for the page's: what counts is what is shown.
+    await made.page.goto(url).catch(() => undefined);
     await made.page.getByText("ahpkit").first().waitFor();
     await made.page.getByText(/Offline|Connecting/).waitFor();
     await made.close();
