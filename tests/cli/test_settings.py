@@ -34,6 +34,10 @@ trusted = ["/work"]
 extensions = ["python -m board"]
 page_url = "https://host.example/ahp"
 
+[notify]
+webhook = "https://hooks.example/1"
+command = ["notify-phone", "--quietly"]
+
 [agents.mine]
 command = "my-agent"
 args = ["--acp"]
@@ -84,6 +88,8 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         trusted=[Path("/work")],
         extensions=["python -m board"],
         page_url="https://host.example/ahp",
+        webhook="https://hooks.example/1",
+        command=["notify-phone", "--quietly"],
         agents={"mine": {"command": "my-agent", "args": ["--acp"]}},
     )
 
@@ -132,7 +138,7 @@ def test_an_unknown_key_is_refused_and_the_known_ones_are_listed(tmp_path: Path)
 
 
 def test_an_unknown_table_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
-    assert refused(tmp_path, "[hots]") == "unknown table [hots]; known: host, customizations, canvas, agents"
+    assert refused(tmp_path, "[hots]") == "unknown table [hots]; known: host, customizations, canvas, notify, agents"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from ahpkit.platform.signals import handling_signals
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
 from ahpkit.web.devices import Devices
+from ahpkit.web.notify import Serve, Tell, command, notifying, webhook
 from ahpkit.web.page import PageServer, page_name
 
 _log = logging.getLogger(__name__)
@@ -133,7 +134,14 @@ async def _run(settings: Settings, *, no_token: bool, as_json: bool, config_file
             with publish_endpoint(url=url, token=token, data_dir=data_dir, started_at=started):
                 announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=as_json)
                 _warn_of_missing(settings)
-                await stop.wait()
+                async with notifying(running.serve, _tells(settings), page_url=running.page.url):
+                    await stop.wait()
+
+
+def _tells(settings: Settings) -> list[Tell]:
+    """Who is told when something waits."""
+    hooks = [] if settings.webhook is None else [webhook(settings.webhook)]
+    return [*hooks, *([command(settings.command)] if settings.command else [])]
 
 
 @contextmanager
@@ -175,6 +183,8 @@ class Running(NamedTuple):
     agents: list[str]
     """The default one first."""
     page: PageServer
+    serve: Serve
+    """Takes a connection from inside this process."""
 
 
 @asynccontextmanager
@@ -222,7 +232,7 @@ async def running_host(
             pages.serving(server.url, page_url=settings.page_url),
         ):
             page.listening(server.url, page_url=settings.page_url)
-            yield Running(server, token, data_dir, _names(agents, settings.default_agent), page)
+            yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, host.serve)
 
 
 def _names(agents: Sequence[Agent], default: str | None) -> list[str]:

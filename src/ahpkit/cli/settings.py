@@ -52,6 +52,8 @@ class Settings:
     trusted: list[Path] = field(default_factory=list[Path])
     extensions: list[str] = field(default_factory=list[str])
     page_url: str | None = None
+    webhook: str | None = None
+    command: list[str] = field(default_factory=list[str])
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
@@ -105,6 +107,12 @@ def _web_url(value: Any) -> str:
     return text
 
 
+def _hook_url(value: Any) -> str:
+    if not re.fullmatch(r"https?://[^\s]+", text := _text(value)):
+        raise ValueError("an address that begins with http:// or https://")
+    return text
+
+
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in cast("list[Any]", value)):
         raise ValueError("a list of strings")
@@ -133,6 +141,7 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
     "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},
     "canvas": {"extensions": _texts, "page_url": _web_url},
+    "notify": {"webhook": _hook_url, "command": _texts},
 }
 """Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
 
