@@ -53,7 +53,8 @@ export function age(iso: string, at: number): string {
   return seconds < 86_400 * 30 ? `${Math.floor(seconds / 86_400)}d` : new Date(iso).toLocaleDateString();
 }
 
-export function duration(ms: number): string {
+export function duration(time: number): string {
+  const ms = Math.max(0, time);
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;

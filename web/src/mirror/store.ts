@@ -159,11 +159,14 @@ function merge(uri: Uri, changes: Record<string, unknown>): void {
 
 const PAGE = 200;
 
-async function listSessions(): Promise<void> {
+/** Have agents started that do not run, to learn which conversations they keep by themselves. */
+export const askAgents = (): Promise<void> => listSessions({ "ahpkit/ask-agents": true });
+
+async function listSessions(meta?: Record<string, unknown>): Promise<void> {
   const found: SessionSummary[] = [];
   let cursor: string | undefined;
   do {
-    const params: Record<string, unknown> = { channel: ROOT, limit: PAGE, ...(cursor ? { cursor } : {}) };
+    const params: Record<string, unknown> = { channel: ROOT, limit: PAGE, ...(cursor ? { cursor } : {}), ...(meta ? { _meta: meta } : {}) };
     const page = await client.request<{ items: SessionSummary[]; nextCursor?: string }>("listSessions", params);
     found.push(...page.items);
     cursor = page.nextCursor;

@@ -23,7 +23,7 @@ function Frame({ instance }: { instance: CanvasInstance }): JSX.Element {
 export default function Canvases({ uri, session }: PanelProps): JSX.Element {
   const open = session.openCanvases ?? [];
   const [chosen, choose] = useState<string | undefined>(undefined);
-  const current = open.find((each) => each.instanceId === chosen) ?? open.at(-1);
+  const current = open.find((each) => each.instanceId === chosen) ?? open.findLast((each) => each.availability !== "stale") ?? open.at(-1);
   const close = (instance: CanvasInstance): void =>
     void dispatch(uri, { type: "session/canvasInstanceCloseRequested", instanceId: instance.instanceId }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
   if (!current) return <div class="empty"><p>No canvas is open. The agent opens one when it has something to show.</p></div>;

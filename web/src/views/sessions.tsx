@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, pathOf } from "../mirror/selectors.ts";
-import { dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { askAgents, dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
 import { memo, confirmed, Icon, Mark, Menu, tellRefused, toast, useNow } from "../ui/bits.tsx";
@@ -152,6 +152,7 @@ export function SessionsPane(): JSX.Element {
           palette.value = true;
         }}><Icon name="search" /></button>
         <Menu label="More" entries={[
+          { label: "Look for agents' own conversations", sub: "Starts agents that do not run", run: () => void askAgents().then(() => toast("The agents were asked"), (error: Error) => tellRefused(error.message)) },
           { label: "Settings", run: () => (location.hash = "#/settings") },
           { label: "Approval rules", run: () => (location.hash = "#/rules") },
           { label: "Devices", run: () => (location.hash = "#/devices") },

@@ -23,7 +23,8 @@ export interface Connection {
   subscriptions: Set<string>;
 }
 
-export const NOW = "2026-01-05T10:00:00.000Z";
+/** A minute and a half ago, so that ages and durations look like a person's day. */
+export const NOW = new Date(Date.now() - 90_000).toISOString();
 
 export class ScriptedHost {
   seq = 0;

@@ -1,0 +1,85 @@
+/** A real host as its own process, with the demo agent, in directories of its own. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const COMMAND = process.env.AHPKIT ?? fileURLToPath(new URL("../../../.venv/bin/ahpkit", import.meta.url));
+
+export interface Announced {
+  url: string;
+  token: string;
+  page: string;
+  pid: number;
+}
+
+export class RealHost {
+  readonly home = mkdtempSync(join(tmpdir(), "ahpkit-page-"));
+  readonly work = join(this.home, "work");
+  announced!: Announced;
+  #process: ChildProcess | undefined;
+  errors = "";
+
+  constructor(private readonly options: string[] = []) {
+    mkdirSync(this.work);
+    writeFileSync(join(this.work, "README.md"), "# A project\n\nWith one file.\n");
+  }
+
+  /** Start, or start again on the same port. */
+  async start(): Promise<this> {
+    const port = this.announced ? new URL(this.announced.url).port : "0";
+    const args = ["serve", "--json", "--port", port, "--data-dir", join(this.home, "data"), ...this.options];
+    const environment = { ...process.env, HOME: this.home, XDG_RUNTIME_DIR: this.home, XDG_DATA_HOME: join(this.home, "share"), XDG_CONFIG_HOME: join(this.home, "config") };
+    const child = spawn(COMMAND, args, { cwd: this.work, env: environment });
+    this.#process = child;
+    child.stderr.on("data", (data) => {
+      this.errors += String(data);
+    });
+    this.announced = await new Promise<Announced>((resolve, reject) => {
+      let text = "";
+      child.stdout.on("data", (data) => {
+        text += String(data);
+        if (text.includes("\n")) resolve(JSON.parse(text) as Announced);
+      });
+      child.on("exit", (code) => reject(new Error(`the host ended with ${code}: ${this.errors}`)));
+      setTimeout(() => reject(new Error(`the host does not start: ${this.errors}`)), 40_000);
+    });
+    return this;
+  }
+
+  /** The page's address, and a fresh link to come in by. */
+  get origin(): string {
+    return new URL(this.announced.page).origin;
+  }
+
+  async link(): Promise<string> {
+    const answer = await fetch(`${this.announced.url.replace("ws", "http")}/page/link`, { method: "POST", headers: { Authorization: `Bearer ${this.announced.token}`, "Content-Type": "application/json" }, body: "{}" });
+    return ((await answer.json()) as { url: string }).url;
+  }
+
+  run(...args: string[]): Promise<string> {
+    return new Promise((resolve) => {
+      const child = spawn(COMMAND, args, { cwd: this.work, env: { ...process.env, AHPKIT_URL: this.announced.url, AHPKIT_TOKEN: this.announced.token } });
+      let text = "";
+      child.stdout.on("data", (data) => {
+        text += String(data);
+      });
+      child.on("exit", () => resolve(text));
+    });
+  }
+
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.on("exit", resolve));
+    child.kill(signal);
+    await ended;
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
