@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from support.process import HostProcess, host_process
+from support.site import Site
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -16,3 +18,9 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostP
         yield running
         assert running.process.returncode is None
         assert "Traceback" not in running.errors, running.errors
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A machine of its own, for attacks on files."""
+    return Site(tmp_path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,8 +30,8 @@ ROOTS_FILE = "roots.json"
 
 def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None = None) -> Fence:
     """The fence of a host that starts now; what it starts with is kept, so that `ahpkit roots list` can tell."""
-    own = [data_dir, endpoints_directory().parent, config_file, settings.tls_key]
-    cuts = host_cuts([path for path in own if path is not None])
+    own = [config_file, settings.tls_key]
+    cuts = host_cuts(data_dir, *(path for path in own if path is not None))
     try:
         start = [check_root(root, cuts) for root in settings.roots] or _default(settings, cuts)
     except InvalidParams as error:
@@ -41,11 +41,12 @@ def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None =
     return Fence(cuts, start, kept)
 
 
-def host_cuts(own: Sequence[Path]) -> Cuts:
-    """What is cut out of every root, for a host with these files and directories of its own."""
+def host_cuts(data_dir: Path, *own: Path) -> Cuts:
+    """What is cut out of every root, for a host with this data directory and these files of its own."""
     from ahpkit.customizations.places import USER
 
-    private = [Path(os.path.realpath(path)) for path in own]
+    runtime = [endpoints_directory().parent, *filter(None, [os.environ.get("XDG_RUNTIME_DIR")])]
+    private = [Path(os.path.realpath(path)) for path in (data_dir, *runtime, *own)]
     folders = [place.folder for place in USER if place.writable and not place.files]
     return Cuts(Path(os.path.realpath(Path.home())), private, folders)
 
@@ -164,7 +165,7 @@ def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str
     """
     owned = owned_directory(data_dir, url)
     try:
-        root = str(check_root(directory, host_cuts([owned, endpoints_directory().parent])))
+        root = str(check_root(directory, host_cuts(owned)))
     except InvalidParams as error:
         raise click.ClickException(error.message) from error
 

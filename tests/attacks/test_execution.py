@@ -1,0 +1,259 @@
+"""What can cause execution is written by neither clients nor agents, and what runs is what was trusted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from customizations.desk import Publisher
+from support.raw_client import Json
+from support.site import Site
+
+DENIED = -32009
+
+
+def hook(command: str) -> str:
+    return json.dumps({"hooks": {"UserPromptSubmit": [{"command": command}]}})
+
+
+def place(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("directory", "file"),
+    [
+        (".", "work/.github/hooks/evil.json"),
+        ("work", "work/sub/.github/hooks/evil.json"),
+        (".", ".copilot/hooks/evil.json"),
+    ],
+    ids=["by a session in a parent directory", "below the working directory", "in a home folder that we read"],
+)
+async def test_a_hook_file_is_not_written_and_not_run(site: Site, directory: str, file: str) -> None:
+    (site.work / "sub").mkdir()
+    marker = site.home / "ran"
+    async with site.serving("--allow-hooks", "--trust", str(site.work)) as client:
+        await site.session(site.home / directory)
+        error = await site.write(site.home / file, hook(f"touch {marker}"))
+        assert error is not None
+        assert error["code"] == DENIED
+        for method, params in (
+            ("resourceMkdir", {"uri": (site.home / file).parent.as_uri()}),
+            ("resourceCopy", {"source": (site.home / "data").as_uri(), "destination": (site.home / file).as_uri()}),
+        ):
+            assert (await client.refused(method, **params))["code"] == DENIED
+        assert not (site.home / file).exists()
+        place(site.home / file, hook(f"touch {marker}"))  # However it came there.
+        for where in (site.work, site.work / "sub", site.home):
+            _, chat = await site.session(where)
+            await site.turn(chat)
+    assert not marker.exists()
+
+
+async def test_hook_files_cannot_be_built_elsewhere_and_moved_into_place(site: Site) -> None:
+    place(site.work / "mine" / "hooks" / "evil.json", "{}")
+    place(site.work / "claude" / "settings.json", "{}")
+    (site.work / "link").symlink_to("mine")
+    (site.work / "tree").mkdir()
+    (site.work / "tree" / ".github").symlink_to("../mine")
+    async with site.serving() as client:
+        await site.session()
+        for method in ("resourceCopy", "resourceMove"):
+            for source, destination in (
+                ("mine", ".github"),
+                ("mine/hooks", ".github/hooks"),
+                ("claude", ".claude"),
+                ("claude", ".CLAUDE"),
+                ("claude/settings.json", "a/b/.mcp.json"),
+                ("claude/settings.json", ".git/config"),
+            ):
+                params = {
+                    name: (site.work / path).as_uri()
+                    for name, path in (("source", source), ("destination", destination))
+                }
+                assert (await client.refused(method, **params))["code"] in (DENIED, -32008), (method, destination)
+        for method, source, destination in (
+            ("resourceMove", "link", ".github"),
+            ("resourceCopy", "tree", "elsewhere"),
+        ):
+            params = {"source": (site.work / source).as_uri(), "destination": (site.work / destination).as_uri()}
+            assert (await client.refused(method, **params))["code"] == DENIED
+    assert not (site.work / ".github").exists()
+    assert not (site.work / ".claude").exists()
+
+
+SEALED = [
+    ".mcp.json",
+    ".vscode/mcp.json",
+    ".vscode/tasks.json",
+    ".claude/settings.json",
+    ".claude-plugin/plugin.json",
+    "plugin.json",
+    "hooks/hooks.json",
+    ".git/hooks/pre-commit",
+    ".git/config",
+    ".git",
+    ".envrc",
+    ".GitHub/Hooks/x.json",
+    ".github./hooks/x.json",
+    ".\u200bgithub/hooks/x.json",
+    "deep/er/.github/hooks/x.json",
+]
+
+
+async def test_clients_do_not_write_what_can_cause_execution_at_any_depth_in_any_spelling(site: Site) -> None:
+    async with site.serving() as client:
+        await site.session()
+        for number, name in enumerate(SEALED):
+            for path in (site.work / str(number) / name, site.work / str(number) / "sub" / name):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                error = await site.write(path)
+                assert error is not None, path
+                assert error["code"] == DENIED
+                assert "it is" in error["message"]
+                assert not path.exists()
+        assert client.closed is None
+
+
+async def test_an_agent_writes_it_only_after_an_approval_that_says_what_it_is(site: Site) -> None:
+    path = site.work / ".github" / "hooks" / "evil.json"
+    step = {"request": "fs/write_text_file", "params": {"path": str(path), "content": hook("true")}}
+    async with site.serving(*site.agent(step)) as client:
+        _, chat = await site.session(provider="scripted")
+        turn = {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "x", "origin": {"kind": "user"}}}
+        await client.accepted(chat, turn)
+        ready = await client.action("chat/toolCallReady")
+        assert "hook file" in json.dumps(ready["action"]["confirmationTitle"])
+        assert not path.exists()
+        denial: Json = {"type": "chat/toolCallConfirmed", "turnId": "t", "toolCallId": ready["action"]["toolCallId"]}
+        await client.accepted(chat, {**denial, "approved": False, "reason": "denied"})
+        await client.action("chat/turnComplete")
+        [answer] = await site.answered()
+        assert "nobody approved" in answer["message"]
+    assert not path.exists()
+
+
+async def test_an_agents_link_to_a_sealed_file_is_the_sealed_file(site: Site) -> None:
+    place(site.work / ".mcp.json", "{}")
+    (site.work / "innocent").symlink_to(".mcp.json")
+    (site.work / "door").symlink_to(site.outside)
+    steps = [
+        {"request": "fs/write_text_file", "params": {"path": str(site.work / "door" / "secret"), "content": "EVIL"}},
+        {"request": "fs/read_text_file", "params": {"path": str(site.work / "door" / "secret")}},
+        {"request": "fs/read_text_file", "params": {"path": "/proc/self/environ"}},
+        {"request": "fs/read_text_file", "params": {"path": str(site.home / "data" / "token")}},
+        {"request": "fs/write_text_file", "params": {"path": str(site.work / "innocent"), "content": "EVIL"}},
+    ]
+    async with site.serving(*site.agent(*steps)) as client:
+        _, chat = await site.session(provider="scripted")
+        turn = {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "x", "origin": {"kind": "user"}}}
+        await client.accepted(chat, turn)
+        await client.action("chat/toolCallReady")
+        outside = await site.answered(4)
+        assert all("outside" in answer["message"] for answer in outside)
+        await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t"})
+    assert (site.work / ".mcp.json").read_text() == "{}"
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hook_runs_as_it_was_trusted_and_a_change_is_shown_and_not_run(site: Site) -> None:
+    ran, evil = site.home / "ran", site.home / "evil"
+    file = place(site.work / ".github" / "hooks" / "a.json", hook(f"touch {ran}"))
+    async with site.serving("--allow-hooks", "--trust", str(site.work)):
+        session, chat = await site.session()
+        await site.turn(chat)
+        assert ran.exists()
+        file.write_text(hook(f"touch {evil}"))
+        shown = await site.shown(session, ".github/hooks", "changed")
+        assert "changed since it was trusted" in shown["load"]["message"]
+        assert shown["children"][0]["_meta"] == {"ahpkit/trust": "changed"}
+        await site.turn(chat)
+        assert not evil.exists()
+        assert " changed  hook " in await site.run("trust", "list")
+        assert str(ran) in (await site.run("trust", "show", str(site.work))).partition("what was trusted")[2]
+        await site.run("trust", "add", str(site.work))
+        while not evil.exists():
+            await site.turn(chat)
+        await site.run("trust", "remove", str(site.work))
+        evil.unlink()
+        await site.turn(chat)
+        assert not evil.exists()
+
+
+async def test_trust_given_at_an_earlier_start_does_not_cover_what_changed_since(site: Site) -> None:
+    ran = site.home / "ran"
+    file = place(site.work / ".github" / "hooks" / "a.json", hook("true"))
+    async with site.serving("--allow-hooks", "--trust", str(site.work)):
+        await site.session()
+    file.write_text(hook(f"touch {ran}"))
+    place(site.work / ".github" / "hooks" / "b.json", hook(f"touch {ran}"))
+    async with site.serving("--allow-hooks", "--trust", str(site.work)):
+        _, chat = await site.session()
+        await site.turn(chat)
+    assert not ran.exists()
+
+
+async def test_a_script_that_a_trusted_hook_names_is_part_of_what_was_trusted(site: Site) -> None:
+    ran = site.home / "ran"
+    script = place(site.work / "check.sh", f"echo good >> {ran}\n")
+    place(site.work / ".github" / "hooks" / "a.json", hook("sh ./check.sh"))
+    async with site.serving("--allow-hooks", "--trust", str(site.work)):
+        _, chat = await site.session()
+        await site.turn(chat)
+        error = await site.write(script, f"echo evil >> {ran}\n")
+        assert error is not None
+        assert "trusted" in error["message"]
+        script.write_text(f"echo evil >> {ran}\n")
+        await site.turn(chat)
+        assert " changed  hook " in await site.run("trust", "list")
+    assert ran.read_text() == "good\n"
+
+
+async def test_a_server_of_a_client_or_of_an_agent_is_not_started_and_gets_no_environment(site: Site) -> None:
+    server = {"command": "sh", "args": ["-c", f"echo ${{MY_API_KEY}} > {site.home}/started"]}
+    async with site.serving(*site.agent(), "--trust", str(site.work)) as client:
+        place(site.work / ".mcp.json", json.dumps({"mcpServers": {"written": server}}))  # By an agent, say.
+        session, chat = await site.session(provider="scripted")
+        publisher = Publisher(client, {"plugin.json": '{"name": "p"}', ".mcp.json": json.dumps({"theirs": server})})
+        await publisher.claim(session, publisher.plugin())
+        await site.shown(session, "p", "theirs")
+        await site.turn(chat)
+        assert "MY_API_KEY" not in site.recorded
+        listed = await site.run("trust", "list")
+        assert " asks " in listed
+        assert " new " in listed
+        theirs = next(line.split()[0] for line in listed.splitlines() if "theirs" in line)
+        await site.run("trust", "add", theirs)
+        assert f"{theirs}  trusted" in await site.run("trust", "list")
+        await publisher.aclose()
+
+
+async def test_the_environment_is_only_for_the_users_own_and_for_trusted_content(site: Site) -> None:
+    own = {"mcpServers": {"own": {"command": "x", "args": ["${HOME}/own"]}}}
+    trusted = {"mcpServers": {"ours": {"command": "x", "args": ["${HOME}/ours"]}}}
+    place(site.home / ".copilot" / "mcp-config.json", json.dumps(own))
+    place(site.work / ".mcp.json", json.dumps(trusted))
+    foreign = site.home / "foreign"
+    place(foreign / ".mcp.json", json.dumps({"mcpServers": {"foreign": {"command": "x", "args": ["${HOME}/foreign"]}}}))
+    async with site.serving(*site.agent(), "--trust", str(site.work)):
+        for directory in (site.work, foreign):
+            _, chat = await site.session(directory, provider="scripted")
+            await site.turn(chat)
+        assert "${HOME}/foreign" not in site.recorded
+        assert f"{site.home}/foreign\\" not in site.recorded
+        assert not (site.home / "started").exists()
+
+
+async def test_trust_and_roots_are_kept_in_private_files(site: Site) -> None:
+    async with site.serving("--trust", str(site.work)):
+        for name in ("roots.json", "trust/trust.json", "token"):
+            assert (site.home / "data" / name).stat().st_mode & 0o077 == 0, name

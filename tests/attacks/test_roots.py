@@ -1,0 +1,200 @@
+"""Sessions live below allowed roots, and nothing outside of them is served."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.process import environment
+from support.raw_client import Json, RawClient
+from support.site import SECRET, Site
+from support.waiting import BOUND
+
+DENIED = -32009
+
+NOWHERE = [
+    "file:///",
+    "file://localhost/",
+    "file:////",
+    "file:///etc",
+    "file:///%65tc",
+    "file:///etc/.",
+    "file:///home/../etc",
+    "file:///proc/self",
+    "file:///dev",
+    "file:///usr/share",
+    "file:///var/lib",
+]
+
+
+async def test_a_session_in_the_system_is_refused_and_the_refusal_names_the_option(site: Site) -> None:
+    calls: list[tuple[str, str, Json]] = [
+        ("createSession", "ahp-session:/x", {}),
+        ("resolveSessionConfig", "ahp-root://", {}),
+        ("sessionConfigCompletions", "ahp-root://", {"property": "x"}),
+    ]
+    async with site.serving() as client:
+        for uri in NOWHERE:
+            for method, channel, params in calls:
+                error = await client.refused(method, channel, workingDirectory=uri, **params)
+                assert error["code"] == DENIED, (method, uri)
+                assert "--root" in error["message"]
+        assert "error" in await client.call("subscribe", "ahp-session:/x")
+
+
+async def test_every_way_out_of_a_session_at_home_is_shut(site: Site) -> None:
+    data, runtime = site.home / "data", site.home / "runtime"
+    (site.work / "door").symlink_to("/")
+    (site.work / "token").symlink_to(data / "token")
+    async with site.serving() as client:
+        await site.session(site.home)
+        for path in (
+            "/proc/self/environ",
+            "/etc/shadow",
+            str(data / "token"),
+            str(data / "log.db"),
+            str(data / "roots.json"),
+            str(runtime),
+            str(site.home / ".bashrc"),
+            str(site.home / ".ssh"),
+            str(site.home / ".config" / "x"),
+            str(site.outside / "secret"),
+            str(site.work / "door" / "etc" / "shadow"),
+            str(site.work / "token"),
+            f"{site.work}/../../outside/secret",
+            f"{site.work}/%2e%2e/%2e%2e/outside/secret",
+        ):
+            for method in ("resourceRead", "resourceList", "resourceResolve", "createResourceWatch"):
+                answer = await client.call(method, uri=f"file://{path}")
+                assert answer.get("error", {}).get("code") == DENIED, (method, path, answer)
+            if path != str(site.work / "token"):  # The link itself is the client's to delete.
+                assert (await client.refused("resourceDelete", uri=f"file://{path}"))["code"] == DENIED
+        assert SECRET not in json.dumps(client.received)
+        assert (data / "token").exists()
+
+
+async def test_nothing_is_made_changed_or_taken_outside(site: Site) -> None:
+    (site.work / "mine").write_text("mine")
+    mine = (site.work / "mine").as_uri()
+    async with site.serving() as client:
+        await site.session(site.home)
+        for path in (
+            site.home / ".bashrc",
+            site.home / ".profile",
+            site.home / ".ssh" / "authorized_keys",
+            site.home / ".config" / "autostart" / "x.desktop",
+            site.home / ".claude" / "settings.json",
+            site.home / "data" / "trust" / "trust.json",
+            site.home / "data" / "roots.json",
+            site.outside / "new",
+            Path("/etc/cron.d/evil"),
+        ):
+            error = await site.write(path)
+            assert error is not None, path
+            assert error["code"] == DENIED, path
+            for method, params in (
+                ("resourceCopy", {"source": mine, "destination": path.as_uri()}),
+                ("resourceMove", {"source": mine, "destination": path.as_uri()}),
+                ("resourceMkdir", {"uri": path.as_uri()}),
+                ("resourceDelete", {"uri": path.as_uri()}),
+            ):
+                assert (await client.refused(method, **params))["code"] == DENIED, (method, path)
+        secret = (site.home / ".bashrc").as_uri()
+        copy = (site.work / "copy").as_uri()
+        assert (await client.refused("resourceCopy", source=secret, destination=copy))["code"] == DENIED
+    assert (site.home / ".bashrc").read_text() == SECRET
+    assert sorted(os.listdir(site.outside)) == ["secret"]
+    assert sorted(os.listdir(site.work)) == ["mine"]
+
+
+async def test_by_default_the_roots_are_the_start_directory_and_the_home(site: Site) -> None:
+    async with site.serving() as client:
+        assert await site.run("roots", "list") == f"{site.home}\n"
+        await site.session(site.home)
+        await site.session(site.work)
+        error = await client.refused("createSession", "ahp-session:/x", workingDirectory=site.outside.as_uri())
+        assert f"ahpkit roots add {site.outside}" in error["message"]
+
+
+@pytest.mark.parametrize("started_in", ["/", "/etc", "/usr/share"])
+async def test_a_host_started_in_the_system_has_only_the_home(site: Site, started_in: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ahpkit", "serve", "--port", "0", "--json", "--data-dir", str(site.home / "data")),
+        cwd=started_in,
+        env=environment(site.home),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(BOUND):
+            assert await process.stdout.readline()
+        assert await site.run("roots", "list") == f"{site.home}\n"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@pytest.mark.parametrize("by", ["option", "configuration"])
+async def test_roots_that_are_named_are_exactly_the_roots(site: Site, by: str) -> None:
+    config = site.home / "host.toml"
+    config.write_text(f'[host]\nroots = ["{site.work}"]\n')
+    options = ["--root", str(site.work)] if by == "option" else ["--config", str(config)]
+    async with site.serving(*options) as client:
+        await site.session(site.work)
+        for other in (site.home, site.outside):
+            error = await client.refused("createSession", "ahp-session:/x", workingDirectory=other.as_uri())
+            assert "--root" in error["message"]
+        error = await client.refused("resourceRead", uri=config.as_uri())
+        assert error["code"] == DENIED
+
+
+async def test_a_root_cannot_open_what_is_cut_out_of_every_root(site: Site) -> None:
+    async with site.serving("--root", "/") as client:
+        for directory in ("file:///etc", (site.home / "data").as_uri(), (site.home / ".config").as_uri()):
+            assert (
+                "--root"
+                in (await client.refused("createSession", "ahp-session:/x", workingDirectory=directory))["message"]
+            )
+        await site.session(site.outside)
+
+
+async def test_customization_folders_in_the_home_are_open_although_they_are_hidden(site: Site) -> None:
+    skill = site.home / ".claude" / "skills" / "mine" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: mine\n---\nMine.")
+    async with site.serving() as client:
+        session, _ = await site.session(site.work)
+        await site.shown(session, "~/.claude/skills", "mine")
+        assert await site.write(skill, "Changed.") is None
+        assert (await client.ask("resourceRead", uri=skill.as_uri()))["data"] == "Changed."
+
+
+async def test_a_session_that_lies_outside_after_a_change_can_be_read_and_no_more(site: Site) -> None:
+    async with site.serving("--root", str(site.work), "--root", str(site.home)) as client:
+        (site.work / "a").write_text("a")
+        session, chat = await site.session(site.work)
+        assert (await site.turn(chat))["type"] == "chat/turnComplete"
+        for root in (site.home, site.work):
+            await site.run("roots", "remove", str(root))
+        assert (await client.ask("subscribe", session))["snapshot"]["state"]["summary"]["title"]
+        assert len((await client.ask("fetchTurns", chat))["turns"]) == 1
+        assert (await client.refused("resourceRead", uri=(site.work / "a").as_uri()))["code"] == DENIED
+        refused = await site.turn(chat, "again")
+        assert "--root" in refused["error"]["message"]
+        await site.run("roots", "add", str(site.work))
+        assert (await site.turn(chat, "once more"))["type"] == "chat/turnComplete"
+
+
+async def test_a_client_cannot_change_the_roots(site: Site) -> None:
+    async with site.serving() as client:
+        await site.session(site.home)
+        before = await site.run("roots", "list")
+        asked: RawClient = client
+        for method in ("_ahpkit/roots/add", "_ahpkit/trust/add", "resourceRequest"):
+            assert "error" in await asked.call(method, uri=site.outside.as_uri(), read=True, write=True)
+        assert await site.run("roots", "list") == before
