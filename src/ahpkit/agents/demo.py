@@ -5,12 +5,14 @@ It answers in streamed Markdown and shows every part of a host on request, one s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ahpkit.agents.acp.access import FileAccess
 from ahpkit.agents.demo_commands import announced, run_command
 from ahpkit.agents.demo_text import quoted, stream
+from ahpkit.agents.demo_tools import READER
 from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.protocol_next.root.state import SessionModelInfo
 from ahpkit.protocol_next.session.state import SessionConfigSchema
@@ -53,9 +55,13 @@ class DemoAgent(Agent):
     description = "Shows what a host can do. Needs no key and no network; type /help."
     models = _MODELS
 
+    def __init__(self, *, files: Callable[[Chat], FileAccess] | None = None) -> None:
+        """`files` reads for its tool, with the host's policy; without it the working directory is the limit."""
+        self._files = files
+
     async def open(self, chat: Chat) -> AgentChat:
         chat.commands(announced())
-        return _DemoChat()
+        return _DemoChat(None if self._files is None else self._files(chat))
 
     async def session_config(
         self, working_directory: Path | None, values: Mapping[str, Any]
@@ -70,7 +76,11 @@ class DemoAgent(Agent):
 
 
 class _DemoChat(AgentChat):
+    def __init__(self, files: FileAccess | None) -> None:
+        self._files = files
+
     async def run(self, turn: Turn) -> StopReason | None:
+        READER.set(None if self._files is None else self._files.read)
         prompt = turn.prompt.strip()
         if prompt.startswith("/"):
             name, *arguments = prompt[1:].split(maxsplit=1) or [""]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ast
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated
 
 from ahpkit.agents.tools import Toolbox, ToolError
 from ahpkit.host.agent import Turn
+from ahpkit.wire.errors import RpcError
+
+READER: ContextVar[Callable[[Path], Awaitable[str]] | None] = ContextVar("READER", default=None)
+"""How the turn that runs reads files: through the host's fence where there is one."""
 
 _MAX_FILE = 64 * 1024
 """Bytes shown of a file: enough to see that it was read."""
@@ -86,7 +91,15 @@ def _power(base: float, exponent: float) -> float:
 
 async def read_file(turn: Turn, path: Annotated[str, "relative to the working directory"]) -> str:
     """Read a text file in the working directory."""
-    return await asyncio.to_thread(_read, turn.chat.working_directory, path)
+    reader = READER.get()
+    if reader is None:
+        return await asyncio.to_thread(_read, turn.chat.working_directory, path)
+    try:
+        return (await reader(turn.chat.working_directory / path))[:_MAX_FILE]
+    except RpcError as error:
+        raise ToolError(error.message) from None
+    except ValueError:
+        raise ToolError(f"{path!r} cannot be read") from None
 
 
 def _read(directory: Path, path: str) -> str:
@@ -103,4 +116,4 @@ def _read(directory: Path, path: str) -> str:
         raise ToolError(f"{path!r} cannot be read") from None
 
 
-__all__ = ["calculate", "demo_tools", "read_file"]
+__all__ = ["READER", "calculate", "demo_tools", "read_file"]

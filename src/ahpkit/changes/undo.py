@@ -13,10 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import EXECUTABLE, LINK, SUBMODULE, FileChange, Side, WorkTree
+from ahpkit.host.resources.sealed import why_sealed
 
 
 class Step(Enum):
@@ -94,6 +95,9 @@ async def _now(tree: WorkTree, paths: set[str]) -> Mapping[str, Side]:
 async def _take_back(
     tree: WorkTree, path: str, before: Side | None, after: Side | None, now: Side | None, outcome: Outcome
 ) -> None:
+    if (what := why_sealed(PurePath(path))) is not None:
+        outcome.left[path] = f"it is {what}; change it yourself"
+        return
     if SUBMODULE in {side.mode for side in (before, after, now) if side is not None}:
         outcome.left[path] = "it is a submodule; use git in it"
         return

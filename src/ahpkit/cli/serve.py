@@ -258,7 +258,7 @@ def make_agents(settings: Settings, resources: Resources, terminals: Terminals) 
         agent_from_settings(name, table, resources=resources, terminals=terminals)
         for name, table in settings.agents.items()
     ]
-    agents = [*configured, DemoAgent()]
+    agents = [*configured, DemoAgent(files=resources.agent_files)]
     known = [agent.provider for agent in agents]
     if settings.default_agent not in (None, *known):
         raise SettingsError(

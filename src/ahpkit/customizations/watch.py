@@ -17,7 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from watchfiles._rust_notify import RustNotify  # watchfiles documents it as its backend; `awatch` blocks while it opens
+from watchfiles._rust_notify import (
+    RustNotify,
+    WatchfilesRustInternalError,
+)  # watchfiles documents it as its backend; `awatch` blocks while it opens
 
 from ahpkit.customizations.source import IGNORED_FOLDERS
 
@@ -28,6 +31,9 @@ _STEP_MS = 30
 
 _DEBOUNCE_MS = 120
 """After this a burst that does not end is reported; clients must hear of a change within 300."""
+
+_PAUSE = 0.25
+"""Seconds before everything is watched anew after the backend failed: whoever makes it fail again and again waits."""
 
 _TIMEOUT_MS = 3_600_000
 """How long one wait of the backend lasts; the thread simply waits again."""
@@ -169,7 +175,13 @@ class _Arm:
 
     def _run(self) -> None:
         while True:
-            changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
+            try:
+                changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
+            except WatchfilesRustInternalError as error:  # A name that is not UTF-8: the backend is of no use any more.
+                _log.debug("a change was not understood, everything is looked at again: %s", error)
+                if not self._stop.wait(_PAUSE):
+                    self._heard(self.folders)
+                return
             if changes in ("stop", "signal"):
                 return
             if isinstance(changes, set):

@@ -24,11 +24,20 @@ Opening = Literal["work", "saved", "shown"]
 """Why a directory is open: a working directory; a customization directory that clients save into; one they only see."""
 
 
+MAX_PATH = 4096
+"""Bytes of a path: what systems take."""
+
+MAX_PATH_DEPTH = 100
+"""Folders in a path: as deep as `files` copies and deletes."""
+
+
 def file_path(uri: str) -> Path:
     """The absolute path a `file:` URI names."""
     path = local_path(uri)
     if path is None:
         raise InvalidParams(f"uri: {uri!r} is not a file: URI of an absolute path on this machine")
+    if len(str(path).encode("utf-8", "replace")) > MAX_PATH or len(path.parts) > MAX_PATH_DEPTH:
+        raise InvalidParams(f"uri: a path has at most {MAX_PATH} bytes and {MAX_PATH_DEPTH} folders")
     return path
 
 
@@ -115,6 +124,8 @@ class Access:
 
         def check(path: Path) -> None:
             self._check_open(path, granted, _denied(uri, path, write=True), ("work", "saved"))
+            if _is_odd(str(path)):
+                raise InvalidParams(f"uri: {path} is not UTF-8; a new name must be")
             if path != approved and (what := self._why_sealed(path, sealed)) is not None:
                 raise PermissionDenied(f"{path} is not to be written through the host: it is {what}")
 
@@ -161,6 +172,11 @@ class Access:
     def forget(self, client_id: str) -> None:
         """A client is gone, and what it was granted with it."""
         self._granted.pop(client_id, None)
+
+
+def _is_odd(path: str) -> bool:
+    """Whether a name has bytes that are not UTF-8: such names break many programs."""
+    return any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def _denied(uri: str, path: Path, *, write: bool) -> PermissionDenied:

@@ -217,6 +217,7 @@ class Resources(Feature):
             to_write = self._access.to_write(client.client_id, params["destination"])
 
             def both(old: Entry, new: Entry) -> None:
+                _check_below(old, old.path, to_read)
                 _check_below(old, new.path, to_write)
                 files.copy(old, new, fail_if_exists=fail_if_exists)
 
@@ -339,7 +340,7 @@ def opened_by(session: JsonObject) -> list[tuple[Opening, Path]]:
     working = workings[0] if workings else None
     opened: list[tuple[Opening, Path]] = [("work", path) for path in workings]
     for container in session.get("customizations", ()):
-        if container.get("type") == "directory":
+        if container.get("type") == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
             opened.extend((kind, path) for path in _places(container, working))
     return opened
