@@ -1,0 +1,204 @@
+"""Which changesets a session offers, their URIs, and how changes look on the wire. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Literal
+from urllib.parse import quote, unquote, urlsplit
+
+from ahpkit.changes.work_tree import FileChange, Side
+from ahpkit.protocol.common.state import JsonObject
+
+SCHEME = "ahp-changeset:/"
+BLOB_SCHEME = "ahp-changed-file"
+"""Contents of changed files, before and after, that may be on no disk any more."""
+
+Kind = Literal["uncommitted", "session", "turn", "compare-turns"]
+
+_TEMPLATES: Mapping[Kind, tuple[str, str, str]] = {
+    "uncommitted": ("Uncommitted changes", "uncommitted", "Everything that differs from the last commit"),
+    "session": ("Session changes", "session", "What this session changed since it began"),
+    "turn": ("Turn changes", "turn/{turnId}", "What one turn changed"),
+    "compare-turns": (
+        "Changes between turns",
+        "compare/{originalTurnId}/{modifiedTurnId}",
+        "What changed from the beginning of one turn to the end of another",
+    ),
+}
+
+UNDO_QUESTION = "Undo these changes in the files? What others changed since stays."
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One subscribable changeset: whose, and which turns it is about."""
+
+    session_key: str
+    kind: Kind
+    turns: tuple[str, ...] = ()
+
+
+def key_of(session_uri: str) -> str:
+    """A session's name in the URIs of its changesets: short, and safe in any URI."""
+    return hashlib.sha256(session_uri.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def catalogue(session_uri: str, *, in_git: bool) -> list[JsonObject]:
+    """The entries of `SessionState.changesets`."""
+    kinds: Sequence[Kind] = ("uncommitted", "session", "turn", "compare-turns") if in_git else ("session", "turn")
+    return [_entry(session_uri, kind) for kind in kinds]
+
+
+def _entry(session_uri: str, kind: Kind) -> JsonObject:
+    label, path, description = _TEMPLATES[kind]
+    template = f"{SCHEME}{key_of(session_uri)}/{path}"
+    entry: JsonObject = {"label": label, "uriTemplate": template, "description": description, "changeKind": kind}
+    if kind != "compare-turns":
+        entry["capabilities"] = {"review": {}}
+    return entry
+
+
+def uri_of(view: View) -> str:
+    """The URI of a view, with the ids of turns percent-encoded."""
+    path = {"turn": "turn/", "compare-turns": "compare/"}.get(view.kind, view.kind)
+    return f"{SCHEME}{view.session_key}/{path}" + "/".join(quote(turn, safe="") for turn in view.turns)
+
+
+def read_uri(uri: str) -> View | None:
+    """The view that a URI names; None: it is none of ours."""
+    parts = uri.removeprefix(SCHEME).split("/")
+    if not uri.startswith(SCHEME) or len(parts) < 2:
+        return None
+    turns = tuple(unquote(part) for part in parts[2:])
+    match parts[1], len(turns):
+        case ("uncommitted" | "session") as kind, 0:
+            return View(parts[0], kind)
+        case "turn", 1:
+            return View(parts[0], "turn", turns)
+        case "compare", 2:
+            return View(parts[0], "compare-turns", turns)
+        case _:
+            return None
+
+
+def operations(kind: Kind, *, in_git: bool, own_work_tree: bool = False) -> list[JsonObject]:
+    """What can be done with a changeset."""
+    rows: list[tuple[str, str, list[str], str | None]] = []
+    if kind in ("session", "turn"):
+        rows.append(("undo", "Undo", ["changeset", "resource"], UNDO_QUESTION))
+    if kind == "session":
+        rows.append(("keep", "Keep", ["changeset", "resource"], None))
+    if in_git and kind in ("uncommitted", "session"):
+        rows.append(("stage", "Stage", ["changeset", "resource"], None))
+        rows.append(("commit", "Commit", ["changeset"], None))
+    if own_work_tree and kind == "session":
+        rows.append(("merge", "Merge back", ["changeset"], "Merge this session's branch into the one it came from?"))
+        rows.append(
+            ("remove", "Remove work tree", ["changeset"], "Remove this session's work tree and what is not merged?")
+        )
+    return [
+        {"id": id, "label": label, "scopes": scopes, "status": "idle"} | ({"confirmation": ask} if ask else {})
+        for id, label, scopes, ask in rows
+    ]
+
+
+def file_entry(change: FileChange, session_key: str, root_uri: str, reviewed: Collection[str]) -> JsonObject:
+    """A changed file as clients see it."""
+    edit: JsonObject = {}
+    for name, side in (("before", change.before), ("after", change.after)):
+        if side is not None:
+            edit[name] = {"uri": file_uri(root_uri, side.path), "content": _content(side, session_key, change.note)}
+    if change.added is not None and change.removed is not None:
+        edit["diff"] = {"added": change.added, "removed": change.removed}
+    entry: JsonObject = {"id": file_uri(root_uri, change.path), "edit": edit}
+    if mark(change) in reviewed:
+        entry["reviewed"] = True
+    if change.note:
+        entry["_meta"] = {"ahpkit/note": change.note}
+    return entry
+
+
+def mark(change: FileChange) -> str:
+    """What a review mark is bound to: the file and its content. Another content is not reviewed."""
+    return f"{change.path}\0{change.after.oid if change.after is not None else ''}"
+
+
+def file_uri(root_uri: str, path: str) -> str:
+    return f"{root_uri}/{quote(path.encode('utf-8', 'surrogateescape'))}"
+
+
+def path_in(root_uri: str, uri: str) -> str | None:
+    """The path of a file URI below a root."""
+    begin = f"{root_uri}/"
+    return unquote(uri.removeprefix(begin), errors="surrogateescape") if uri.startswith(begin) else None
+
+
+def _content(side: Side, session_key: str, note: str) -> JsonObject:
+    if note or not side.oid:
+        return {"uri": blob_uri(session_key, Side(side.path, side.mode, "none"))}
+    return {"uri": blob_uri(session_key, side)}
+
+
+def blob_uri(session_key: str, side: Side) -> str:
+    path = quote(side.path.encode("utf-8", "surrogateescape"))
+    return f"{BLOB_SCHEME}:/{session_key}/{side.mode}/{side.oid}/{path}"
+
+
+def read_blob_uri(uri: str) -> tuple[str, Side] | None:
+    """Whose content, and which."""
+    parts = urlsplit(uri)
+    names = parts.path.strip("/").split("/", 3)
+    if parts.scheme != BLOB_SCHEME or len(names) != 4:
+        return None
+    key, mode, oid, path = names
+    return (key, Side(unquote(path, errors="surrogateescape"), mode, oid)) if oid.isalnum() else None
+
+
+def totals(changes: Sequence[FileChange]) -> dict[str, int]:
+    """`ChangesSummary` of some changes."""
+    return {
+        "additions": sum(change.added or 0 for change in changes),
+        "deletions": sum(change.removed or 0 for change in changes),
+        "files": len(changes),
+    }
+
+
+def edited_paths(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The file URIs that a finished tool call says it changed, with the content reference from before."""
+    found: list[tuple[str, Any]] = []
+    for item in result.get("content") or ():
+        if item.get("type") == "fileEdit":
+            before, after = item.get("before") or {}, item.get("after") or {}
+            found += [(side["uri"], before.get("content")) for side in (before, after) if "uri" in side]
+    return found
+
+
+def content_type(path: str) -> str:
+    """The type of a changed file, by its name."""
+    kinds = {".md": "text/markdown", ".json": "application/json", ".html": "text/plain", ".png": "image/png"}
+    return kinds.get(PurePosixPath(path).suffix.lower(), "text/plain")
+
+
+__all__ = [
+    "BLOB_SCHEME",
+    "SCHEME",
+    "Kind",
+    "View",
+    "blob_uri",
+    "catalogue",
+    "content_type",
+    "edited_paths",
+    "file_entry",
+    "file_uri",
+    "key_of",
+    "mark",
+    "operations",
+    "path_in",
+    "read_blob_uri",
+    "read_uri",
+    "totals",
+    "uri_of",
+]
