@@ -171,7 +171,8 @@ def edited_paths(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for item in result.get("content") or ():
         if item.get("type") == "fileEdit":
-            before, after = item.get("before") or {}, item.get("after") or {}
+            before: JsonObject = item.get("before") or {}
+            after: JsonObject = item.get("after") or {}
             found += [(side["uri"], before.get("content")) for side in (before, after) if "uri" in side]
     return found
 

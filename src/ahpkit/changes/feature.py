@@ -22,6 +22,7 @@ from ahpkit.changes.session import Record, SessionChanges
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.resources.access import file_path
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InternalError, InvalidParams, InvalidRequest, NotFound
@@ -67,8 +68,12 @@ class Changesets(Feature):
 
     name = "changesets"
 
-    def __init__(self, directory: Path, *, trusts: Callable[[Path], bool] = lambda _: False) -> None:
+    def __init__(
+        self, directory: Path, *, default_directory: Path, trusts: Callable[[Path], bool] = lambda _: False
+    ) -> None:
+        """`default_directory` is the working directory of sessions that name none. `trusts`: filters and hooks run."""
         self._directory = directory
+        self._default_directory = default_directory
         self._trusts = trusts
         self._followed: dict[str, _Followed] = {}
         self._finding: dict[str, asyncio.Lock] = {}
@@ -109,7 +114,8 @@ class Changesets(Feature):
         """The session's work tree, found when it is first needed."""
         async with self._finding.setdefault(session_uri, asyncio.Lock()):
             if session_uri not in self._followed:
-                directory = session_directory(self.services.state(session_uri) or {})
+                state = self.services.state(session_uri)
+                directory = None if state is None else session_directory(state, self._default_directory)
                 tree = None if directory is None else await self._tree(directory)
                 if directory is None or tree is None:
                     return None
@@ -131,14 +137,12 @@ class Changesets(Feature):
         return self._trees[directory]
 
     async def _restored(self, session_uri: str, directory: Path, tree: WorkTree) -> _Followed:
-        stored = self.services.values.get(_KEY + session_uri) or {}
+        stored: JsonObject = self.services.values.get(_KEY + session_uri) or {}
         in_git = tree.git.git_dir != tree.git.objects.parent
         changes = SessionChanges(tree, Record.from_json(stored), edits_only=not in_git)
         real = await asyncio.to_thread(directory.resolve)
         below = real.relative_to(tree.root).as_posix() if real.is_relative_to(tree.root) else "."
-        followed = _Followed(
-            session_uri, changes, tree.root.as_uri(), "" if below == "." else f"{below}/", in_git
-        )
+        followed = _Followed(session_uri, changes, tree.root.as_uri(), "" if below == "." else f"{below}/", in_git)
         followed.reviewed.update(stored.get("reviewed", ()))
         return followed
 
@@ -165,7 +169,9 @@ class Changesets(Feature):
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         """Take a checkpoint before the agent can change anything."""
         followed = await self._follow(chat.session_uri)
-        turn_id = ((self.services.state(chat.uri) or {}).get("activeTurn") or {}).get("id")
+        state: JsonObject = self.services.state(chat.uri) or {}
+        active: JsonObject = state.get("activeTurn") or {}
+        turn_id: str | None = active.get("id")
         if followed is not None and turn_id is not None:
             try:
                 async with followed.lock:
@@ -364,8 +370,8 @@ class Changesets(Feature):
             return
         for entry in applied.after["files"]:
             if entry["id"] in applied.action["files"]:
-                content = (entry["edit"].get("after") or {}).get("content") or {}
-                blob = wire.read_blob_uri(content.get("uri", ""))
+                after: JsonObject = entry["edit"].get("after") or {"content": {"uri": ""}}
+                blob = wire.read_blob_uri(after["content"]["uri"])
                 path = wire.path_in(followed.root_uri, entry["id"]) or ""
                 found = f"{path}\0{blob[1].oid if blob is not None else ''}"
                 (followed.reviewed.add if applied.action["reviewed"] else followed.reviewed.discard)(found)
@@ -379,7 +385,9 @@ class Changesets(Feature):
         followed = None if view is None else self._followed.get(self._session_of(view) or "")
         if view is None or state is None or followed is None:
             raise NotFound(f"there is no changeset {uri}")
-        operation = next((entry for entry in state.get("operations") or () if entry["id"] == params["operationId"]), None)
+        operation = next(
+            (entry for entry in state.get("operations") or () if entry["id"] == params["operationId"]), None
+        )
         if operation is None:
             raise InvalidParams(f"operationId: this changeset has no operation {params['operationId']!r}")
         if operation["status"] in ("running", "disabled"):
@@ -427,11 +435,13 @@ class Changesets(Feature):
                     raise GitError(f"there is no operation {operation}")
 
     def _commit_message(self, followed: _Followed, params: JsonObject) -> str:
-        given = (params.get("_meta") or {}).get(MESSAGE_KEY)
+        meta: JsonObject = params.get("_meta") or {}
+        given = meta.get(MESSAGE_KEY)
         if isinstance(given, str) and given.strip():
             return given
-        state = self.services.state(followed.uri) or {}
-        return str(state.get("title") or (state.get("summary") or {}).get("title") or "Changes of a session")
+        state: JsonObject = self.services.state(followed.uri) or {}
+        summary: JsonObject = state.get("summary") or state
+        return str(summary.get("title") or "Changes of a session")
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
@@ -448,16 +458,12 @@ class Changesets(Feature):
             raise ContentNotFound(f"the content is no longer there ({error})") from error
 
 
-def session_directory(state: JsonObject) -> Path | None:
-    """The directory that a session works in."""
-    directories = state.get("workingDirectories") or [(state.get("summary") or {}).get("workingDirectory")]
-    uri = directories[0] if directories else None
-    return None if uri is None else _path(uri)
-
-
-def _path(uri: str) -> Path | None:
-    from ahpkit.host.resources.access import file_path
-
+def session_directory(state: JsonObject, default: Path) -> Path | None:
+    """The directory that a session works in; None: it is not on this machine."""
+    summary: JsonObject = state.get("summary") or {}
+    uri: str | None = next(iter(state.get("workingDirectories") or ()), None) or summary.get("workingDirectory")
+    if uri is None:
+        return default
     return file_path(uri) if uri.startswith("file:") else None
 
 

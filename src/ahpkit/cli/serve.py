@@ -275,7 +275,18 @@ def make_parts(
     resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
-    return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases]
+    changesets = make_changesets(settings, data_dir, directory)
+    return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases, changesets]
+
+
+def make_changesets(settings: Settings, data_dir: Path, directory: Path) -> Feature:
+    from ahpkit.changes.feature import Changesets
+
+    def trusts(directory: Path) -> bool:
+        real = Path(os.path.realpath(directory))
+        return any(real.is_relative_to(os.path.realpath(folder)) for folder in settings.trusted)
+
+    return Changesets(data_dir / "changes", default_directory=directory, trusts=trusts)
 
 
 def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Feature:

@@ -154,6 +154,8 @@ class Registration:
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
         self.authenticators: list[Callable[[str, str], Awaitable[bool]]] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
+        self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
+        self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
         self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
         self.recoveries: list[Callable[[], None]] = []
         self.routes: dict[str, Any] = {}
@@ -171,6 +173,14 @@ class Registration:
     def serve_stateless(self, serves: Callable[[str], bool]) -> None:
         """`serves(uri)`: whether clients may subscribe to this channel although it has no state (telemetry, MCP)."""
         self.stateless_channels.append(serves)
+
+    def open_channels(self, opens: Callable[[str], Awaitable[bool]]) -> None:
+        """`opens(uri)`: make a channel that exists only while somebody is subscribed; False: not mine."""
+        self.channel_openers.append(opens)
+
+    def read_resources(self, scheme: str, read: Callable[[str], Awaitable[tuple[bytes, str]]]) -> None:
+        """`read(uri)`: bytes and content type of a resource with this scheme, for `resourceRead`."""
+        self.resource_readers[scheme] = read
 
     def complete(self, source: Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]) -> None:
         """`source(chat_uri, text, offset)`: items offered at an offset (UTF-16 code units) of a text."""

@@ -123,6 +123,8 @@ class Handshake:
         capabilities = cast("JsonObject", said) if isinstance(said, dict) else None
         dialect = self._dialects.again(params["clientId"])
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
+        for uri in wanted:
+            await self._opened(uri)
         present = [uri for uri in wanted if self._exists(uri)]
         missing = [uri for uri in wanted if not self._exists(uri)]
         snapshots = [self._clients.subscribe(uri, client) for uri in present]
@@ -158,13 +160,22 @@ class Handshake:
         if channel is not None and channel.reducer is None and self._serves_stateless(uri):
             self._clients.follow(uri, client)
             return {}
-        if not self._exists(uri) and not (await self._adopt(uri) and self._exists(uri)):
+        if not await self._opened(uri):
             raise _no_channel(uri)
         return {"snapshot": self._clients.subscribe(uri, client)}
 
     def _unsubscribe(self, client: Connection, params: JsonObject) -> None:
         if isinstance(uri := params.get("channel"), str):
             self._clients.unsubscribe(uri, client)
+
+    async def _opened(self, uri: str) -> bool:
+        """Whether a channel is there, or can be made because somebody wants to see it."""
+        if self._exists(uri):
+            return True
+        for opens in (self._adopt, *self._registered.channel_openers):
+            if await opens(uri) and self._exists(uri):
+                return True
+        return False
 
     def _exists(self, uri: str) -> bool:
         return self._store.committed(uri) is not None

@@ -56,6 +56,7 @@ class Resources(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
+        self._readers = host.resource_readers
         self._watches = Watches(services)
         for command in self._commands():
             host.command(command)
@@ -164,6 +165,9 @@ class Resources(Feature):
         uri, encoding = params["uri"], params.get("encoding")
         if self._content.owns(uri):
             data, content_type = await self._workers.run(lambda: self._content.get(uri))
+            return files.encode_content(data, encoding) | {"contentType": content_type}
+        if (read := self._readers.get(uri.partition(":")[0])) is not None:
+            data, content_type = await read(uri)
             return files.encode_content(data, encoding) | {"contentType": content_type}
         return await self._look(client, uri, lambda entry: files.read(entry, encoding))
 

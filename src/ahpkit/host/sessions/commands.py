@@ -58,7 +58,6 @@ class SessionCommands:
             Command("resolveSessionConfig", self._resolve_session_config),
             Command("sessionConfigCompletions", self._session_config_completions),
             Command("authenticate", self._authenticate),
-            Command("invokeChangesetOperation", self._invoke_changeset_operation),
         )
 
     # -- sessions and chats ------------------------------------------------------------------------------------------
@@ -139,9 +138,6 @@ class SessionCommands:
     async def _authenticate(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         await self.agents.authenticate(params["resource"], params["token"])
         return {}
-
-    async def _invoke_changeset_operation(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        raise NotFound(f"there is no changeset {params['channel']}")
 
 
 def _directory(params: JsonObject) -> str | None:
