@@ -7,14 +7,18 @@ import os
 import sys
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import click
 
 from ahpkit.cli.connecting import connected, find_session, host_command, short_id
+from ahpkit.cli.edits import describe_edits
 from ahpkit.cli.output import Output
 from ahpkit.cli.porting import export_session, import_session
 from ahpkit.cli.progress import patiently, progress
 from ahpkit.cli.text import as_json, plain, shorten
+from ahpkit.client import Client
+from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.session.state import SessionStatus
 
@@ -261,6 +265,101 @@ def _read_document(file: Any) -> Any:
         return json.load(file, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise click.ClickException(f"{file.name}: not JSON: {error}") from error
+
+
+_VIEWS = click.Choice(["session", "uncommitted", "turn"])
+
+
+async def _view(client: Client, name: str, kind: str, turn: str | None) -> ChangesetView:
+    """One changeset of a session; for a turn without an id the last one."""
+    session = await client.session(await find_session(client, name))
+    if kind == "turn" and turn is None:
+        chat = await session.chat()
+        turns = chat.confirmed["turns"]
+        if not turns:
+            raise click.ClickException("There is no turn yet.")
+        turn = turns[-1]["id"]
+    try:
+        return session.changeset(kind, **({"turnId": turn} if kind == "turn" and turn is not None else {}))
+    except LookupError:
+        raise click.ClickException(
+            f"This session offers no {kind} changes: its directory is in no git repository."
+        ) from None
+
+
+@sessions.command()
+@click.argument("session")
+@click.option("--of", "kind", type=_VIEWS, default="session", show_default=True, help="Which changes.")
+@click.option("--turn", help="The id of a turn, with --of turn; the last one without it.")
+@click.option("--stat", is_flag=True, help="Only names and counts.")
+@click.option("--json", "json_output", is_flag=True, help="The changed files as JSON.")
+@host_command
+async def diff(
+    url: str | None, token: str | None, session: str, kind: str, turn: str | None, stat: bool, json_output: bool
+) -> None:
+    """Show which files a session changed, and how.
+
+    \b
+    Example:
+      ahpkit sessions diff hello
+      ahpkit sessions diff hello --of uncommitted --stat
+    """
+    output = Output()
+    async with connected(url, token) as client, await _view(client, session, kind, turn) as view:
+        if json_output:
+            output.say(as_json(list(view.files)))
+            return
+        if not view.files:
+            output.say("Nothing changed.")
+        edits = [file["edit"] for file in view.files]
+
+        async def read(uri: str) -> str | None:
+            return None if stat else await view.read({"content": {"uri": uri}})
+
+        for line in await describe_edits(edits, read):
+            output.say(line, {"+": "green", "-": "red"}.get(line[:1], ""))
+
+
+@sessions.command()
+@click.argument("session")
+@click.argument("files", nargs=-1)
+@click.option("--of", "kind", type=click.Choice(["session", "turn"]), default="session", show_default=True)
+@click.option("--turn", help="The id of a turn, with --of turn; the last one without it.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@host_command
+async def undo(
+    url: str | None, token: str | None, session: str, files: tuple[str, ...], kind: str, turn: str | None, yes: bool
+) -> None:
+    """Take a session's changes to files back: all of them, or FILES.
+
+    What others changed since is left alone, and said.
+
+    \b
+    Example:
+      ahpkit sessions undo hello
+      ahpkit sessions undo hello src/main.py --of turn
+    """
+    output = Output()
+    async with connected(url, token) as client, await _view(client, session, kind, turn) as view:
+        chosen = [_changed_file(view, name) for name in files] or [None]
+        if not view.files:
+            output.say("Nothing changed.")
+            return
+        if not yes:
+            for file in view.files:
+                output.say(f"  {file['id']}")
+            click.confirm("Undo these changes?", abort=True)
+        for file in chosen:
+            output.say(await view.invoke("undo", file=file, confirmed=True))
+
+
+def _changed_file(view: ChangesetView, name: str) -> str:
+    """The changed file that a person means: by its path, or the end of it."""
+    found = [file["id"] for file in view.files if file["id"] == name or file["id"].endswith(f"/{quote(name)}")]
+    if len(found) != 1:
+        listed = ", ".join(file["id"].rpartition("/")[2] for file in view.files)
+        raise click.ClickException(f"{name!r} is not one of the changed files: {listed}")
+    return found[0]
 
 
 __all__ = ["sessions"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from ahpkit.client.active_role import ActiveRoles
+from ahpkit.client.changesets import ChangesetView, expand, offered
 from ahpkit.client.channels import Channel
 from ahpkit.client.chat import Chat
 from ahpkit.client.core import Core
@@ -19,7 +20,7 @@ from ahpkit.client.fields import given
 from ahpkit.client.outcome import Dispatch
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
-from ahpkit.client.subscription import wait_for
+from ahpkit.client.subscription import Subscription, wait_for
 from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.state import AgentSelection, ModelSelection
 from ahpkit.protocol.session.enablement import Placed, walk
@@ -133,6 +134,21 @@ class Session:
         await self.aclose()
 
     # Customizations.
+
+    def changesets(self) -> list[Mapping[str, Any]]:
+        """The views of changed files that this session offers."""
+        return offered(self.confirmed)
+
+    def changeset(self, kind: str = "session", **turns: str) -> ChangesetView:
+        """One of them, by its kind, to be followed in an `async with`; `turnId=` where it is about a turn.
+
+        Raises `LookupError` when the session does not offer it.
+        """
+        entry = next((one for one in self.changesets() if one["changeKind"] == kind), None)
+        if entry is None:
+            raise LookupError(f"this session offers no changeset {kind!r}")
+        uri = expand(entry["uriTemplate"], **turns)
+        return ChangesetView(self._core, Subscription(self._core.channels, uri), entry, uri)
 
     def customizations(self, type: CustomizationType | None = None) -> list[Placed]:
         """The session's customizations of one type, or all, each with its container and what is in force for it."""

@@ -1,0 +1,136 @@
+"""Changesets from a client's side: which a session offers, one that is looked at, and what can be done with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Self
+from urllib.parse import quote
+
+from ahpkit.client.core import Core
+from ahpkit.client.outcome import Dispatch
+from ahpkit.client.subscription import Subscription
+
+MESSAGE_KEY = "ahpkit/message"
+"""In `_meta` of `invokeChangesetOperation`: the message of a commit."""
+
+_VARIABLE = re.compile(r"\{([^}]*)\}")
+_KNOWN: tuple[frozenset[str], ...] = (
+    frozenset(),
+    frozenset({"turnId"}),
+    frozenset({"originalTurnId", "modifiedTurnId"}),
+)
+"""The sets of variables that the protocol gives a meaning to."""
+
+
+def variables(template: str) -> frozenset[str]:
+    """The variables of a URI template."""
+    return frozenset(_VARIABLE.findall(template))
+
+
+def offered(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries of a catalogue that this client can expand; others are left out without an error."""
+    entries: Sequence[Mapping[str, Any]] = state.get("changesets") or ()
+    return [entry for entry in entries if variables(entry["uriTemplate"]) in _KNOWN]
+
+
+def expand(template: str, **values: str) -> str:
+    """The URI that a template stands for; raises `ValueError` when a value is missing."""
+    missing = variables(template) - values.keys()
+    if missing:
+        raise ValueError(f"this changeset needs {', '.join(sorted(missing))}")
+    return _VARIABLE.sub(lambda match: quote(values[match[1]], safe=""), template)
+
+
+class ConfirmationRequired(Exception):
+    """An operation asks to be confirmed; `question` is what to show the person."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__(f"this operation has to be confirmed: {question}")
+        self.question = question
+
+
+class ChangesetView:
+    """One changeset that is followed while the block lasts.
+
+    async with session.changeset("session") as changes:
+        for file in changes.files:
+            print(file["id"])
+    """
+
+    def __init__(self, core: Core, subscription: Subscription, entry: Mapping[str, Any], uri: str) -> None:
+        self._core = core
+        self._subscription = subscription
+        self._entry = entry
+        self.uri = uri
+
+    async def __aenter__(self) -> Self:
+        await self._subscription.__aenter__()
+        await self.wait_ready()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._subscription.__aexit__(*exc)
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self._subscription.confirmed
+
+    @property
+    def files(self) -> Sequence[Mapping[str, Any]]:
+        return self.state["files"]
+
+    @property
+    def operations(self) -> Sequence[Mapping[str, Any]]:
+        return self.state.get("operations") or ()
+
+    @property
+    def can_review(self) -> bool:
+        """Whether files can be marked as reviewed: only where the catalogue says so."""
+        return "review" in (self._entry.get("capabilities") or {})
+
+    async def wait_ready(self) -> None:
+        """Until it is computed; raises `RuntimeError` with the host's reason when that failed."""
+        state = await self._subscription.wait_for(lambda state: state["status"] in ("ready", "error"))
+        if state["status"] == "error":
+            raise RuntimeError(state["error"]["message"])
+
+    async def read(self, side: Mapping[str, Any] | None) -> str | None:
+        """The text of a file before or after; None: there is none, or it is not text."""
+        if side is None:
+            return None
+        params = {"uri": side["content"]["uri"], "encoding": "utf-8"}
+        found = await self._core.request("resourceRead", params)
+        return found["data"] if found.get("encoding") == "utf-8" and "\0" not in found["data"] else None
+
+    async def invoke(
+        self, operation: str, *, file: str | None = None, message: str | None = None, confirmed: bool = False
+    ) -> str:
+        """Run an operation on the whole changeset or on one file, by its id. Nothing changes here until actions come.
+
+        An operation that asks to be confirmed raises `ConfirmationRequired` unless `confirmed`.
+        """
+        known = next((one for one in self.operations if one["id"] == operation), None)
+        if known is not None and "confirmation" in known and not confirmed:
+            raise ConfirmationRequired(_plain(known["confirmation"]))
+        params: dict[str, Any] = {"operationId": operation}
+        if file is not None:
+            params["target"] = {"kind": "resource", "resource": file}
+        if message is not None:
+            params["_meta"] = {MESSAGE_KEY: message}
+        result = await self._core.request("invokeChangesetOperation", params, channel=self.uri)
+        return _plain(result.get("message", ""))
+
+    def review(self, files: Collection[str], reviewed: bool = True) -> Dispatch:
+        """Mark files, by their ids, as reviewed or not."""
+        if not self.can_review:
+            raise ValueError("this changeset does not offer review")
+        action = {"type": "changeset/filesReviewChanged", "files": list(files), "reviewed": reviewed}
+        return self._core.channels.dispatch(self.uri, action)
+
+
+def _plain(text: Any) -> str:
+    return text if isinstance(text, str) else str(text.get("markdown", ""))
+
+
+__all__ = ["ChangesetView", "ConfirmationRequired", "expand", "offered", "variables"]

@@ -1,0 +1,43 @@
+"""`ahpkit sessions diff` and `undo` against a real host in a real repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.process import finish_cli, host_process
+from support.repository import Repository
+
+AGENT = """
+from ahpkit.agents.python import agent
+from pathlib import Path
+
+
+@agent(name="editor")
+async def editor(turn):
+    Path("a.txt").write_text("one\\ntwo\\n")
+    Path("new.txt").write_text("new\\n")
+    turn.text("Done.")
+"""
+
+
+async def test_what_a_session_changed_is_shown_and_taken_back(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "repo")
+    repo.write("agent.py", AGENT.replace('Path("', f'Path("{repo.root}/'))
+    repo.write("host.toml", f'[agents.editor]\npython = "{repo.root}/agent.py:editor"\n')
+    repo.write(".gitignore", "__pycache__\n")
+    repo.commit(a_txt="one\n")
+    async with host_process(tmp_path, "--config", str(repo.root / "host.toml"), "--root", str(repo.root)) as host:
+        place = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
+        code, _, errors = await finish_cli(["prompt", "--keep", "change it"], repo.root, **place)
+        assert code == 0, errors
+        code, output, errors = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
+        assert code == 0, errors
+        assert "+two" in output
+        assert "create" in output
+        code, output, _ = await finish_cli(["sessions", "undo", "change", "new.txt", "--yes"], repo.root, **place)
+        assert (code, output) == (0, "Undid 1 file.\n")
+        assert repo.status() == {"a.txt"}
+        code, output, _ = await finish_cli(["sessions", "undo", "change", "--yes"], repo.root, **place)
+        assert repo.status() == set()
+        code, output, _ = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
+        assert output == "Nothing changed.\n"
