@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 from ahpkit.canvas.bridge import SessionBridge
 from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completion, check_declarations
+from ahpkit.canvas.pages import Pages
 from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
 from ahpkit.host.agent import CanvasRuntime, Chat
@@ -28,11 +29,13 @@ class Canvases(Feature):
         providers: Sequence[Provider] = (),
         *,
         sources: Sequence[ProviderSource] = (),
+        pages: Pages | None = None,
         timeout: float = REQUEST_TIMEOUT,
         max_instances: int = MAX_INSTANCES,
     ) -> None:
         self._providers: dict[str, Provider] = {}
         self._sources = sources
+        self._pages = pages
         self._timeout = timeout
         self._max_instances = max_instances
         self._bridges: dict[str, SessionBridge] = {}
@@ -44,6 +47,8 @@ class Canvases(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
+        if self._pages is not None:
+            host.route(self._pages.mount)
         host.recover(self._recover)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)

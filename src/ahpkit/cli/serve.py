@@ -201,7 +201,6 @@ async def running_host(
         page = PageServer(Devices(data_dir / "devices.json", clock=time.time), name=page_name(token))
         auth = Authenticator(token, checks=[page.check])
         pages, routes = Pages(origins=settings.allowed_origins), Router()
-        pages.mount(routes)
         page.mount(routes)
         fence = make_fence(settings, data_dir, config_file=config_file)
         directory = start_directory(settings, fence)
@@ -217,6 +216,8 @@ async def running_host(
             ),
         )
         session_import.register(host.extension, host.sessions)
+        for mount in host.registered.routes:
+            mount(routes)
         async with (
             host,
             serve_http(
@@ -316,7 +317,8 @@ def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
         processes = [ExtensionProcess(command) for command in settings.extensions]
     except ValueError as error:
         raise SettingsError(f"--extension: {error}") from error
-    return Canvases([builtin_provider(pages)], sources=[*processes, ExtensionSocket(data_dir / SOCKET_NAME)])
+    sources = [*processes, ExtensionSocket(data_dir / SOCKET_NAME)]
+    return Canvases([builtin_provider(pages)], sources=sources, pages=pages)
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:

@@ -158,7 +158,7 @@ class Registration:
         self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
         self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
         self.recoveries: list[Callable[[], None]] = []
-        self.routes: dict[str, Any] = {}
+        self.routes: list[Callable[[Any], None]] = []
         self.content: Callable[[str, bytes, str], str] | None = None
         self.canvases: Callable[[Chat], CanvasRuntime] | None = None
 
@@ -190,11 +190,9 @@ class Registration:
         """`take(resource, token)`: take a token a client pushed; False when this feature did not ask for it."""
         self.authenticators.append(take)
 
-    def route(self, prefix: str, handler: Any) -> None:
-        """Serve HTTP requests whose path begins with a prefix."""
-        if prefix in self.routes:
-            raise LocalProtocolError(f"the route {prefix} is served by another part of the host already")
-        self.routes[prefix] = handler
+    def route(self, mount: Callable[[Any], None]) -> None:
+        """`mount(router)`: serve HTTP below a prefix. The HTTP front brings its `ahpkit.http.router.Router`."""
+        self.routes.append(mount)
 
     # What happens.
 

@@ -125,7 +125,7 @@ async def test_a_crash_is_an_error_of_the_turn_and_the_next_turn_works(scripted:
 async def test_a_cancel_of_a_client_reaches_the_agent(scripted: Scripted) -> None:
     async with hosted(scripted, turns=[[{"text": "a"}, {"wait_cancel": True}, {"stop": "cancelled"}]]) as at:
         at.chat.send("go")
-        await until(lambda: "a" in str(at.state().get("activeTurn")))
+        await until(lambda: bool(at.state().get("activeTurn", {}).get("responseParts")))
         at.chat.cancel()
         await until(lambda: bool(scripted.received("session/cancel")))
 
