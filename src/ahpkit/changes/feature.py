@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes import commit
@@ -23,9 +23,17 @@ from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.resources.access import file_path
-from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InternalError, InvalidParams, InvalidRequest, NotFound
+from ahpkit.protocol_next.changeset.constructors import (
+    changeset_content_changed,
+    changeset_file_removed,
+    changeset_file_set,
+    changeset_operation_status_changed,
+    changeset_status_changed,
+)
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.constructors import session_changesets_changed
 
 _log = logging.getLogger(__name__)
 
@@ -107,8 +115,8 @@ class Changesets(Feature):
     async def _announce(self, session_uri: str) -> None:
         followed = await self._follow(session_uri)
         if followed is not None and self.services.state(session_uri) is not None:
-            entries = wire.catalogue(session_uri, in_git=followed.in_git)
-            self.services.dispatch(session_uri, {"type": "session/changesetsChanged", "changesets": entries})
+            entries: list[Any] = wire.catalogue(session_uri, in_git=followed.in_git)
+            self.services.dispatch(session_uri, session_changesets_changed(changesets=entries))
 
     async def _follow(self, session_uri: str) -> _Followed | None:
         """The session's work tree, found when it is first needed."""
@@ -309,14 +317,14 @@ class Changesets(Feature):
         if state is None:
             return
         if state["status"] not in ("computing", "recomputing"):
-            self.services.dispatch(uri, {"type": "changeset/statusChanged", "status": "recomputing"})
+            self.services.dispatch(uri, changeset_status_changed(status="recomputing"))
         try:
             async with followed.lock:
                 changes = followed.own(await self._changes(followed, view))
         except (GitError, OSError, KeyError) as error:
             if self.services.state(uri) is not None:
-                failure = {"errorType": "git", "message": str(error)}
-                self.services.dispatch(uri, {"type": "changeset/statusChanged", "status": "error", "error": failure})
+                failed = changeset_status_changed(status="error", error={"errorType": "git", "message": str(error)})
+                self.services.dispatch(uri, failed)
             return
         self._send(followed, uri, view, changes)
 
@@ -336,23 +344,23 @@ class Changesets(Feature):
         state = self.services.state(uri)
         if state is None:
             return
-        entries = [
+        entries: list[Any] = [
             wire.file_entry(change, view.session_key, followed.root_uri, followed.reviewed) for change in changes
         ]
         shown = {entry["id"]: entry for entry in state["files"]}
         wanted = {entry["id"]: entry for entry in entries}
         gone = [id for id in shown if id not in wanted]
         new = [entry for id, entry in wanted.items() if shown.get(id) != entry]
-        operations = wire.operations(view.kind, in_git=followed.in_git)
+        operations: list[Any] = wire.operations(view.kind, in_git=followed.in_git)
         if state.get("operations") is None or len(gone) + len(new) > _ONE_BY_ONE:
-            content = {"type": "changeset/contentChanged", "files": list(wanted.values()), "operations": operations}
+            content = changeset_content_changed(files=list(wanted.values()), operations=operations)
             self.services.dispatch(uri, content)
         else:
             for id in gone:
-                self.services.dispatch(uri, {"type": "changeset/fileRemoved", "fileId": id})
+                self.services.dispatch(uri, changeset_file_removed(file_id=id))
             for entry in new:
-                self.services.dispatch(uri, {"type": "changeset/fileSet", "file": entry})
-        self.services.dispatch(uri, {"type": "changeset/statusChanged", "status": "ready"})
+                self.services.dispatch(uri, changeset_file_set(file=entry))
+        self.services.dispatch(uri, changeset_status_changed(status="ready"))
 
     # -- review ------------------------------------------------------------------------------------------------------
 
@@ -407,8 +415,10 @@ class Changesets(Feature):
 
     def _operation_status(self, uri: str, id: str, status: str, error: JsonObject | None = None) -> None:
         if self.services.state(uri) is not None:
-            action: JsonObject = {"type": "changeset/operationStatusChanged", "operationId": id, "status": status}
-            self.services.dispatch(uri, action | ({"error": error} if error is not None else {}))
+            changed = changeset_operation_status_changed(
+                operation_id=id, status=cast("Any", status), error=cast("Any", error)
+            )
+            self.services.dispatch(uri, changed)
 
     async def _run(
         self, followed: _Followed, view: View, operation: str, only: set[str] | None, params: JsonObject

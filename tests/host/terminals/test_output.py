@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -143,7 +144,7 @@ def test_the_terminal_is_the_same_however_its_output_was_cut(text: str, draw: st
 def shown(actions: list[TerminalAction]) -> JsonObject:
     state: JsonObject = {"title": "", "content": [], "claim": {"kind": "client", "clientId": "c"}}
     for action in actions:
-        state = terminal_reducer(state, action, now=0)
+        state = terminal_reducer(state, cast("JsonObject", action), now=0)
     return state
 
 
