@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Client, ExtensionNotSupported
-from ahpkit.client.extensions import check_announced
+from ahpkit.client.handshake import check_announced
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.testing.fake_host import FakeHost
 from ahpkit.wire.errors import MethodNotFound

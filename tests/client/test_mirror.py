@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ahpkit.client.dispatch import Accepted, Rejected
 from ahpkit.client.mirror import Applied, Mirror, Settled
-from ahpkit.client.outcome import Accepted, Rejected
 from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.fake_host import chat_state

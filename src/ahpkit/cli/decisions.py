@@ -12,7 +12,7 @@ from ahpkit.cli.race import race
 from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
-from ahpkit.client.turn_tracker import find_turn
+from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.errors import AhpError
 
 _WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
@@ -112,7 +112,7 @@ class Decisions:
 
     def _went_on(self, turn_id: str) -> bool:
         """Whether the turn runs, or completed: it did not end in the middle of a question."""
-        turn = find_turn(dict(self._chat.confirmed), turn_id)
+        turn = find_turn(self._chat.confirmed, turn_id)
         return turn is not None and turn.get("state") in (None, "complete")
 
     async def _dispatch(self, decide: Callable[[], Dispatch]) -> bool:
@@ -132,9 +132,8 @@ class Decisions:
 
 def _is_decided(call_id: str) -> Settled:
     def decided(state: Any) -> bool:
-        parts = state.get("activeTurn", {}).get("responseParts", ())
-        calls = (part["toolCall"] for part in parts if part["kind"] == "toolCall")
-        return not any(call["toolCallId"] == call_id and call["status"] in _WAITING for call in calls)
+        call = find_tool_call(state.get("activeTurn"), call_id)
+        return call is None or call["status"] not in _WAITING
 
     return decided
 

@@ -12,6 +12,8 @@ from ahpkit.client.canvas import CanvasError, canvas_action
 from ahpkit.client.chat import Chat
 from ahpkit.client.client import Client
 from ahpkit.client.connect import connect
+from ahpkit.client.connection import Backoff
+from ahpkit.client.dispatch import Accepted, Dispatch, Outcome, Rejected
 from ahpkit.client.endpoints import Endpoint, find_endpoint, find_endpoints, publish_endpoint
 from ahpkit.client.errors import (
     ActionRejected,
@@ -46,9 +48,7 @@ from ahpkit.client.events import (
     TurnStarted,
     Usage,
 )
-from ahpkit.client.outcome import Accepted, Dispatch, Outcome, Rejected
 from ahpkit.client.plugins import InMemoryPlugin
-from ahpkit.client.reconnect import Backoff
 from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription

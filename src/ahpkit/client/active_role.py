@@ -6,24 +6,60 @@ Knows no chats beyond following them for tool calls.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Literal
 
-from ahpkit.client.canvas import CanvasRunner
+from ahpkit.client.canvas import Canvas, CanvasError, CanvasRunner
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
-from ahpkit.client.offers import Offered, Offers
-from ahpkit.client.outcome import Dispatch, Outcome, Rejected
+from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.tool_runner import ToolRunner
+from ahpkit.client.tools import Tool
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ClientPluginCustomization, SessionActiveClient
 from ahpkit.wire.errors import AhpError
 
 _log = logging.getLogger(__name__)
 
+Offered = Literal["tools", "canvases"]
+
+
+class ToolsAndCanvases:
+    """Registered tools and canvases; listeners hear which of the two changed."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.canvases: dict[str, Canvas] = {}
+        self.listeners: list[Callable[[Offered], None]] = []
+
+    def add_tool(self, tool: Tool) -> None:
+        self.tools[tool.name] = tool
+        self._tell("tools")
+
+    def remove_tool(self, name: str) -> None:
+        del self.tools[name]
+        self._tell("tools")
+
+    def add_canvas(self, canvas: Canvas) -> None:
+        canvas.attach(self)
+        self.canvases[canvas.canvas_id] = canvas
+        self._tell("canvases")
+
+    def canvas_declared(self, canvas: Canvas) -> None:
+        self._tell("canvases")
+
+    def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
+        raise CanvasError("a client's canvas cannot push changes: the protocol has no action for it")
+
+    def _tell(self, changed: Offered) -> None:
+        for listener in tuple(self.listeners):
+            listener(changed)
+
 
 class ActiveRole:
     """What this client is to a session while it wants to be the active one."""
 
-    def __init__(self, core: Core, session: Channel, offers: Offers) -> None:
+    def __init__(self, core: Core, session: Channel, offers: ToolsAndCanvases) -> None:
         self._core = core
         self._session = session
         self._offers = offers
@@ -62,7 +98,7 @@ class ActiveRole:
         if not self._wanted:
             self._wanted = True
             self._session.listeners.append(self)
-            self._core.link.listeners.append(self._on_status)
+            self._core.connection.listeners.append(self._on_status)
             self._offers.listeners.append(self._on_offers)
             self._look()
 
@@ -83,7 +119,7 @@ class ActiveRole:
         if self._wanted:
             self._wanted = False
             self._session.listeners.remove(self)
-            self._core.link.listeners.remove(self._on_status)
+            self._core.connection.listeners.remove(self._on_status)
             self._offers.listeners.remove(self._on_offers)
             for uri in tuple(self._runners):
                 self._leave(uri)
@@ -115,7 +151,7 @@ class ActiveRole:
 
     def _reclaim(self) -> None:
         """The host lets go of a client that disconnects; when it is back it wants its role back."""
-        if self._core.link.connected and not self._is_in(self._session.optimistic):
+        if self._core.connection.connected and not self._is_in(self._session.optimistic):
             self.claim().then(self._log_refusal)
 
     def _is_in(self, state: JsonObject | None) -> bool:
@@ -158,7 +194,7 @@ class ActiveRole:
 class ActiveRoles:
     """The client's roles: one for each session, however many handles of it are open."""
 
-    def __init__(self, core: Core, offers: Offers) -> None:
+    def __init__(self, core: Core, offers: ToolsAndCanvases) -> None:
         self._core = core
         self._offers = offers
         self._roles: dict[Channel, tuple[ActiveRole, int]] = {}

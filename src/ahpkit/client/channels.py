@@ -12,10 +12,11 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from ahpkit.client.connection import HostConnection, Status
+from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.errors import ChannelGone
-from ahpkit.client.link import Link, Status
 from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, Settled
-from ahpkit.client.outcome import Dispatch, Outcome, Rejected
+from ahpkit.client.plain import PlainStates
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError, RpcError, TransportClosed
@@ -48,15 +49,26 @@ class Channel:
         self.ended: AhpError | None = None
         """Why it is not followed any more: nothing will change on it, and nobody will be told."""
         self._mirror = mirror
+        self._plain = PlainStates()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def confirmed(self) -> JsonObject | None:
+        """The host's state, as the reducers keep it: for the parts of the client."""
         return self._mirror.confirmed
 
     @property
     def optimistic(self) -> JsonObject | None:
+        """The confirmed state with pending actions on top, as the reducers keep it."""
         return self._mirror.optimistic
+
+    def plain_confirmed(self) -> Any:
+        """The confirmed state for users: plain JSON."""
+        return self._plain.of(self._mirror.confirmed)
+
+    def plain_optimistic(self) -> Any:
+        """The optimistic state for users: plain JSON."""
+        return self._plain.of(self._mirror.optimistic)
 
     @property
     def seq(self) -> int:
@@ -93,24 +105,24 @@ class Channels:
     """All followed channels of a client, and the way its actions take."""
 
     def __init__(
-        self, mirror: Mirror, link: Link, tasks: Tasks, *, now: Callable[[], int], first_client_seq: int
+        self, mirror: Mirror, connection: HostConnection, tasks: Tasks, *, now: Callable[[], int], first_client_seq: int
     ) -> None:
         self._mirror = mirror
-        self._link = link
+        self._connection = connection
         self._tasks = tasks
         self._now = now
         self._numbers = itertools.count(first_client_seq)
         self._channels: dict[str, Channel] = {}
         self._dispatches: dict[int, tuple[Channel, Dispatch]] = {}
         self._sent: set[int] = set()
-        link.listeners.append(self._on_status)
+        connection.listeners.append(self._on_status)
 
     # Holding.
 
     def hold(self, uri: str) -> Channel:
         """Follow a channel. Every hold needs a `release`. Raises when the client is closed."""
-        if self._link.failure is not None:
-            raise self._link.failure
+        if self._connection.failure is not None:
+            raise self._connection.failure
         channel = self._channels.get(uri)
         if channel is None:
             channel = self._channels[uri] = Channel(self._mirror.follow(uri))
@@ -132,7 +144,7 @@ class Channels:
         """Let go of a hold; the last one ends the subscription."""
         channel.holders -= 1
         if channel.holders == 0 and self._channels.get(channel.uri) is channel:
-            self._link.notify("unsubscribe", {"channel": channel.uri})
+            self._connection.notify("unsubscribe", {"channel": channel.uri})
             self._drop(channel)
             self._end(channel, ChannelGone(channel.uri, "this client no longer follows it"))
 
@@ -170,7 +182,7 @@ class Channels:
 
     async def _subscribe(self, channel: Channel) -> None:
         while True:
-            rpc = await self._link.wait_connected()
+            rpc = await self._connection.wait_connected()
             if channel.live:
                 return  # The handshake brought it.
             try:
@@ -202,7 +214,7 @@ class Channels:
         channel = self._channels.get(uri)
         if channel is not None:
             channel.settle()
-            if self._link.connected:
+            if self._connection.connected:
                 self._send(channel)
 
     def gone(self, uri: str, reason: str) -> None:
@@ -243,8 +255,8 @@ class Channels:
     def _on_status(self, status: Status) -> None:
         if status == "connected":
             self._on_connected()
-        elif self._link.failure is not None:
-            self._close(self._link.failure)
+        elif self._connection.failure is not None:
+            self._close(self._connection.failure)
 
     def _on_connected(self) -> None:
         for channel in tuple(self._channels.values()):
@@ -262,7 +274,7 @@ class Channels:
         dispatch = Dispatch(uri, action, next(self._numbers))
         self._dispatches[dispatch.client_seq] = channel, dispatch
         self._mirror.dispatch(uri, dispatch.client_seq, action, now=self._now())
-        if self._link.connected and channel.live:
+        if self._connection.connected and channel.live:
             self._send(channel)
         return dispatch
 
@@ -278,7 +290,7 @@ class Channels:
         if pending.client_seq not in self._sent:
             self._sent.add(pending.client_seq)
             params = {"channel": uri, "clientSeq": pending.client_seq, "action": pending.action}
-            self._link.notify("dispatchAction", params)
+            self._connection.notify("dispatchAction", params)
 
     def _tell(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -21,9 +21,8 @@ from ahpkit.client.answers import (
     result_confirmed,
 )
 from ahpkit.client.channels import Channel
-from ahpkit.client.core import Core
-from ahpkit.client.fields import given
-from ahpkit.client.outcome import Dispatch
+from ahpkit.client.core import Core, given
+from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.tracing import start_turn, with_context
 from ahpkit.client.turn import TurnStream
@@ -63,12 +62,12 @@ class Chat:
     @property
     def confirmed(self) -> ChatState:
         """The state as the host has it."""
-        return cast("ChatState", self._channel.confirmed)
+        return cast("ChatState", self._channel.plain_confirmed())
 
     @property
     def optimistic(self) -> ChatState:
         """The confirmed state with our unanswered actions on top."""
-        return cast("ChatState", self._channel.optimistic)
+        return cast("ChatState", self._channel.plain_optimistic())
 
     @property
     def state(self) -> ChatState:
@@ -111,7 +110,7 @@ class Chat:
 
     def follow(self) -> TurnStream | None:
         """The running turn from its beginning, whoever started it; None when no turn is running."""
-        active = self.confirmed.get("activeTurn")
+        active = (self._channel.confirmed or {}).get("activeTurn")
         return None if active is None else TurnStream(self._core.channels, self.uri, active["id"])
 
     def cancel(self) -> Dispatch:
@@ -223,13 +222,13 @@ class Chat:
         return self._core.channels.dispatch(self.uri, action)
 
     def _turn_id(self) -> str:
-        active = self.optimistic.get("activeTurn")
+        active = (self._channel.optimistic or {}).get("activeTurn")
         if active is None:
             raise LookupError(f"{self.uri}: no turn is running")
         return active["id"]
 
     def _request(self, request_id: str) -> ChatInputRequest:
-        for request in self.optimistic.get("inputRequests", ()):
+        for request in (self._channel.optimistic or {}).get("inputRequests", ()):
             if request["id"] == request_id:
                 return request
         raise LookupError(f"{self.uri}: there is no open input request {request_id!r}")

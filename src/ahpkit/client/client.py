@@ -7,18 +7,14 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self, TypeVar, cast, overload
 
-from ahpkit.client.active_role import ActiveRoles
+from ahpkit.client.active_role import ActiveRoles, ToolsAndCanvases
+from ahpkit.client.bounded_queue import LIMIT
 from ahpkit.client.canvas import Canvas, canvas
-from ahpkit.client.core import Core
-from ahpkit.client.extensions import check_announced
-from ahpkit.client.feed import LIMIT
-from ahpkit.client.fields import given
-from ahpkit.client.handshake import HostInfo
-from ahpkit.client.incoming import NotificationListener, RequestHandler
-from ahpkit.client.link import Dial, Status
-from ahpkit.client.offers import Offers
-from ahpkit.client.outcome import Dispatch
-from ahpkit.client.reconnect import Backoff
+from ahpkit.client.connection import Backoff, Dial, Status
+from ahpkit.client.core import Core, given
+from ahpkit.client.dispatch import Dispatch
+from ahpkit.client.handshake import HostInfo, check_announced
+from ahpkit.client.host_requests import NotificationListener, RequestHandler
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.session import Session
@@ -72,7 +68,7 @@ class Client:
             request_timeout=request_timeout,
             unsaved_text=unsaved_text,
         )
-        self._offers = Offers()
+        self._offers = ToolsAndCanvases()
         self._roles = ActiveRoles(self._core, self._offers)
         self._responders = Responders(self._core.channels, self._core.tasks, on_confirmation, on_input)
 
@@ -93,7 +89,7 @@ class Client:
     @property
     def status(self) -> Status:
         """`connecting`, `connected`, `reconnecting` or `closed`."""
-        return self._core.link.status
+        return self._core.connection.status
 
     @property
     def host(self) -> HostInfo:
@@ -104,15 +100,15 @@ class Client:
     @property
     def root(self) -> RootState:
         """The host's root state: agents, models, configuration."""
-        return cast("RootState", self._core.root.optimistic)
+        return cast("RootState", self._core.root.plain_optimistic())
 
     def on_status(self, callback: Callable[[Status], Awaitable[None] | None]) -> Callable[[], None]:
         """Have `callback` called with every new status; call the result to stop."""
-        return _listen(self._core.link.listeners, callback)
+        return _listen(self._core.connection.listeners, callback)
 
     async def wait_connected(self) -> None:
         """Wait for the connection; raises when it will not come back."""
-        await self._core.link.wait_connected()
+        await self._core.connection.wait_connected()
 
     async def ping(self) -> float:
         """Seconds for a message to the host and back."""
@@ -265,18 +261,18 @@ class Client:
 
     def on_notification(self, callback: NotificationListener) -> Callable[[], None]:
         """Hear every notification but actions: `callback(method, params)`; call the result to stop."""
-        return _listen(self._core.incoming.listeners, callback)
+        return _listen(self._core.host_requests.listeners, callback)
 
     def serve(self, method: str, handler: RequestHandler) -> None:
         """Answer a request of the host: one of the resource family, `createResourceWatch`, or an extension."""
-        self._core.incoming.serve(method, handler)
+        self._core.host_requests.serve(method, handler)
 
     # Extensions.
 
     def on_extension(self, method: str, handler: RequestHandler) -> None:
         """Serve an extension's requests and hear its notifications: `_example.com/analytics/event`."""
         check_method(method)
-        self._core.incoming.serve(method, handler)
+        self._core.host_requests.serve(method, handler)
 
     async def extension_request(
         self,
@@ -295,7 +291,7 @@ class Client:
     ) -> None:
         """Tell an extension of the host something; nothing is sent while there is no connection."""
         self._check_extension(method)
-        self._core.link.notify(method, {"channel": channel, **(params or {})})
+        self._core.connection.notify(method, {"channel": channel, **(params or {})})
 
     def announced(self) -> JsonObject:
         """What the host announced, extensions included: namespace → any JSON."""

@@ -7,9 +7,9 @@ from ssl import SSLContext
 from typing import Any
 
 from ahpkit.client.client import REQUEST_TIMEOUT, Client
+from ahpkit.client.connection import Backoff
 from ahpkit.client.endpoints import Endpoint, find_endpoint
 from ahpkit.client.errors import HostNotFound
-from ahpkit.client.reconnect import Backoff
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.wire.transport import Transport

@@ -1,4 +1,4 @@
-"""What the parts of a client share: identity, the link, the channels, the tasks. Knows no sessions, chats or tools."""
+"""What the parts of a client share: identity, connection, channels, tasks. Knows no sessions, chats or tools."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ahpkit.client.channels import Channels
+from ahpkit.client.connection import Backoff, Dial, HostConnection
 from ahpkit.client.handshake import Handshake
-from ahpkit.client.incoming import Incoming
-from ahpkit.client.link import Dial, Link
+from ahpkit.client.host_requests import HostRequests
 from ahpkit.client.mirror import Mirror
-from ahpkit.client.reconnect import Backoff
 from ahpkit.client.resources import OnUnsavedText, Resources
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tracing import span, with_context
@@ -40,11 +39,11 @@ class Core:
         self.client_id = client_id or str(uuid.uuid4())
         self.tasks = Tasks()
         self.resources = Resources(self.client_id, unsaved_text=unsaved_text)
-        self.incoming = Incoming(self.resources, self.tasks)
-        self.link = Link(
+        self.host_requests = HostRequests(self.resources, self.tasks)
+        self.connection = HostConnection(
             dial,
             greet=self._greet,
-            on_request=self.incoming.answer,
+            on_request=self.host_requests.answer,
             on_notification=self._hear,
             backoff=backoff,
             tasks=self.tasks,
@@ -52,16 +51,16 @@ class Core:
         # The host remembers (clientId, clientSeq) for good. An id that is used again must not repeat its numbers.
         first_client_seq = 1 if client_id is None else time.time_ns() // 1000
         self.channels = Channels(
-            Mirror(self.client_id), self.link, self.tasks, now=_now, first_client_seq=first_client_seq
+            Mirror(self.client_id), self.connection, self.tasks, now=_now, first_client_seq=first_client_seq
         )
         self.handshake = Handshake(self.client_id, self.channels, locale=locale, capabilities=capabilities)
         self._request_timeout = request_timeout
 
     async def __aenter__(self) -> Self:
         self.root = self.channels.hold(ROOT_URI)
-        self.tasks.spawn(self.link.run(), name="link")
+        self.tasks.spawn(self.connection.run(), name="connection")
         try:
-            await self.link.wait_connected()
+            await self.connection.wait_connected()
             await self.root.wait_ready()
         except BaseException:
             await self.__aexit__()
@@ -69,7 +68,7 @@ class Core:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self.link.close()
+        self.connection.close()
         await self.tasks.__aexit__()
 
     async def request(
@@ -88,7 +87,7 @@ class Core:
                 asked["_meta"] = meta
             try:
                 async with asyncio.timeout(seconds):
-                    result = await self.link.request(method, asked)
+                    result = await self.connection.request(method, asked)
                     make_whole(method, {}, result=result)
                     return result
             except TimeoutError:
@@ -102,7 +101,7 @@ class Core:
         if method == "action":
             self.channels.receive(params)
         else:
-            self.incoming.hear(method, params)
+            self.host_requests.hear(method, params)
         for uri in self._removed(method, params):
             self.channels.gone(uri, "it was removed")
 
@@ -119,6 +118,11 @@ class Core:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def given(**fields: Any) -> JsonObject:
+    """The fields that have a value: what is absent is left out of a message, never null."""
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 __all__ = ["Core"]

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpkit.client.channels import Channels
+from ahpkit.client.errors import ExtensionNotSupported
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.extensions import announces
 from ahpkit.protocol.meta_keys import CAPABILITIES
 from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import SPOKEN
@@ -101,4 +103,13 @@ class Handshake:
         return True
 
 
-__all__ = ["Handshake", "HostInfo"]
+def check_announced(method: str, announced: Mapping[str, Any]) -> None:
+    """Raise unless the extension that `method` belongs to is among the announced ones.
+
+    An announcement stands under the namespace alone (`example.com`) or with the feature (`example.com/analytics`).
+    """
+    if not announces(announced, method):
+        raise ExtensionNotSupported(method, announced)
+
+
+__all__ = ["Handshake", "HostInfo", "check_announced"]

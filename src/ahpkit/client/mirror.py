@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ahpkit.client.outcome import Accepted, Outcome, Rejected
+from ahpkit.client.dispatch import Accepted, Outcome, Rejected
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.common.state import JsonObject
 

@@ -22,9 +22,11 @@ from ahpkit.client.answers import (
     result_confirmed,
 )
 from ahpkit.client.channels import Channel, Channels
+from ahpkit.client.dispatch import Outcome, Rejected
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
-from ahpkit.client.outcome import Outcome, Rejected
+from ahpkit.client.plain import plain
 from ahpkit.client.tasks import Tasks
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
@@ -70,7 +72,7 @@ class Responder:
             self._channel.listeners.remove(self)
 
     def on_action(self, envelope: JsonObject) -> None:
-        if envelope["action"]["type"] not in ("chat/delta", "chat/reasoning", "chat/toolCallDelta"):
+        if envelope["action"]["type"] not in STREAMING_ACTIONS:
             self.on_reset()
 
     def on_reset(self) -> None:
@@ -90,7 +92,7 @@ class Responder:
         if turn is None or self._turn_id not in (None, turn["id"]) or turn["id"] in self.elsewhere:
             return
         if self._on_confirmation is not None:
-            for call in (part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"):
+            for call in tool_calls(turn):
                 if call["status"] in _WAITING:
                     yield (call["status"], call["toolCallId"]), self._confirmer(turn["id"], call)
         if self._on_input is not None:
@@ -100,7 +102,7 @@ class Responder:
     def _confirmer(self, turn_id: str, call: Any) -> Callable[[], Any]:
         async def ask() -> None:
             of = _WAITING[call["status"]]
-            returned = await _called(self._on_confirmation, ConfirmationNeeded(call, of=cast("Any", of)))
+            returned = await _called(self._on_confirmation, ConfirmationNeeded(plain(call), of=cast("Any", of)))
             decision = decision_of(returned)
             if decision is None:
                 return

@@ -14,10 +14,9 @@ from ahpkit.client.active_role import ActiveRoles
 from ahpkit.client.changesets import ChangesetView, expand, offered
 from ahpkit.client.channels import Channel
 from ahpkit.client.chat import Chat
-from ahpkit.client.core import Core
+from ahpkit.client.core import Core, given
+from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.errors import SessionFailed
-from ahpkit.client.fields import given
-from ahpkit.client.outcome import Dispatch
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
@@ -55,12 +54,12 @@ class Session:
     @property
     def confirmed(self) -> SessionState:
         """The state as the host has it."""
-        return cast("SessionState", self._channel.confirmed)
+        return cast("SessionState", self._channel.plain_confirmed())
 
     @property
     def optimistic(self) -> SessionState:
         """The confirmed state with our unanswered actions on top."""
-        return cast("SessionState", self._channel.optimistic)
+        return cast("SessionState", self._channel.plain_optimistic())
 
     @property
     def state(self) -> SessionState:

@@ -25,18 +25,18 @@ class SessionList:
         self._unlisted: list[tuple[str, JsonObject]] | None = None
 
     async def __aenter__(self) -> Self:
-        self._core.incoming.listeners.append(self._hear)
+        self._core.host_requests.listeners.append(self._hear)
         try:
             await self._fetch()
         except BaseException:
-            self._core.incoming.listeners.remove(self._hear)
+            self._core.host_requests.listeners.remove(self._hear)
             raise
-        self._core.link.listeners.append(self._on_status)  # Now: one list is fetched at a time.
+        self._core.connection.listeners.append(self._on_status)  # Now: one list is fetched at a time.
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._core.incoming.listeners.remove(self._hear)
-        self._core.link.listeners.remove(self._on_status)
+        self._core.host_requests.listeners.remove(self._hear)
+        self._core.connection.listeners.remove(self._on_status)
 
     @property
     def items(self) -> list[SessionSummary]:

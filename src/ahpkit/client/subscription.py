@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Self, cast
 
+from ahpkit.client.bounded_queue import LIMIT, BoundedQueue, Lagged
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.errors import LaggedError
-from ahpkit.client.feed import LIMIT, Feed, Lagged
 from ahpkit.protocol.common.actions import ActionEnvelope
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
@@ -24,7 +24,7 @@ class Subscription:
     def __init__(self, channels: Channels, uri: str, *, limit: int = LIMIT) -> None:
         self.uri = uri
         self._channels = channels
-        self._feed: Feed[JsonObject] = Feed(limit)
+        self._queue: BoundedQueue[JsonObject] = BoundedQueue(limit)
         self._last_seq = 0
         self._channel: Channel
 
@@ -37,22 +37,22 @@ class Subscription:
     async def __aexit__(self, *exc: object) -> None:
         self._channel.listeners.remove(self)
         self._channels.release(self._channel)
-        self._feed.end()
+        self._queue.end()
 
     @property
     def confirmed(self) -> Any:
         """The state as the host has it; None for a channel without state."""
-        return self._channel.confirmed
+        return self._channel.plain_confirmed()
 
     @property
     def optimistic(self) -> Any:
         """The confirmed state with our unanswered actions on top."""
-        return self._channel.optimistic
+        return self._channel.plain_optimistic()
 
     @property
     def state(self) -> Any:
         """What to show: the optimistic state."""
-        return self._channel.optimistic
+        return self._channel.plain_optimistic()
 
     async def wait_for(self, condition: Callable[[Any], bool]) -> Any:
         """Wait until the confirmed state fulfils `condition`; returns that state. Takes nothing from the iteration."""
@@ -63,7 +63,7 @@ class Subscription:
 
     async def __anext__(self) -> ActionEnvelope:
         try:
-            envelope = await self._feed.take()
+            envelope = await self._queue.take()
         except Lagged:
             last, self._last_seq = self._last_seq, self._channel.seq
             raise LaggedError(self.uri, last, self._last_seq) from None
@@ -71,13 +71,13 @@ class Subscription:
         return cast("ActionEnvelope", envelope)
 
     def on_action(self, envelope: JsonObject) -> None:
-        self._feed.push(envelope)
+        self._queue.push(envelope)
 
     def on_reset(self) -> None:
-        self._feed.lag()
+        self._queue.lag()
 
     def on_gone(self, error: AhpError) -> None:
-        self._feed.end(error)
+        self._queue.end(error)
 
 
 class _Waiter:
@@ -89,7 +89,7 @@ class _Waiter:
         self.found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def check(self) -> None:
-        state = self._channel.confirmed
+        state = self._channel.plain_confirmed()
         try:
             if not self.found.done() and self._condition(state):
                 self.found.set_result(state)

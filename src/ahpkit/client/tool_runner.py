@@ -13,11 +13,9 @@ from ahpkit.client.answers import Deny, confirmed
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tools import Tool, ToolContext, failed
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
-
-_STREAMING = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "chat/toolCallContentChanged"})
-"""Actions that never start or end a call."""
 
 
 class ToolRunner:
@@ -52,7 +50,7 @@ class ToolRunner:
             task.cancel()
 
     def on_action(self, envelope: JsonObject) -> None:
-        if envelope["action"]["type"] not in _STREAMING:
+        if envelope["action"]["type"] not in STREAMING_ACTIONS:
             self.on_reset()
 
     def on_reset(self) -> None:
@@ -72,8 +70,7 @@ class ToolRunner:
         self.close()
 
     def _our_calls(self, turn: Mapping[str, Any]) -> Iterator[JsonObject]:
-        for part in turn.get("responseParts", ()):
-            call: JsonObject = part.get("toolCall") or {}
+        for call in tool_calls(turn):
             owner: JsonObject = call.get("contributor") or {}
             if owner.get("kind") == "client" and owner.get("clientId") == self._client_id:
                 yield call

@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Self
 
+from ahpkit.client.bounded_queue import BoundedQueue, Lagged
 from ahpkit.client.channels import Channels
+from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.errors import ActionRejected, ClientClosed, TurnError
 from ahpkit.client.events import TextDelta, TurnCancelled, TurnEvent, TurnFailed
-from ahpkit.client.feed import Feed, Lagged
-from ahpkit.client.outcome import Dispatch, Outcome, Rejected
-from ahpkit.client.turn_tracker import TurnTracker, find_turn
+from ahpkit.client.turn_tracker import TurnTracker
+from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
@@ -36,7 +37,7 @@ class TurnStream:
         self._channels = channels
         self._channel = channels.hold(chat)
         self._tracker = TurnTracker(turn_id)
-        self._feed: Feed[tuple[JsonObject | None, JsonObject]] = Feed(_BEHIND)
+        self._queue: BoundedQueue[tuple[JsonObject | None, JsonObject]] = BoundedQueue(_BEHIND)
         self._events: deque[TurnEvent] = deque()
         self._active = False
         self._over: list[Callable[[], None]] = []
@@ -74,7 +75,7 @@ class TurnStream:
 
     async def _take(self) -> list[TurnEvent]:
         try:
-            action, state = await self._feed.take()
+            action, state = await self._queue.take()
         except Lagged:
             action, state = (_ACCEPTED if self._active else None), self._channel.confirmed or {"turns": []}
         if action is _ACCEPTED:
@@ -96,7 +97,7 @@ class TurnStream:
         state = self._channel.confirmed
         if state is None:
             return
-        self._feed.push((action, state))
+        self._queue.push((action, state))
         if self._is_over(state):
             self._end(None)
 
@@ -120,7 +121,7 @@ class TurnStream:
             return
         self._channel.listeners.remove(self)
         self._channels.release(self._channel)
-        self._feed.end(reason)
+        self._queue.end(reason)
         for callback in self._over:
             callback()
 

@@ -32,6 +32,8 @@ from ahpkit.client.events import (
     TurnStarted,
     Usage,
 )
+from ahpkit.client.plain import plain
+from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
@@ -112,11 +114,11 @@ class TurnTracker:
     def _end(self, turn: Any) -> list[TurnEvent]:
         match turn.get("state"):
             case "complete":
-                return self._finish(TurnCompleted(turn))
+                return self._finish(TurnCompleted(plain(turn)))
             case "cancelled":
-                return self._finish(TurnCancelled(turn))
+                return self._finish(TurnCancelled(plain(turn)))
             case "error":
-                return self._finish(TurnFailed(turn["error"], turn))
+                return self._finish(TurnFailed(turn["error"], plain(turn)))
             case _:
                 return []
 
@@ -137,7 +139,7 @@ class TurnTracker:
         self._others += 1
         if self._others <= reported:
             return []
-        return [Notice(part["content"]) if kind == "systemNotification" else PartAdded(part)]
+        return [Notice(part["content"]) if kind == "systemNotification" else PartAdded(plain(part))]
 
     def _grow(self, part_id: str, text: str) -> list[TurnEvent]:
         if part_id not in self._texts or not text:
@@ -161,16 +163,16 @@ class TurnTracker:
         events: list[TurnEvent] = []
         if known is None:
             known = self._calls[call["toolCallId"]] = _Call()
-            events.append(ToolCallStarted(call))
+            events.append(ToolCallStarted(plain(call)))
         partial = call.get("partialInput", "")
         if len(partial) > known.input_length:
             events.append(ToolCallInputDelta(call["toolCallId"], str(partial)[known.input_length :]))
             known.input_length = len(partial)
         if call["status"] != known.status:
             known.status = call["status"]
-            events += [_BY_STATUS[known.status](call)] if known.status in _BY_STATUS else []
+            events += [_BY_STATUS[known.status](plain(call))] if known.status in _BY_STATUS else []
         elif known.status == "running" and call.get("content") != known.content:
-            events.append(ToolCallContent(call))
+            events.append(ToolCallContent(plain(call)))
         known.content = call.get("content")
         return events
 
@@ -191,12 +193,4 @@ class TurnTracker:
         return events + [InputNeeded(request) for id, request in open_now.items() if id in asked]
 
 
-def find_turn(state: JsonObject, turn_id: str) -> JsonObject | None:
-    """The turn with that id, running or over."""
-    active = state.get("activeTurn")
-    if active is not None and active["id"] == turn_id:
-        return active
-    return next((turn for turn in reversed(state["turns"]) if turn["id"] == turn_id), None)
-
-
-__all__ = ["TurnTracker", "find_turn"]
+__all__ = ["TurnTracker"]

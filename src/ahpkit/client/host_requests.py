@@ -25,7 +25,7 @@ _HOST_REQUESTS = METHODS | {"createResourceWatch"}
 """The protocol's own host-to-client requests."""
 
 
-class Incoming:
+class HostRequests:
     """Handlers by method and listeners to everything."""
 
     def __init__(self, resources: Resources, tasks: Tasks) -> None:
@@ -59,4 +59,4 @@ class Incoming:
             self._tasks.call(listener, method, params)
 
 
-__all__ = ["Incoming", "NotificationListener", "RequestHandler"]
+__all__ = ["HostRequests", "NotificationListener", "RequestHandler"]

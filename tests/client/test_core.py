@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ahpkit.client.fields import given
+from ahpkit.client.core import given
 
 
 def test_fields_without_a_value_are_left_out_and_empty_values_are_values() -> None:

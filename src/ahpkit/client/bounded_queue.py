@@ -16,7 +16,7 @@ class Lagged(Exception):
     """Items were dropped since the last one taken. Look at the state; the next item is what comes after it."""
 
 
-class Feed(Generic[T]):
+class BoundedQueue(Generic[T]):
     """One side pushes without waiting, the other takes."""
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -62,4 +62,4 @@ class Feed(Generic[T]):
             await self._ready.wait()
 
 
-__all__ = ["LIMIT", "Feed", "Lagged"]
+__all__ = ["LIMIT", "BoundedQueue", "Lagged"]

@@ -1,4 +1,4 @@
-"""One lasting connection to a host: dial, greet, serve, and dial again when it is lost. Knows no channels or states."""
+"""The connection to a host: dial, greet, serve, and dial again when it is lost. Knows no channels or states."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ahpkit.client.errors import ClientClosed, ConnectionLost
-from ahpkit.client.reconnect import Backoff
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.errors import ERRORS
+from ahpkit.wire.backoff import backoff
 from ahpkit.wire.errors import AhpError, InternalError, RpcError, TransportClosed
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
@@ -34,7 +35,25 @@ _FINAL = frozenset({1003, 1007, 1008, 1009})
 _log = logging.getLogger(__name__)
 
 
-class Link:
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Full jitter: a random time between nothing and a bound that doubles with every attempt."""
+
+    first: float = 0.1
+    """Seconds the first attempt waits at most."""
+    longest: float = 15.0
+    """Seconds any attempt waits at most."""
+    max_attempts: int | None = None
+    """Give up after so many failures in a row; None: never."""
+
+    def delay(self, attempt: int, chance: float) -> float | None:
+        """Seconds before attempt number `attempt` (from 1), for a `chance` in [0, 1); None: give up."""
+        if self.max_attempts is not None and attempt > self.max_attempts:
+            return None
+        return backoff(attempt, lambda: chance, base=self.first, longest=self.longest)
+
+
+class HostConnection:
     """Runs in a task of its owner. `status` tells how it stands; requests made while away wait for the connection."""
 
     def __init__(
@@ -57,7 +76,7 @@ class Link:
         self._changed = asyncio.Event()
         self.status: Status = "connecting"
         self.failure: AhpError | None = None
-        """Why the link is closed for good."""
+        """Why it is closed for good."""
         self.listeners: list[Callable[[Status], Awaitable[None] | None]] = []
 
     @property
@@ -155,4 +174,4 @@ def _lost(error: Exception) -> AhpError:
     return lost
 
 
-__all__ = ["Dial", "Greet", "Link", "Status"]
+__all__ = ["Backoff", "Dial", "Greet", "HostConnection", "Status"]

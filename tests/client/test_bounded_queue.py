@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from ahpkit.client.feed import Feed, Lagged
+from ahpkit.client.bounded_queue import BoundedQueue, Lagged
 from support.waiting import BOUND
 
 
 async def test_items_come_in_order():
-    feed: Feed[int] = Feed()
+    feed: BoundedQueue[int] = BoundedQueue()
     feed.push(1)
     feed.push(2)
 
@@ -19,7 +19,7 @@ async def test_items_come_in_order():
 
 
 async def test_a_full_feed_drops_everything_and_says_so_once():
-    feed: Feed[int] = Feed(limit=2)
+    feed: BoundedQueue[int] = BoundedQueue(limit=2)
     for number in range(5):
         feed.push(number)
 
@@ -30,7 +30,7 @@ async def test_a_full_feed_drops_everything_and_says_so_once():
 
 
 async def test_a_waiting_consumer_is_woken_by_an_item_a_lag_and_an_end():
-    feed: Feed[int] = Feed()
+    feed: BoundedQueue[int] = BoundedQueue()
     for happen, expected in ((lambda: feed.push(1), None), (feed.lag, Lagged), (feed.end, StopAsyncIteration)):
         taking = asyncio.create_task(_outcome(feed))
         await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_a_waiting_consumer_is_woken_by_an_item_a_lag_and_an_end():
             assert await taking is expected
 
 
-async def _outcome(feed: Feed[int]) -> type[BaseException] | None:
+async def _outcome(feed: BoundedQueue[int]) -> type[BaseException] | None:
     try:
         await feed.take()
     except (Lagged, StopAsyncIteration) as error:
@@ -48,7 +48,7 @@ async def _outcome(feed: Feed[int]) -> type[BaseException] | None:
 
 
 async def test_what_waits_is_delivered_before_the_end():
-    feed: Feed[int] = Feed()
+    feed: BoundedQueue[int] = BoundedQueue()
     feed.push(1)
     feed.end(ConnectionError("over"))
     feed.push(2)
@@ -60,7 +60,7 @@ async def test_what_waits_is_delivered_before_the_end():
 
 
 async def test_the_first_end_counts():
-    feed: Feed[int] = Feed()
+    feed: BoundedQueue[int] = BoundedQueue()
     feed.end(ConnectionError("first"))
     feed.end()
 
