@@ -12,7 +12,7 @@ import pytest
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ERRORS, NotFound
 from ahpkit.transports.memory import MemoryTransport, memory_pair
-from ahpkit.wire.errors import LocalProtocolError, MethodNotFound, RpcError, TransportClosed
+from ahpkit.wire.errors import LocalProtocolError, MethodNotFound, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import (
     MAX_BUFFERED,
@@ -21,8 +21,11 @@ from ahpkit.wire.rpc import (
     NotificationHandler,
     RequestHandler,
     RpcConnection,
+    RpcLoop,
     Tap,
+    Work,
 )
+from ahpkit.wire.transport import Transport
 from support import requirement
 from support.waiting import BOUND, until
 
@@ -400,24 +403,62 @@ class TestLifetime:
         ]
 
 
-class TestOneAfterTheOther:
-    async def test_an_ordered_method_is_answered_before_the_next_message_is_looked_at(self) -> None:
+class Serving(RpcLoop):
+    """A loop of its own, as the host has one."""
+
+    def __init__(self, transport: Transport, serve: RequestHandler, *, max_serving: int | None = None) -> None:
+        super().__init__(transport, Peer(), max_serving=max_serving)
+        self._serve = serve
+        self.heard: list[str] = []
+
+    def send(self, message: bytes) -> None:
+        self.transport.write(self.transport.frame(message))
+
+    def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+        if method == "refused":
+            self.send(self._peer.fail(id, MethodNotFound(method)))
+            return None
+
+        async def run() -> None:
+            self.send(self._peer.respond(id, await self._serve(method, params)))
+
+        return Work(method, run, ordered=method == "ordered")
+
+    async def hear(self, method: str, params: JsonObject) -> None:
+        await asyncio.sleep(0)
+        self.heard.append(method)
+        if method == "fails":
+            raise RuntimeError("boom")
+
+
+@contextlib.asynccontextmanager
+async def looping(serve: RequestHandler, *, max_serving: int | None = None) -> AsyncGenerator[tuple[Serving, Wire]]:
+    far, near = memory_pair()
+    loop = Serving(near, serve, max_serving=max_serving)
+    async with asyncio.timeout(BOUND), asyncio.TaskGroup() as group:
+        group.create_task(loop.run())
+        yield loop, Wire(far)
+        await far.aclose()
+
+
+class TestLoop:
+    async def test_ordered_work_is_done_before_the_next_message_is_looked_at(self) -> None:
         go, seen = asyncio.Event(), list[str]()
 
         async def serve(method: str, params: JsonObject) -> Any:
             seen.append(method)
-            if method == "first":
+            if method == "ordered":
                 await go.wait()
             return method
 
-        async with connected(on_request=serve, ordered={"first"}.__contains__) as (_, wire):
-            wire.send(id=1, method="first", params={})
+        async with looping(serve) as (_, wire):
+            wire.send(id=1, method="ordered", params={})
             wire.send(id=2, method="second", params={})
-            await until(lambda: seen == ["first"])
+            await until(lambda: seen)
             await asyncio.sleep(0)
-            assert seen == ["first"]
+            assert seen == ["ordered"]
             go.set()
-            assert [(await wire.receive())["result"] for _ in range(2)] == ["first", "second"]
+            assert [(await wire.receive())["result"] for _ in range(2)] == ["ordered", "second"]
 
     async def test_while_enough_requests_run_none_is_read(self) -> None:
         go, seen = asyncio.Event(), list[Any]()
@@ -426,7 +467,7 @@ class TestOneAfterTheOther:
             seen.append(params["n"])
             await go.wait()
 
-        async with connected(on_request=serve, max_serving=2) as (_, wire):
+        async with looping(serve, max_serving=2) as (_, wire):
             for n in range(5):
                 wire.send(id=n, method="m", params={"n": n})
             await until(lambda: len(seen) == 2)
@@ -435,20 +476,24 @@ class TestOneAfterTheOther:
             go.set()
             assert {(await wire.receive())["id"] for _ in range(5)} == set(range(5))
 
-    async def test_messages_can_leave_another_way(self) -> None:
-        left: list[bytes] = []
-        async with connected(send=left.append) as (rpc, _):
-            rpc.notify("n", {})
-            assert len(left) == 1
+    async def test_a_refused_request_and_a_failing_notification_end_nothing(self) -> None:
+        async with looping(no_requests) as (loop, wire):
+            wire.send(id=1, method="refused", params={})
+            wire.send(method="fails", params={})
+            wire.send(method="after", params={})
+            assert (await wire.receive())["error"]["code"] == MethodNotFound.CODE
+            await until(lambda: loop.heard == ["fails", "after"])
 
+    async def test_run_ends_with_the_connection_and_with_all_that_was_served(self) -> None:
+        ended = asyncio.Event()
 
-class TestInATaskOfOnesOwn:
-    async def test_run_ends_with_the_connection(self) -> None:
-        far, near = memory_pair()
-        rpc = RpcConnection(near, on_request=no_requests, on_notification=ignore)
-        running = asyncio.create_task(rpc.run())
-        await far.aclose(code=1001, reason="enough")
-        async with asyncio.timeout(BOUND):
-            await running
-        assert rpc.closed is not None
-        assert rpc.closed.code == 1001
+        async def serve(method: str, params: JsonObject) -> Any:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async with looping(serve) as (loop, wire):
+            wire.send(id=1, method="m", params={})
+        assert ended.is_set()
+        assert loop.closed is not None

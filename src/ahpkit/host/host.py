@@ -265,13 +265,11 @@ class Host:
         """Serve one client until its connection ends."""
         connection = Connection(self._shared, transport)
         self.clients.connected(connection)
-        async with connection.requests:
-            try:
-                await connection.run()
-            finally:
-                connection.end()
-                self.clients.left(connection)
-                await connection.aclose()
+        try:
+            await connection.run()
+        finally:
+            self.clients.left(connection)
+            await connection.aclose()
 
     # -- life ------------------------------------------------------------------------------------------------------
 

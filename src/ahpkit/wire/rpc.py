@@ -1,12 +1,15 @@
-"""A JSON-RPC connection on asyncio: one reader, requests that wait, handlers that are owned. Knows no methods.
+"""JSON-RPC connections on asyncio: one reader, requests that wait, handlers that are owned. Knows no methods.
+
+`RpcLoop` is the loop that every connection runs on: the host's, the client's, an agent's. `RpcConnection` is that loop
+for everyone who has one handler for requests and one for notifications.
 
 Order is structural. The reader hands over one message at a time: a notification by a plain call, a response by waking
 the one who asked, a request by starting its task; the last two run to their next `await` before the next message. So an
 answer is never seen before a notification that was sent before it, and what the caller sets up right after an answer is
 there when the next message is handled.
 
-Only incoming requests run beside the reader, each as a task of the connection, and each is answered exactly once.
-Methods that are `ordered` do not: the next message waits until they are answered.
+Only incoming requests run beside the reader, each as a task of the connection, and each is answered exactly once. Work
+that is `ordered` does not: the next message waits until it is done.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from ahpkit.wire.codec import JsonObject
 from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
-from ahpkit.wire.peer import Answered, Incoming, Peer, Rejected
+from ahpkit.wire.peer import Answered, Event, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
 RequestHandler = Callable[[str, JsonObject], Awaitable[Any]]
@@ -30,9 +35,6 @@ NotificationHandler = Callable[[str, JsonObject], None]
 
 Tap = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every raw message, in order: for logs and tests."""
-
-Ordered = Callable[[str], bool]
-"""Whether a method is answered before the next message is looked at."""
 
 MAX_BUFFERED = 64 * 1024 * 1024
 """Output the other side has not read. Above it the connection is dropped: a slow reader never costs our memory."""
@@ -49,11 +51,154 @@ _MAX_TOLD = 20
 _log = logging.getLogger(__name__)
 
 
-class RpcConnection:
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What serving one request is: it answers the request itself, and never raises."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    ordered: bool = False
+    """The next message waits until it is done."""
+
+
+class RpcLoop:
+    """Takes messages from a transport until it is closed. Whoever derives from it says what they lead to.
+
+    While `max_serving` requests run, no further message is read.
+    """
+
+    def __init__(self, transport: Transport, peer: Peer, *, max_serving: int | None = None) -> None:
+        self.transport = transport
+        self._peer = peer
+        self._max_serving = max_serving
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._serving: dict[RequestId, asyncio.Task[None]] = {}
+        self._closed: TransportClosed | None = None
+
+    @property
+    def closed(self) -> TransportClosed | None:
+        """Why the connection is over, or None while it is not."""
+        return self._closed
+
+    async def run(self) -> None:
+        """Take messages until the connection is over and all handlers have ended."""
+        try:
+            async with asyncio.TaskGroup() as handlers:
+                await self._read(handlers)
+        except* TransportClosed:
+            pass  # `_read` ends this way, and its leaving cancelled the handlers.
+
+    # What differs between connections.
+
+    async def next_event(self) -> Event:
+        """The next message."""
+        return self._peer.receive(await self.transport.receive())
+
+    def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+        """How a request is served; None when it was answered already."""
+        raise NotImplementedError
+
+    def hear(self, method: str, params: JsonObject) -> Awaitable[None] | None:
+        """Take a notification. The next message waits for it."""
+        raise NotImplementedError
+
+    def send(self, message: bytes) -> None:
+        """Write one message."""
+        raise NotImplementedError
+
+    def on_rejected(self, error: AhpError) -> None:
+        """The other side broke the rules."""
+
+    # The loop.
+
+    async def _read(self, handlers: asyncio.TaskGroup) -> None:
+        try:
+            while True:
+                await self._handle(await self.next_event(), handlers)
+        except TransportClosed as closed:
+            self._closed = self._closed or closed
+            raise
+        finally:
+            self._closed = self._closed or TransportClosed("connection closed")
+            self._abandon(self._closed)
+
+    async def _handle(self, event: Event, handlers: asyncio.TaskGroup) -> None:
+        match event:
+            case Incoming(id, method, params):
+                if id is None:
+                    await self._hand_over(method, params)
+                    return
+                work = self.begin(id, method, params)
+                if work is not None and work.ordered:
+                    await work.run()
+                elif work is not None:
+                    await self._start(id, work, handlers)
+            case Answered() as answered:
+                self._resolve(answered)
+                await asyncio.sleep(0)  # The one who asked runs now, before the next message.
+            case Rejected(reply, error):
+                self.on_rejected(error)
+                if reply is not None:
+                    self.send(reply)
+
+    async def _hand_over(self, method: str, params: JsonObject) -> None:
+        try:
+            if (waiting := self.hear(method, params)) is not None:
+                await waiting
+        except Exception:
+            _log.exception("handling notification %s failed", method)
+
+    async def _start(self, id: RequestId, work: Work, handlers: asyncio.TaskGroup) -> None:
+        if self._max_serving is not None and len(self._serving) >= self._max_serving:
+            await asyncio.wait(self._serving.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._serving[id] = handlers.create_task(self._run_work(id, work), name=f"ahpkit-rpc {work.name}")
+        await asyncio.sleep(0)  # It runs to its first wait now, before the next message.
+
+    async def _run_work(self, id: RequestId, work: Work) -> None:
+        try:
+            await work.run()
+        finally:
+            del self._serving[id]
+
+    # Requests of ours.
+
+    async def answer_to(self, id: int, *, timeout: float | None) -> Any:
+        """Wait for the answer to a request that was sent. Raises `RpcError`, `TransportClosed` or `TimeoutError`."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = answer
+        try:
+            self.check_open()
+            async with asyncio.timeout(timeout):
+                return await answer
+        finally:
+            self._waiting.pop(id, None)
+            self._peer.forget(id)
+
+    def check_open(self) -> None:
+        """Raise why the connection is over, if it is."""
+        if self._closed is not None:
+            raise TransportClosed(self._closed.reason, code=self._closed.code)
+
+    def _resolve(self, answered: Answered) -> None:
+        waiting = self._waiting.get(answered.id)
+        if waiting is None or waiting.done():
+            return  # Cancelled in this very turn of the loop.
+        if answered.error is None:
+            waiting.set_result(answered.result)
+        else:
+            waiting.set_exception(answered.error)
+
+    def _abandon(self, closed: TransportClosed) -> None:
+        self._peer.close()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(TransportClosed(closed.reason, code=closed.code))
+
+
+class RpcConnection(RpcLoop):
     """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport.
 
-    Or `await RpcConnection(…).run()` in a task of one's own. `peer` says which errors the protocol knows and how long a
-    message may be. `send` takes each message in place of the transport. While `max_serving` requests run, none is read.
+    `peer` says which errors the protocol knows and how long a message may be.
     """
 
     def __init__(
@@ -63,24 +208,14 @@ class RpcConnection:
         on_request: RequestHandler,
         on_notification: NotificationHandler,
         peer: Peer | None = None,
-        send: Callable[[bytes], None] | None = None,
-        ordered: Ordered = lambda method: False,
-        max_serving: int | None = None,
         max_buffered: int = MAX_BUFFERED,
         tap: Tap | None = None,
     ) -> None:
-        self.transport = transport
+        super().__init__(transport, peer or Peer())
         self._on_request = on_request
         self._on_notification = on_notification
-        self._peer = peer or Peer()
-        self._write = send or self._write_frame
-        self._ordered = ordered
-        self._max_serving = max_serving
         self._max_buffered = max_buffered
         self._tap = tap
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._serving: dict[RequestId, asyncio.Task[None]] = {}
-        self._closed: TransportClosed | None = None
         self._told = 0
         self._runner: asyncio.Task[None]
 
@@ -97,11 +232,6 @@ class RpcConnection:
             self.transport.abort()  # Nothing after a clean close; ends the reader in every other case.
             await self._runner
 
-    @property
-    def closed(self) -> TransportClosed | None:
-        """Why the connection is over, or None while it is not."""
-        return self._closed
-
     async def wait_closed(self) -> TransportClosed:
         """Wait until the connection is over and all handlers have ended; returns why."""
         await asyncio.shield(self._runner)
@@ -112,122 +242,51 @@ class RpcConnection:
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """Ask and wait. Raises the `RpcError` of the other side, `TransportClosed`, or `TimeoutError`."""
-        self._check_open()
+        self.check_open()
         id, data = self._peer.request(method, params)
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = answer
-        self._send(data)
-        try:
-            async with asyncio.timeout(timeout):
-                return await answer
-        finally:
-            self._waiting.pop(id, None)
-            self._peer.forget(id)
+        self.send(data)
+        return await self.answer_to(id, timeout=timeout)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Say it; after a close it is dropped."""
-        self._send(self._peer.notify(method, params))
+        self.send(self._peer.notify(method, params))
 
     def cancel(self, id: RequestId) -> None:
         """The other side gave up its request `id`: stop serving it; the answer is an error that says so."""
         if id in self._serving:
             self._serving[id].cancel()
 
-    def _send(self, data: bytes) -> None:
+    def send(self, message: bytes) -> None:
         if self._tap is not None:
-            self._tap("sent", data)
-        self._write(data)
-
-    def _write_frame(self, data: bytes) -> None:
-        self.transport.write(self.transport.frame(data))
+            self._tap("sent", message)
+        self.transport.write(self.transport.frame(message))
         if self.transport.buffered > self._max_buffered:
             _log.warning("%s reads too slowly: connection dropped", self.transport.peer.address)
             self._closed = self._closed or TransportClosed("the other side does not read", code=UNREAD)
             self.transport.abort()
 
-    def _check_open(self) -> None:
-        if self._closed is not None:
-            raise TransportClosed(self._closed.reason, code=self._closed.code)
-
     # What the other side says.
 
-    async def run(self) -> None:
-        """Take messages until the connection is over and all handlers have ended."""
-        try:
-            async with asyncio.TaskGroup() as handlers:
-                await self._read(handlers)
-        except* TransportClosed:
-            pass  # `_read` ends this way, and its leaving cancelled the handlers.
+    async def next_event(self) -> Event:
+        data = await self.transport.receive()
+        if self._tap is not None:
+            self._tap("received", data)
+        return self._peer.receive(data)
 
-    async def _read(self, handlers: asyncio.TaskGroup) -> None:
-        try:
-            while True:
-                data = await self.transport.receive()
-                if self._tap is not None:
-                    self._tap("received", data)
-                await self._handle(data, handlers)
-        except TransportClosed as closed:
-            self._closed = self._closed or closed
-            raise
-        finally:
-            self._closed = self._closed or TransportClosed("connection closed")
-            self._abandon(self._closed)
+    def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+        return Work(method, partial(self._serve, id, method, params))
 
-    async def _handle(self, data: bytes, handlers: asyncio.TaskGroup) -> None:
-        match self._peer.receive(data):
-            case Incoming(id, method, params):
-                if id is None:
-                    self._hand_over(method, params)
-                elif self._ordered(method):
-                    self._send(await self._answer(id, method, params))
-                else:
-                    await self._start(id, method, params, handlers)
-            case Answered() as answered:
-                self._resolve(answered)
-                await asyncio.sleep(0)  # The one who asked runs now, before the next message.
-            case Rejected(reply, error):
-                self._tell_rejected(error)
-                if reply is not None:
-                    self._send(reply)
+    def hear(self, method: str, params: JsonObject) -> None:
+        self._on_notification(method, params)
 
-    async def _start(self, id: RequestId, method: str, params: JsonObject, handlers: asyncio.TaskGroup) -> None:
-        if self._max_serving is not None and len(self._serving) >= self._max_serving:
-            await asyncio.wait(self._serving.values(), return_when=asyncio.FIRST_COMPLETED)
-        self._serving[id] = handlers.create_task(self._serve(id, method, params), name=f"ahpkit-rpc {method}")
-        await asyncio.sleep(0)  # It runs to its first wait now, before the next message.
-
-    def _tell_rejected(self, error: AhpError) -> None:
+    def on_rejected(self, error: AhpError) -> None:
         self._told += 1
         if self._told <= _MAX_TOLD:
             last = "; more of its messages are not logged" if self._told == _MAX_TOLD else ""
             _log.warning("message from %s rejected: %s%s", self.transport.peer.address, error, last)
 
-    def _hand_over(self, method: str, params: JsonObject) -> None:
-        try:
-            self._on_notification(method, params)
-        except Exception:
-            _log.exception("handling notification %s failed", method)
-
-    def _resolve(self, answered: Answered) -> None:
-        waiting = self._waiting[answered.id]
-        if waiting.done():
-            return  # Cancelled in this very turn of the loop.
-        if answered.error is None:
-            waiting.set_result(answered.result)
-        else:
-            waiting.set_exception(answered.error)
-
-    def _abandon(self, closed: TransportClosed) -> None:
-        self._peer.close()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(TransportClosed(closed.reason, code=closed.code))
-
     async def _serve(self, id: RequestId, method: str, params: JsonObject) -> None:
-        try:
-            self._send(await self._answer(id, method, params))
-        finally:
-            del self._serving[id]
+        self.send(await self._answer(id, method, params))
 
     async def _answer(self, id: RequestId, method: str, params: JsonObject) -> bytes:
         try:
@@ -248,8 +307,9 @@ __all__ = [
     "REQUEST_CANCELLED",
     "UNREAD",
     "NotificationHandler",
-    "Ordered",
     "RequestHandler",
     "RpcConnection",
+    "RpcLoop",
     "Tap",
+    "Work",
 ]
