@@ -8,7 +8,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from ahpkit.client.core import Core
-from ahpkit.client.outcome import Dispatch
+from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.subscription import Subscription
 
 MESSAGE_KEY = "ahpkit/message"
