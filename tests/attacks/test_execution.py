@@ -207,13 +207,14 @@ async def test_a_script_that_a_trusted_hook_names_is_part_of_what_was_trusted(si
     script = place(site.work / "check.sh", f"echo good >> {ran}\n")
     place(site.work / ".github" / "hooks" / "a.json", hook("sh ./check.sh"))
     async with site.serving("--allow-hooks", "--trust", str(site.work)):
-        _, chat = await site.session()
+        session, chat = await site.session()
         await site.turn(chat)
         error = await site.write(script, f"echo evil >> {ran}\n")
         assert error is not None
         assert "trusted" in error["message"]
         script.write_text(f"echo evil >> {ran}\n")
         await site.turn(chat)
+        await site.shown(session, ".github/hooks", "changed since it was trusted")
         assert " changed  hook " in await site.run("trust", "list")
     assert ran.read_text() == "good\n"
 

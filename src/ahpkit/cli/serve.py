@@ -70,8 +70,8 @@ _PATIENCE = 1.0
 @click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND|URL]", help=_AGENT_HELP)
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--extension", "extensions", multiple=True, metavar="CMD", help="Start a canvas extension (repeatable).")
-@click.option("--allow-hooks", is_flag=True, help="Run hooks of trusted working directories.")
-@click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory's hooks and servers.")
+@click.option("--allow-hooks", is_flag=True, help="Run hooks, as far as they are trusted.")
+@click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory as it is now (repeatable).")
 @click.option(
     "--root",
     "roots",

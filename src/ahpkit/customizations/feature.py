@@ -51,6 +51,9 @@ _log = logging.getLogger(__name__)
 _TRUST = "trust"
 """Key of the watched file with the owner's word; no container has it."""
 
+_NAMED = "named by "
+"""Before a location's id: the key of the watched files that it names."""
+
 _PATIENCE = 10.0
 """Seconds a new session waits for its customizations; what takes longer arrives later."""
 
@@ -89,6 +92,9 @@ class Customizations(Feature):
         self._trees: dict[str, SessionTree] = {}
         self._latest: dict[str, Parsed | None] = {}
         """What was read last, by location; true as long as it is watched."""
+        self._named: dict[str, tuple[str, ...]] = {}
+        """Files that hooks and servers name, by location: a script that changes changes what was trusted."""
+        self._names_changed = False
         self._started = False
 
     def details(self, session_uri: str) -> Mapping[str, Detail]:
@@ -147,6 +153,7 @@ class Customizations(Feature):
         async def read() -> None:
             try:
                 await self._read(tree.locations, again=not self._watcher.watching)
+                await self._watch_named()
             finally:
                 over.set()
 
@@ -165,6 +172,7 @@ class Customizations(Feature):
             for id in {location.id for location in tree.locations} - self._locations().keys():
                 self._library.forget(id)
                 self._latest.pop(id, None)
+                self._named.pop(id, None)
             self.services.spawn(self._watch_all(), name="watch customizations")
 
     # -- what changes ----------------------------------------------------------------------------------------------
@@ -245,6 +253,10 @@ class Customizations(Feature):
         if parsed is None or not runs_something(location):
             return parsed
         found = runnables_in(parsed, surrounding_of(location, self._settings.home))
+        named = tuple(sorted({path for one in found.values() for path in one.files}))
+        if named != self._named.get(location.id, ()):
+            self._named[location.id] = named
+            self._names_changed = True
         return shown_with(parsed, {id: self._word.standing(runnable) for id, runnable in found.items()})
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
@@ -268,16 +280,29 @@ class Customizations(Feature):
     async def _follow_changes(self) -> None:
         async for changed in self._watcher:
             locations = self._locations()
+            changed = frozenset(key.removeprefix(_NAMED) for key in changed)
             if _TRUST in changed:
                 changed |= {id for id, location in locations.items() if runs_something(location)}
                 await self._clients.judge_again(self._trees.values())
             await self._read((locations[id] for id in changed if id in locations), again=True)
+            await self._watch_named()
+
+    async def _watch_named(self) -> None:
+        """What was read may name other files now."""
+        if self._names_changed:
+            self._names_changed = False
+            await self._watch_all()
 
     async def _watch_all(self) -> None:
         places = [
             Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
             for location in self._locations().values()
         ]
+        places += (
+            Watched(_NAMED + id, Path("/"), tuple(path.lstrip("/") for path in self._named[id]))
+            for id in self._locations()
+            if self._named.get(id)
+        )
         if (path := self._settings.trust.path) is not None:
             places.append(Watched(_TRUST, path.parent, (path.name,)))
         await self._watcher.watch(places)
