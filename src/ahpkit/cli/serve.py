@@ -71,7 +71,7 @@ _PATIENCE = 1.0
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--extension", "extensions", multiple=True, metavar="CMD", help="Start a canvas extension (repeatable).")
 @click.option("--allow-hooks", is_flag=True, help="Run hooks, as far as they are trusted.")
-@click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory as it is now (repeatable).")
+@click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory as it is now.")
 @click.option(
     "--root",
     "roots",
