@@ -22,17 +22,17 @@ ALLOWED: dict[str, set[str]] = {
     "host": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "tools", "host"},
     "client": {"platform", "protocol", "protocol_next", "wire", "dialects", "client"},
     "transports": {"platform", "protocol", "protocol_next", "wire", "transports"},
-    "agents": {"platform", "protocol", "protocol_next", "wire", "host", "agents", "transports"},
+    "agents": {"platform", "protocol", "protocol_next", "wire", "host", "tools", "agents", "transports"},
     "customizations": {"platform", "protocol", "protocol_next", "wire", "host", "customizations"},
     "http": {"protocol", "wire", "http", "transports"},
-    "canvas": {"platform", "protocol", "protocol_next", "wire", "host", "canvas", "http", "transports"},
+    "canvas": {"platform", "protocol", "protocol_next", "wire", "host", "tools", "canvas", "http", "transports"},
     "cli": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "cli", "testing"}
     | EDGE,
     "testing": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
     "changes": {"platform", "protocol", "protocol_next", "wire", "host", "changes"},
     "web": {"platform", "protocol", "wire", "client", "http", "transports", "web"},
     "tools": {"protocol", "protocol_next", "wire", "tools"},
-    "mcp": {"platform", "protocol", "protocol_next", "wire", "host", "tools", "mcp", "transports"},
+    "mcp": {"platform", "protocol", "protocol_next", "wire", "host", "tools", "agents", "mcp", "transports"},
 }
 """What each package may import of the others. The version, `ahpkit` itself, anyone may."""
 

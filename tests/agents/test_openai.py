@@ -121,7 +121,7 @@ class TestTools:
             await run(model, turn)
 
         assert model.requests[0].tools == ("add", "open_file")
-        assert "run_by_client" in turn.verbs()
+        assert "call_tool" in turn.verbs()
         assert turn.answer == "The tool returned: opened"
 
     async def test_a_tool_that_does_not_exist_is_told_to_the_model(self) -> None:

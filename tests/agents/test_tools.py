@@ -107,17 +107,14 @@ async def test_a_tool_of_the_active_client_is_run_by_that_client() -> None:
     context = TurnContext(tools=[{"name": "runTests", "title": "Run tests"}])
     turn = RecordingTurn(context=context, outcomes=[done])
     assert await toolbox().call(turn, "runTests", "{}") is done
-    assert turn.said == [
-        ("tool_call", CALL, "runTests", {"display_name": "Run tests"}),
-        ("run_by_client", CALL, "{}"),
-    ]
+    assert turn.said == [("call_tool", "runTests", "{}")]
 
 
-async def test_of_two_tools_with_one_name_the_clients_is_meant() -> None:
+async def test_of_two_tools_with_one_name_the_agents_own_is_meant() -> None:
     turn = RecordingTurn(context=TurnContext(tools=[{"name": "add"}]))
-    await toolbox().call(turn, "add", '{"a": 1}')
-    assert turn.verbs() == ["tool_call", "run_by_client"]
-    assert [tool["name"] for tool in toolbox().definitions(turn)] == ["look", "fail", "add"]
+    await toolbox().call(turn, "add", '{"a": 1, "b": 2}')
+    assert turn.verbs() == ["tool_call", "confirm", "complete"]
+    assert [tool["name"] for tool in toolbox().definitions(turn)] == ["add", "look", "fail"]
 
 
 def test_the_model_is_told_of_own_tools_and_of_the_clients() -> None:

@@ -165,11 +165,13 @@ async def test_a_name_clash_is_resolved_towards_the_model_only(bench: Bench) -> 
     bench.agent.script = script
     client = await bench.client()
     session, chat = await bench.session(client)
-    bench.host.services.dispatch(session, {"type": "session/serverToolsChanged", "tools": [{"name": "runTests"}]})
+    bench.agent.tools = [{"name": "runTests"}]
+    bench.host.services.tools_changed(session)
     await claim(client, session, TOOL)
     await client.accepted(chat, say("go"))
     start = (await client.action("chat/toolCallStart"))["action"]
-    assert offered == [["client_runTests"]]
+    assert offered == [["ask_user", "client_runTests"]]
+    assert [tool["name"] for tool in (await bench.state(client, session))["serverTools"]] == ["runTests", "ask_user"]
     assert start["toolName"] == "runTests"
     assert start["contributor"]["clientId"] == client.client_id
 

@@ -85,7 +85,8 @@ def test_after_the_handshake_every_other_method_may_be_tried(tmp_path: Path) -> 
 
 def test_every_command_of_the_protocol_has_its_row(tmp_path: Path) -> None:
     requests = {name for name, spec in COMMANDS.items() if spec.kind == "request"}
-    assert table(tmp_path).keys() == requests - {"moveChat"} - {name for name in requests if "Automation" in name}
+    rows = {name for name in table(tmp_path) if not name.startswith("_")}
+    assert rows == requests - {"moveChat"} - {name for name in requests if "Automation" in name}
 
 
 def table(directory: Path) -> Mapping[str, Command]:

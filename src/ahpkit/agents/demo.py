@@ -12,7 +12,7 @@ from typing import Any
 from ahpkit.agents.acp.access import FileAccess
 from ahpkit.agents.demo_commands import announced, run_command
 from ahpkit.agents.demo_text import quoted, stream
-from ahpkit.agents.demo_tools import READER
+from ahpkit.agents.demo_tools import READER, demo_tools
 from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.protocol_next.root.state import SessionModelInfo
 from ahpkit.protocol_next.session.state import SessionConfigSchema
@@ -54,6 +54,7 @@ class DemoAgent(Agent):
     display_name = "Demo"
     description = "Shows what a host can do. Needs no key and no network; type /help."
     models = _MODELS
+    tools = demo_tools().definitions()
 
     def __init__(self, *, files: Callable[[Chat], FileAccess] | None = None) -> None:
         """`files` reads for its tool, with the host's policy; without it the working directory is the limit."""

@@ -46,7 +46,7 @@ def demo_tools() -> Toolbox:
     tools = Toolbox(
         options=[
             {"id": "allow", "label": "Allow once", "kind": "approve", "group": 0},
-            {"id": "deny", "label": "Deny", "kind": "deny", "group": 1},
+            {"id": "deny", "label": "Deny", "kind": "deny", "group": 0},
         ],
         editable=True,
     )

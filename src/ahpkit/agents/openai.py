@@ -105,6 +105,7 @@ class OpenAiAgent(Agent):
         self.description = f"A model at {urlsplit(config.base_url).hostname}"
         self._config = config
         self._tools = tools or Toolbox()
+        self.tools = self._tools.definitions()
         self._offer(config.models)
 
     async def open(self, chat: Chat) -> AgentChat:

@@ -9,8 +9,8 @@
 
     outcome = await tools.call(turn, "add", '{"a": 1, "b": 2}')
 
-A tool asks for approval unless it is registered with `approval=False`. A tool that the active client contributed is run
-by that client; of two with the same name, the client's is meant.
+A tool asks for approval unless it is registered with `approval=False`. Tools that the agent does not have itself (of
+clients, MCP servers, canvases) are called by the names in `turn.context.tools`.
 """
 
 from __future__ import annotations
@@ -79,41 +79,32 @@ class Toolbox:
         return register if function is None else register(function)
 
     def definitions(self, turn: Turn | None = None) -> list[ToolDefinition]:
-        """What to tell the model: these tools and, given a turn, those of the active client."""
-        contributed = turn.context.tools if turn is not None else []
-        taken = {definition["name"] for definition in contributed}
-        own = [tool.function.definition for name, tool in self._tools.items() if name not in taken]
-        return own + contributed
+        """What to tell the model: these tools and, given a turn, those that others have."""
+        own = [tool.function.definition for tool in self._tools.values()]
+        return own + [
+            tool for tool in (turn.context.tools if turn is not None else []) if tool["name"] not in self._tools
+        ]
 
     async def call(self, turn: Turn, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
         """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception."""
         tool = self._tools.get(name)
-        contributed = next((one for one in turn.context.tools if one["name"] == name), None)
-        definition = contributed or (tool.function.definition if tool else None)
-        if definition is None:
-            known = ", ".join(one["name"] for one in self.definitions(turn))
-            return ToolOutcome(success=False, error=f"there is no tool {name!r}; there are: {known or 'none'}")
-        call = turn.tool_call(name, display_name=definition.get("title"), id=id)
-        if tool is None or contributed is not None:
-            return await call.run_by_client(tool_input=tool_input)
-        return await self._run(turn, call, tool, tool_input)
+        if tool is not None:
+            return await self._run(turn, tool, tool_input, id)
+        if any(one["name"] == name for one in turn.context.tools):
+            return await turn.call_tool(name, tool_input, id=id)
+        known = ", ".join(one["name"] for one in self.definitions(turn))
+        return ToolOutcome(success=False, error=f"there is no tool {name!r}; there are: {known or 'none'}")
 
-    async def _run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
-        if tool.approval:
-            answer = await call.confirm(tool_input=tool_input, options=self._options, editable=self._editable)
-            if not answer.approved:
-                return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
-            tool_input = answer.tool_input
-        else:
-            call.running(tool_input=tool_input)
-        outcome = await _execute(tool, tool_input, {Turn: turn, ToolCall: call})
-        call.complete(
-            success=outcome.success,
-            content=outcome.content,
-            error=outcome.error,
-            structured_content=outcome.structured_content,
+    async def _run(self, turn: Turn, tool: Tool, tool_input: str, id: str | None) -> ToolOutcome:
+        definition = tool.function.definition
+        call = turn.tool_call(definition["name"], display_name=definition.get("title"), id=id)
+
+        async def run(given: str) -> ToolOutcome:
+            return await _execute(tool, given, {Turn: turn, ToolCall: call})
+
+        return await call.perform(
+            run, tool_input=tool_input, options=self._options, editable=self._editable, asks=tool.approval
         )
-        return outcome
 
 
 async def _execute(tool: Tool, tool_input: str, ours: dict[type, object]) -> ToolOutcome:

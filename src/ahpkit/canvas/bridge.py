@@ -169,6 +169,7 @@ class SessionBridge:
             canvases = cast("list[SessionCanvasDeclaration]", registry)
             self._dispatch(session_canvas_registry_changed(canvases=canvases))
             self.runtime.registry_changed()
+            self._services.tools_changed(self.uri)
         before = self._declared
         self._declared = {key: before.get(key) or next(self._appearances) for key in map(key_of, registry)}
         self._requests.cancel_undeclared(self._declared)

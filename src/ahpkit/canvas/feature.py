@@ -11,6 +11,7 @@ from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completio
 from ahpkit.canvas.pages import Pages
 from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
+from ahpkit.canvas.tools import CanvasTools
 from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
 from ahpkit.protocol_next.common.state import JsonObject
@@ -53,6 +54,7 @@ class Canvases(Feature):
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
         host.offer_canvases(self._runtime)
+        host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
         host.refuse(self._refuse)
         host.listen(self._heard)
 

@@ -8,14 +8,16 @@ Results have the shapes of the runtime's own interface. A call that fails raises
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.canvas.errors import NO_HANDLER, CanvasError
 from ahpkit.canvas.registry import check_input
-from ahpkit.host.agent import CanvasRuntime
+from ahpkit.host.agent import CanvasRuntime, ToolCall, ToolOutcome, Turn
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.state import ToolAnnotations, ToolDefinition
+from ahpkit.tools.registry import Owner, Tool
 
 _CANVAS_ID = {"type": "string", "description": "The canvas, as canvas_list names it."}
 _INSTANCE_ID = {"type": "string", "description": "The open instance: an id that you choose when you open it."}
@@ -106,4 +108,36 @@ async def call(runtime: CanvasRuntime, name: str, arguments: Mapping[str, Any] |
     return await _CALLS[name](runtime, given)
 
 
-__all__ = ["TOOLS", "call"]
+_called = call  # `call` is also what a tool call is named.
+_OWNER = Owner("host", "canvas")
+
+
+class CanvasTools:
+    """The canvas calls as a source of tools for every session. The user sees what happens, so nobody is asked."""
+
+    def __init__(self, runtime_of: Callable[[str], CanvasRuntime]) -> None:
+        self._runtime_of = runtime_of
+
+    def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
+        """Nothing, as long as there is no canvas to open."""
+        return [(_OWNER, TOOLS)] if self._runtime_of(session_uri).list() else []
+
+    def asks(self, tool: Tool) -> bool:
+        return False
+
+    async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
+        try:
+            given: Any = json.loads(tool_input or "{}")
+            if not isinstance(given, dict):
+                raise ValueError("an object is expected")
+            arguments = cast("dict[str, Any]", given)
+            result = await _called(self._runtime_of(turn.chat.session_uri), tool.own_name, arguments)
+        except CanvasError as error:
+            return ToolOutcome(success=False, error=f"{error} ({error.code})")
+        except ValueError as error:
+            return ToolOutcome(success=False, error=f"the input is not usable: {error}")
+        text = json.dumps(result, ensure_ascii=False)
+        return ToolOutcome(success=True, content=[{"type": "text", "text": text}], structured_content=result)
+
+
+__all__ = ["TOOLS", "CanvasTools", "call"]

@@ -14,6 +14,7 @@ from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.root.actions import RootAction
 from ahpkit.protocol_next.root.constructors import root_agents_changed
 from ahpkit.protocol_next.root.state import AgentInfo
+from ahpkit.protocol_next.session.state import ToolDefinition
 
 AGENT_META = "ahpkit/agent"
 """Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""
@@ -63,6 +64,12 @@ class Agents:
         """The agent of a session from an earlier run, or a stand-in when this host has no such agent any more."""
         return self._agents.get(provider) or MissingAgent(provider)
 
+    def tools_of(self, session: JsonObject) -> tuple[str, Sequence[ToolDefinition]]:
+        """The provider of a session and its agent's own tools."""
+        provider: str = session.get("provider", "")
+        agent = self._agents.get(provider)
+        return provider, () if agent is None else agent.tools
+
     # -- the list in root state ------------------------------------------------------------------------------------
 
     def listed(self) -> list[JsonObject]:
@@ -83,7 +90,7 @@ class Agents:
 
     # -- logging in ------------------------------------------------------------------------------------------------
 
-    async def authenticate(self, resource: str, token: str) -> None:
+    async def authenticate(self, client_id: str, resource: str, token: str) -> None:
         """Hand a token to whoever asked for it."""
         for agent in self._agents.values():
             if any(known["resource"] == resource for known in agent.protected_resources):
@@ -91,7 +98,7 @@ class Agents:
                 self._authenticated.add(resource)
                 return
         for take in self._registered.authenticators:
-            if await take(resource, token):
+            if await take(client_id, resource, token):
                 return
         raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
 

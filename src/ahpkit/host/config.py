@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ahpkit.host.limits import BYTE_BURST, BYTES_PER_SECOND, MESSAGE_BURST, MESSAGES_PER_SECOND
+from ahpkit.tools.rules import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class HostConfig:
     """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
+    rules: Sequence[Rule] = ()
+    """Approval rules of the owner, besides those that people make."""
 
 
 __all__ = ["HostConfig"]

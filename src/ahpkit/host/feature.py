@@ -12,13 +12,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ahpkit.host.agent import CanvasRuntime, Chat, TurnContext
+from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol_next.chat.commands import CompletionItem
 from ahpkit.protocol_next.chat.state import Message
 from ahpkit.protocol_next.common.actions import StateAction
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.tools.registry import Owner, Tool
 
 
 class ConnectedClient(Protocol):
@@ -103,6 +105,22 @@ class Services(Protocol):
 
     def subscribers(self, uri: str) -> Sequence[ConnectedClient]: ...
 
+    def tools_changed(self, session_uri: str) -> None:
+        """What a source of tools offers for a session (`Registration.offer_tools`) is different now."""
+        ...
+
+    def tools(self, session_uri: str) -> Sequence[Tool]:
+        """All tools of a session, with the names that its models use."""
+        ...
+
+    def follow_tools(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
+        """Hear when the tools of a session are others; call the result to stop."""
+        ...
+
+    def running_turn(self, chat_uri: str) -> Turn | None:
+        """The turn that runs in a chat, as its agent has it."""
+        ...
+
     def agents_changed(self) -> None:
         """What a feature says about agents (`Registration.describe_agents`) is different now."""
         ...
@@ -136,6 +154,22 @@ class Command(NamedTuple):
     """Who may call it, and when."""
 
 
+class ToolSource(Protocol):
+    """A part of the host that has tools for models: canvases, MCP servers, questions."""
+
+    def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
+        """What it has for a session now. After a change call `Services.tools_changed`."""
+        ...
+
+    def asks(self, tool: Tool) -> bool:
+        """Whether a person decides about each call that no rule decides."""
+        ...
+
+    async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
+        """Run a tool that may run. A failure is an outcome. Cancelled when nobody waits for it any more."""
+        ...
+
+
 class Registration:
     """What features offer. Filled while the host is put together, in the order of the features, and only read then."""
 
@@ -152,7 +186,7 @@ class Registration:
         self.turn_preparers: list[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]] = []
         self.tool_guards: list[Callable[[Chat, str, str], Awaitable[str | None]]] = []
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
-        self.authenticators: list[Callable[[str, str], Awaitable[bool]]] = []
+        self.authenticators: list[Callable[[str, str, str], Awaitable[bool]]] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
         self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
         self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
@@ -161,6 +195,8 @@ class Registration:
         self.routes: list[Callable[[Any], None]] = []
         self.content: Callable[[str, bytes, str], str] | None = None
         self.canvases: Callable[[Chat], CanvasRuntime] | None = None
+        self.tool_sources: list[ToolSource] = []
+        self.agent_servers: list[Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]] = []
 
     # What clients can ask for.
 
@@ -186,8 +222,8 @@ class Registration:
         """`source(chat_uri, text, offset)`: items offered at an offset (UTF-16 code units) of a text."""
         self.completion_sources.append(source)
 
-    def authenticate(self, take: Callable[[str, str], Awaitable[bool]]) -> None:
-        """`take(resource, token)`: take a token a client pushed; False when this feature did not ask for it."""
+    def authenticate(self, take: Callable[[str, str, str], Awaitable[bool]]) -> None:
+        """`take(client_id, resource, token)`: take a token of a client; False when this feature did not ask for it."""
         self.authenticators.append(take)
 
     def route(self, mount: Callable[[Any], None]) -> None:
@@ -257,6 +293,14 @@ class Registration:
             raise LocalProtocolError("another part of the host offers canvases already")
         self.canvases = runtime_of
 
+    def offer_tools(self, source: ToolSource) -> None:
+        """Tools for the models of every session, whatever their agent."""
+        self.tool_sources.append(source)
+
+    def serve_agents(self, servers: Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]) -> None:
+        """`servers(chat)`: MCP servers for an agent that takes its tools that way; the same all the chat's life."""
+        self.agent_servers.append(servers)
+
     # After a restart.
 
     def recover(self, recover: Callable[[], None]) -> None:
@@ -289,5 +333,6 @@ __all__ = [
     "Feature",
     "Registration",
     "Services",
+    "ToolSource",
     "Values",
 ]

@@ -57,6 +57,9 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
+from ahpkit.host.turns.approvals import Approvals
+from ahpkit.host.turns.questions import Questions
+from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
@@ -135,6 +138,13 @@ class Host:
             state_of=store.state,
             dispatch=dispatcher.apply,
         )
+        approvals = Approvals(config.rules)
+        session_tools = SessionTools(
+            registered.tool_sources,
+            state_of=store.state,
+            dispatch=dispatcher.apply,
+            agent_tools=lambda uri: host_agents.tools_of(store.state(uri) or {}),
+        )
         services = HostServices(
             values=spine.values,
             store=store,
@@ -144,6 +154,8 @@ class Host:
             clients=clients,
             agents=host_agents,
             tasks=tasks,
+            session_tools=session_tools,
+            turn_of=lambda uri: turns.running_turn(uri),
             now=now,
             new_id=new_id,
         )
@@ -163,6 +175,8 @@ class Host:
                 agents=host_agents,
                 extensions=AgentExtensions(extensions, clients, patience=config.extension_patience),
                 commands=agent_commands,
+                approvals=approvals,
+                tools=session_tools,
                 default_directory=config.default_directory,
                 new_id=new_id,
                 now=now,
@@ -232,7 +246,8 @@ class Host:
         self._agents = host_agents
         self.sessions = sessions
         self._extensions = extensions
-        self._features = [ActiveClients(grace=config.client_grace), agent_commands, *features]
+        own = [ActiveClients(grace=config.client_grace), agent_commands, approvals, Questions()]
+        self._features = [*own, *features]
         self._shared = Shared(
             commands=Commands(registered, extensions, handshake.notifications()),
             delivery=delivery,
@@ -250,6 +265,7 @@ class Host:
         registered.listen(lambda applied: times.heard(applied, now()))
         for feature in self._features:
             feature.register(registered, services)
+        registered.prepare_session(session_tools.prepare)
         for agent in host_agents:
             agent.changed = host_agents.publish
 

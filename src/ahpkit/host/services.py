@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from ahpkit.host.agent import Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import ConnectedClient
@@ -19,6 +20,17 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.common.actions import StateAction
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.tools.registry import Tool, ToolRegistry
+
+
+class ToolsPort(Protocol):
+    """The tools of all sessions."""
+
+    def refresh(self, session_uri: str) -> None: ...
+
+    def registry(self, session_uri: str) -> ToolRegistry: ...
+
+    def follow(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +45,8 @@ class HostServices:
     clients: Clients
     agents: Agents
     tasks: Tasks
+    session_tools: ToolsPort
+    turn_of: Callable[[str], Turn | None]
     now: Callable[[], int]
     new_id: Callable[[], str]
 
@@ -70,6 +84,18 @@ class HostServices:
 
     def subscribers(self, uri: str) -> Sequence[ConnectedClient]:
         return self.clients.subscribers(uri)
+
+    def tools_changed(self, session_uri: str) -> None:
+        self.session_tools.refresh(session_uri)
+
+    def tools(self, session_uri: str) -> Sequence[Tool]:
+        return list(self.session_tools.registry(session_uri))
+
+    def follow_tools(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
+        return self.session_tools.follow(session_uri, changed)
+
+    def running_turn(self, chat_uri: str) -> Turn | None:
+        return self.turn_of(chat_uri)
 
     def agents_changed(self) -> None:
         self.agents.publish()

@@ -159,6 +159,7 @@ class McpServer:
         self._challenge: Challenge | None = None
         self._authorized: asyncio.Future[None] | None = None
         self._token_worked = False
+        self._halted = False
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -191,6 +192,12 @@ class McpServer:
             if self._authorized is not None:
                 self._authorized.cancel()
             self._set({"kind": "stopped"})
+
+    def halt(self) -> None:
+        """It is about to be stopped: nobody calls it any more, and nothing that it says counts."""
+        self._halted = True
+        self._forget()
+        self._set({"kind": "stopped"})
 
     def start_again(self) -> None:
         """Somebody acted on an error: try once more."""
@@ -231,7 +238,7 @@ class McpServer:
         return self._authorized is not None
 
     def _set(self, state: JsonObject) -> None:
-        if state != self.state:
+        if state != self.state and (not self._halted or state["kind"] == "stopped"):
             self.state = state
             self._port.changed(self)
 
@@ -245,6 +252,8 @@ class McpServer:
         link = self._way = self._link()
         try:
             async with self._connected(link) as client:
+                if self._halted:
+                    return "it was stopped"
                 self._client = client
                 self._token_worked = self._port.token(self.resource) is not None
                 self._set({"kind": "ready"})

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -23,6 +23,7 @@ from ahpkit.host.agent import (
     Command,
     Confirmation,
     InputAnswers,
+    McpServerOffer,
     ToolCall,
     ToolOutcome,
     Turn,
@@ -96,10 +97,14 @@ class RecordingChat:
         self.said: list[Said] = []
         self.extensions: JsonObject = extensions or {}
         self._extension_results = extension_results or {}
+        self.servers: Sequence[McpServerOffer] = ()
 
     def remember(self, memory: JsonObject) -> None:
         self.memory = memory
         self.said.append(("remember", memory))
+
+    async def mcp_servers(self) -> Sequence[McpServerOffer]:
+        return self.servers
 
     def title(self, title: str) -> None:
         self.said.append(("title", title))
@@ -164,7 +169,12 @@ class RecordingToolCall:
         options: Sequence[ConfirmationOption] = (),
         edits: Sequence[FileEdit] = (),
         editable: bool = False,
+        setting: bool | None = None,
     ) -> Confirmation:
+        if setting is not None:
+            self._running, self.over = setting, not setting
+            self._say("setting", setting, self._ready(tool_input), message=message)
+            return Confirmation(approved=setting, tool_input=self._input)
         offered, changed = [option["id"] for option in options], list(edits)
         shown = self._ready(tool_input)
         self._say("confirm", shown, message=message, title=title, options=offered, edits=changed, editable=editable)
@@ -174,6 +184,39 @@ class RecordingToolCall:
         self._running = answer.approved
         self.over = not answer.approved
         return answer
+
+    async def perform(
+        self,
+        run: Callable[[str], Awaitable[ToolOutcome]],
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        editable: bool = False,
+        asks: bool = True,
+    ) -> ToolOutcome:
+        if asks:
+            answer = await self.confirm(tool_input=tool_input, message=message, options=options, editable=editable)
+            if not answer.approved:
+                return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
+            tool_input = answer.tool_input
+        else:
+            self.running(tool_input=tool_input, message=message)
+        outcome = await run(self._ready(tool_input))
+        self.complete(
+            success=outcome.success,
+            content=outcome.content,
+            error=outcome.error,
+            structured_content=outcome.structured_content,
+        )
+        return outcome
+
+    def covered(self, answer: Confirmation) -> None:
+        self._say("covered", answer.approved)
+
+    def withdraw(self, reason: str) -> None:
+        self.over = True
+        self._say("withdraw", reason)
 
     async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
         self._say("run_by_client", self._ready(tool_input))
@@ -295,6 +338,13 @@ class RecordingTurn:
         more = {"display_name": display_name, "message": message, "contributor": contributor, "meta": meta}
         self._say("tool_call", call.id, name, **more)
         return call
+
+    def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> RecordingToolCall | None:
+        return None
+
+    async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+        self._say("call_tool", name, tool_input)
+        return await self.outcomes.next(ToolOutcome(success=True))
 
     async def ask(
         self,

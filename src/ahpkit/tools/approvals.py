@@ -36,15 +36,23 @@ MAX_ENTRIES = 10_000
 
 
 def options_for(subject: Subject, own: Sequence[ConfirmationOption] = ()) -> list[ConfirmationOption]:
-    """Allow once, deny once, what to remember, and last what the agent itself offers besides a plain yes and no."""
-    offered: list[ConfirmationOption] = [
-        {"id": ALLOW_ONCE, "label": "Allow once", "kind": "approve", "group": ONCE},
-        {"id": DENY_ONCE, "label": "Deny", "kind": "deny", "group": ONCE},
-    ]
+    """Allow once, deny once, what to remember, and last what the agent itself offers besides a plain yes and no.
+
+    An agent that says of exactly one of its options that it is a plain yes (group 0) finds it in the first place.
+    """
+    yes = _plain(own, "approve") or {"id": ALLOW_ONCE, "label": "Allow once", "kind": "approve", "group": ONCE}
+    no = _plain(own, "deny") or {"id": DENY_ONCE, "label": "Deny", "kind": "deny", "group": ONCE}
+    offered: list[ConfirmationOption] = [yes, no]
     for kind, what in _kinds(subject):
         offered += [_rule_option("allow", kind, what, scope, ALLOW_RULES) for scope in SCOPES]
     offered += [_rule_option("deny", "tool", subject.tool, scope, DENY_RULES) for scope in SCOPES]
-    return [*offered, *({**option, "group": AGENTS_OWN} for option in own)]
+    taken = {option["id"] for option in offered}
+    return [*offered, *({**option, "group": AGENTS_OWN} for option in own if option["id"] not in taken)]
+
+
+def _plain(own: Sequence[ConfirmationOption], kind: str) -> ConfirmationOption | None:
+    found = [option for option in own if option["kind"] == kind and option.get("group") == ONCE]
+    return found[0] if len(found) == 1 else None
 
 
 def _kinds(subject: Subject) -> list[tuple[RuleKind, str]]:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from ahpkit.agents.acp.permissions import ANSWER_META, CANCELLED, by_setting, confirmation_options, outcome
+from ahpkit.agents.acp.permissions import ANSWER_META, CANCELLED, confirmation_options, outcome
 from ahpkit.host.agent import Confirmation
 from ahpkit.testing.recording import user_message
 
@@ -63,11 +63,6 @@ def test_a_reason_and_a_suggestion_travel_in_meta() -> None:
     sent = outcome(OPTIONS, answer(False, reason="too risky", suggestion=suggestion))
 
     assert sent == selected("no") | {"_meta": {ANSWER_META: {"reason": "too risky", "suggestion": suggestion}}}
-
-
-def test_the_configuration_can_answer() -> None:
-    assert by_setting(OPTIONS, approved=True) == selected("once")
-    assert by_setting(OPTIONS, approved=False) == selected("no")
 
 
 def test_meta_goes_both_ways() -> None:

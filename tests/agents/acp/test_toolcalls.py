@@ -278,15 +278,18 @@ def test_an_update_without_an_id_is_ignored_and_unknown_words_do_no_harm() -> No
     assert played.verbs() == ["tool_call"]
 
 
-def test_a_call_the_configuration_allows_runs_by_setting_and_one_it_denies_fails() -> None:
+async def test_a_call_that_the_configuration_decides_about_passes_the_gate_all_the_same() -> None:
     played = Played()
-    for id, decide in (("a", "allowed"), ("b", "denied")):
+    for id, setting in (("a", True), ("b", False)):
         request = {"toolCallId": id, "title": id, "rawInput": {"x": 1}}
-        getattr(played.calls.for_permission(request), decide)(request)
+        answer = await played.calls.for_permission(request).confirm(request, [], setting=setting)
+        assert answer.approved is setting
 
-    assert ("running", "a", '{"x":1}', {"message": "a", "confirmed": "setting"}) in played.turn.said
-    [denied] = [said for said in played.turn.said if said[:2] == ("complete", "b")]
-    assert denied[2] is False
+    decided = [said for said in played.turn.said if said[0] == "setting"]
+    assert decided == [
+        ("setting", "a", True, '{"x":1}', {"message": "a"}),
+        ("setting", "b", False, '{"x":1}', {"message": "b"}),
+    ]
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -107,12 +107,9 @@ class Callbacks:
             return permissions.CANCELLED
         self._check_waiting()
         call = turn.for_permission(request)
-        if self._policy == "ask":
-            answer = await self._answered(call.confirm(request, options))
-            return permissions.CANCELLED if answer is None else permissions.outcome(options, answer)
-        approved = self._policy == "allow"
-        (call.allowed if approved else call.denied)(request)
-        return permissions.by_setting(options, approved=approved)
+        setting = None if self._policy == "ask" else self._policy == "allow"
+        answer = await self._answered(call.confirm(request, options, setting=setting))
+        return permissions.CANCELLED if answer is None else permissions.outcome(options, answer)
 
     async def _elicit(self, params: JsonObject) -> JsonObject:
         turn = self._mapper.turn

@@ -55,11 +55,6 @@ def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> Json
     return result | ({"_meta": meta} if meta else {})
 
 
-def by_setting(options: Sequence[ConfirmationOption], *, approved: bool) -> JsonObject:
-    """The result when the configuration answers."""
-    return outcome(options, Confirmation(approved=approved, tool_input=""))
-
-
 def default_option(options: Sequence[ConfirmationOption], *, approved: bool) -> str | None:
     """The option a plain yes or no stands for: this time only, if the agent offers that."""
     kind = "approve" if approved else "deny"
@@ -68,4 +63,4 @@ def default_option(options: Sequence[ConfirmationOption], *, approved: bool) -> 
     return fitting[0]["id"] if fitting else None
 
 
-__all__ = ["ANSWER_META", "CANCELLED", "Policy", "by_setting", "confirmation_options", "default_option", "outcome"]
+__all__ = ["ANSWER_META", "CANCELLED", "Policy", "confirmation_options", "default_option", "outcome"]

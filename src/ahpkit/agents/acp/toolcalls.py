@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
+from ahpkit.agents.acp.host_tools import host_tool
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.shape import obj, objects, text
-from ahpkit.host.agent import Confirmation, Turn
+from ahpkit.host.agent import Confirmation, ToolCall, Turn
 from ahpkit.protocol_next.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import InvalidRequest
@@ -45,8 +46,14 @@ class MappedCall:
         self.ran = False
         """It began to run, or may have: it was approved."""
         self._told_meta, self._told_title = self._shown_meta(), self._title
+        self._turn = turn
+        through_host = self._through_host()
+        self.mediated = through_host is not None
+        """The host runs it, because the agent calls it through the host: the host says how it goes."""
         name = _name(turn, first, self._meta)
-        self._call = turn.tool_call(name, display_name=self._title or name, id=id, meta=self._told_meta or None)
+        self._call = through_host or turn.tool_call(
+            name, display_name=self._title or name, id=id, meta=self._told_meta or None
+        )
 
     @property
     def over(self) -> bool:
@@ -55,10 +62,18 @@ class MappedCall:
     def update(self, update: JsonObject) -> None:
         """Take a `tool_call` or `tool_call_update`."""
         self._merge(update)
-        self.tell()
+        if not self.mediated:
+            self.tell()
 
-    async def confirm(self, request: JsonObject, options: Sequence[ConfirmationOption]) -> Confirmation:
-        """Let a person decide about a permission request."""
+    def _through_host(self) -> ToolCall | None:
+        """The card of a call that goes through the host's own MCP server, if this is one."""
+        name, arguments = host_tool(self._said, self._meta, [tool["name"] for tool in self._turn.context.tools])
+        return self._turn.announce(name, as_json(arguments)) if name is not None else None
+
+    async def confirm(
+        self, request: JsonObject, options: Sequence[ConfirmationOption], *, setting: bool | None = None
+    ) -> Confirmation:
+        """Take a permission request to the gate; `setting` is what the configuration says about all of them."""
         self._merge(request)
         self._tell_meta()
         self.asking = True
@@ -69,29 +84,21 @@ class MappedCall:
                 title=self._title,
                 options=options,
                 edits=self._contents.edits(self._said.get("content")),
+                setting=setting,
             )
         finally:
             self.asking = False
+        if self.mediated:
+            if answer.approved:
+                self._call.covered(answer)
+            return answer
         self.ran = self.ran or answer.approved
         self.tell()
         return answer
 
-    def allowed(self, request: JsonObject) -> None:
-        """The configuration approved a permission request."""
-        self._merge(request)
-        self._tell_meta()
-        self.ran = True
-        self._call.running(tool_input=self._tell_input(), message=self._title, confirmed="setting")
-        self.tell()
-
-    def denied(self, request: JsonObject) -> None:
-        """The configuration denied a permission request."""
-        self._merge(request)
-        self._call.complete(success=False, message=self._title, error="The host's configuration denies this.")
-
     def tell(self) -> None:
         """Bring the turn up to date."""
-        if self._call.over:
+        if self._call.over or self.mediated:
             return
         if _PROGRESS[self._status] == 2:
             self._complete(success=self._status == "completed")
@@ -100,7 +107,7 @@ class MappedCall:
 
     def close(self) -> None:
         """The turn ended and the agent did not say how this did: it is taken for done."""
-        if not self._call.over:
+        if not self._call.over and not self.mediated:
             self._complete(success=True)
 
     def _tell_progress(self) -> None:

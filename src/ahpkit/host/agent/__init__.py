@@ -52,7 +52,7 @@ from ahpkit.protocol_next.common.state import (
     StringOrMarkdown,
 )
 from ahpkit.protocol_next.root.state import SessionModelInfo
-from ahpkit.protocol_next.session.state import SessionConfigSchema
+from ahpkit.protocol_next.session.state import SessionConfigSchema, ToolDefinition
 
 
 class ToolCall(Protocol):
@@ -83,12 +83,41 @@ class ToolCall(Protocol):
         options: Sequence[ConfirmationOption] = (),
         edits: Sequence[FileEdit] = (),
         editable: bool = False,
+        setting: bool | None = None,
     ) -> Confirmation:
-        """Ask a person. Also while it is running: the call goes back to pending. Denied: the call is over."""
+        """Ask whether the tool may run: guards, then rules, then `setting` if it is given, then a person.
+
+        Also while it is running: the call goes back to pending. Denied: the call is over. `options` are the agent's
+        own; the answer names one only if that was picked.
+        """
+        ...
+
+    async def perform(
+        self,
+        run: Callable[[str], Awaitable[ToolOutcome]],
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        editable: bool = False,
+        asks: bool = True,
+    ) -> ToolOutcome:
+        """Ask whether the tool may run, run it with the input it may run with, and complete the call.
+
+        `asks`: where no rule decides, a person does. Cancelling it withdraws the call: nobody is asked any more.
+        """
         ...
 
     async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
         """Let the client that contributed this tool run it; returns when that client completed it, or left for good."""
+        ...
+
+    def covered(self, answer: Confirmation) -> None:
+        """A person approved this call already when the agent asked for it: `perform` asks nobody again."""
+        ...
+
+    def withdraw(self, reason: str) -> None:
+        """Nobody waits for this call any more: it is shown as not finished."""
         ...
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
@@ -168,7 +197,21 @@ class Turn(Protocol):
         contributor: ToolCallContributor | None = None,
         meta: JsonObject | None = None,
     ) -> ToolCall:
-        """Begin a tool call. A name that a client registered becomes that client's call by itself."""
+        """Begin a tool call. The name of a tool that somebody else has becomes a call of that tool by itself."""
+        ...
+
+    async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+        """Call a tool of `context.tools`: a client's, an MCP server's, a canvas's. Asks first where that is due.
+
+        A call that was announced with the same name and input is that call. Cancelling gives it up.
+        """
+        ...
+
+    def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> ToolCall | None:
+        """The agent tells of a call that it makes through the host, in a way of its own: the card for both.
+
+        None if there is no such tool. The host drives the call; the agent may ask about it with `confirm`.
+        """
         ...
 
     async def ask(
@@ -277,6 +320,10 @@ class Chat(Protocol):
         takes it back."""
         ...
 
+    async def mcp_servers(self) -> Sequence[McpServerOffer]:
+        """MCP servers for an agent that takes its tools that way; the same all the chat's life."""
+        ...
+
     @property
     def extensions(self) -> JsonObject:
         """What the agent can call now, by name: what the host offers to agents and what connected clients announced."""
@@ -324,6 +371,8 @@ class Agent(abc.ABC):
     description: str = ""
     models: Sequence[SessionModelInfo] = ()
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
+    tools: Sequence[ToolDefinition] = ()
+    """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 

@@ -72,7 +72,7 @@ class TurnContext:
     """Custom agents the model may delegate to."""
     mcp_servers: list[McpServerOffer] = field(default_factory=list[McpServerOffer])
     tools: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
-    """Client tools, under the names the model sees."""
+    """Tools of clients, MCP servers, canvases and the host, under the names the model uses: `Turn.call_tool`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ def _tool_call_confirmed(attempt: Attempt) -> str | None:
     call = _tool_call(attempt)
     if isinstance(call, str):
         return call
+    if call["status"] == "running" and not attempt.action["approved"] and _check_owner(call, attempt.client_id) is None:
+        return None  # A client that does not know its own tool any more must say so, at any time.
     return _check_status(call, "pending-confirmation") or _check_decision(call, attempt.action)
 
 

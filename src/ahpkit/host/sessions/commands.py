@@ -136,7 +136,7 @@ class SessionCommands:
         return {"items": list(items)}
 
     async def _authenticate(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        await self.agents.authenticate(params["resource"], params["token"])
+        await self.agents.authenticate(client.client_id, params["resource"], params["token"])
         return {}
 
 

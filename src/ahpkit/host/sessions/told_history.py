@@ -43,8 +43,8 @@ class ToldHistory:
             chat_state=lambda: self._state,
             activity=lambda text: None,
             store_content=lambda data, content_type: store_content(chat.session_uri, data, content_type),
-            client_tool=lambda name: None,
-            guard=_no_guard,
+            tool=lambda name: None,
+            gate=None,
             subchat=_no_subchat,
             now=now,
         )
@@ -72,10 +72,6 @@ class ToldHistory:
 
     def _apply(self, action: ChatAction) -> None:
         self._state = chat_reducer(self._state, {**action})
-
-
-async def _no_guard(name: str, tool_input: str) -> str | None:
-    return None
 
 
 async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ahpkit.dialects.generations import selection_of, unmarked
-from ahpkit.host.agent import Command
+from ahpkit.host.agent import Command, McpServerOffer
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.feature import Services
 from ahpkit.host.turns.agent_commands import AgentCommands
@@ -46,6 +46,7 @@ class LiveChat:
         default_directory: Path,
         extensions: AgentExtensions,
         commands: AgentCommands,
+        servers: Callable[[LiveChat], Awaitable[Sequence[McpServerOffer]]],
     ) -> None:
         self.uri = uri
         self.session_uri = session_uri
@@ -53,6 +54,10 @@ class LiveChat:
         self._default_directory = default_directory
         self._extensions = extensions
         self._commands = commands
+        self._servers = servers
+
+    async def mcp_servers(self) -> Sequence[McpServerOffer]:
+        return await self._servers(self)
 
     @property
     def state(self) -> JsonObject:

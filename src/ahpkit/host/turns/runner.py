@@ -82,11 +82,11 @@ class ChatRunner:
         action = applied.action
         kind = action["type"]
         if kind == "chat/turnStarted":
-            self._begin(action)
+            self._begin(action, applied.client_id)
         elif kind in _TURN_ENDS:
             self._ended(applied)
         elif self.turn is not None:
-            self.turn.heard(action, applied.before)
+            self.turn.heard(action, applied.before, applied.client_id)
         if kind == "chat/pendingMessageSet":
             self.take_next()
 
@@ -135,8 +135,9 @@ class ChatRunner:
         agent_chat, self._agent_chat = self._agent_chat, None
         return agent_chat
 
-    def _begin(self, action: JsonObject) -> None:
+    def _begin(self, action: JsonObject, client_id: str | None) -> None:
         turn = self._ports.make_turn(self.chat, action["turnId"], action["message"])
+        turn.client_id = client_id
         self.turn = turn
         self.chat.name_after(action["message"]["text"])
         self._task = self._ports.tasks.spawn(self._run(turn, self._task), name=f"turn {turn.id}")

@@ -1,18 +1,23 @@
 """One tool call of a running turn, as the agent drives it: its methods become actions of the chat.
 
 The state is the truth: a call's status is read from the chat, never remembered here, because clients change it too.
+
+Every call that the host mediates goes through the gate (`ahpkit.tools.gate`): guards, rules, a person, then it runs. A
+call of which the agent only tells that it runs (`running`) is outside: nobody asked before.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
+from urllib.parse import unquote, urlsplit
 
 from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
+from ahpkit.host.turns.approvals import Asked, CallGate
 from ahpkit.protocol_next.chat.actions import ChatAction
 from ahpkit.protocol_next.chat.constructors import (
     chat_tool_call_complete,
@@ -30,6 +35,8 @@ from ahpkit.protocol_next.chat.state import (
 )
 from ahpkit.protocol_next.chat.tool_calls import ToolCallAction
 from ahpkit.protocol_next.common.state import FileEdit, JsonObject, StringOrMarkdown
+from ahpkit.tools.approvals import By
+from ahpkit.tools.gate import Passage
 
 _OVER = frozenset({"completed", "cancelled"})
 
@@ -43,8 +50,8 @@ class ToolCallPorts:
     turn_over: Callable[[], bool]
     state: Callable[[], JsonObject | None]
     """The call as the chat's state has it; None once its turn is over."""
-    guard: Callable[[str, str], Awaitable[str | None]]
-    """A reason to deny a call of a tool with this input before anyone is asked, or None."""
+    gate: CallGate | None
+    """None: what is told happened long ago, and nothing is decided about it."""
 
 
 class _About(TypedDict):
@@ -54,17 +61,43 @@ class _About(TypedDict):
     tool_call_id: str
 
 
+class _Shown(TypedDict):
+    """What a person sees of a call besides its input."""
+
+    title: StringOrMarkdown | None
+    edits: ToolCallEdits | None
+
+
+_NOTHING: _Shown = {"title": None, "edits": None}
+
+
 class LiveToolCall:
     """Implements `ahpkit.host.agent.ToolCall` on a chat's state."""
 
-    def __init__(self, ports: ToolCallPorts, id: str, name: str, *, span: Span, meta: JsonObject | None) -> None:
+    def __init__(
+        self,
+        ports: ToolCallPorts,
+        id: str,
+        name: str,
+        *,
+        span: Span,
+        meta: JsonObject | None,
+        owner: str | None = None,
+    ) -> None:
         self._ports = ports
         self.id = id
         self.name = name
+        self._owner = owner
+        """Who runs it, for rules; None: the agent itself."""
         self._meta: JsonObject = meta or {}
         self._dropped: set[str] = set()
         self._span = span
         self._confirmed: asyncio.Future[JsonObject] | None = None
+        self._covered: Confirmation | None = None
+        self._decider = ""
+        self.asks_nobody = False
+        """A tool that runs without a question by default: an agent that asks about it gets a yes."""
+        self._result: JsonObject | None = None
         self._completed: asyncio.Future[JsonObject] | None = None
 
     @property
@@ -103,20 +136,148 @@ class LiveToolCall:
         options: Sequence[ConfirmationOption] = (),
         edits: Sequence[FileEdit] = (),
         editable: bool = False,
+        setting: bool | None = None,
     ) -> Confirmation:
+        """The gate up to the moment the tool may run."""
         tool_input = self._input(tool_input)
-        denial = await self._ports.guard(self.name, tool_input)
-        self._confirmed = asyncio.get_running_loop().create_future()
-        self._ready(
-            tool_input,
-            message,
-            title=title,
-            options=list(options) or None,
-            edits={"items": list(edits)} if edits else None,
-            editable=editable or None,
-        )
+        shown = _Shown(title=title, edits={"items": list(edits)} if edits else None)
+        passage = Passage()
+        asked = self._asked(tool_input, title or message, edits)
+        gate = self._ports.gate
+        denial = await gate.guard(self.name, tool_input) if gate is not None else None
         if denial is not None:
-            self._ports.say(chat_tool_call_denied(**self._about, reason="denied", reason_message=denial))
+            return self._denied(passage, asked, tool_input, message, shown, denial, by="guard")
+        passage.take("passed")
+        ruling = gate.judge(asked.subject) if gate is not None and asked is not None else None
+        if ruling is not None and ruling.rule is not None and ruling.decision == "deny":
+            reason = f"A rule denies this: {ruling.rule.says()}"
+            return self._denied(passage, asked, tool_input, message, shown, reason, by="rule", who=ruling.rule.id)
+        if ruling is not None and ruling.rule is not None and ruling.decision == "allow":
+            return self._allowed(passage, asked, tool_input, message, by="rule", who=ruling.rule.id)
+        if setting is None and self.asks_nobody:
+            return self._allowed(passage, asked, tool_input, message, by="default")
+        if setting is not None:
+            if setting:
+                return self._allowed(passage, asked, tool_input, message, by="setting")
+            reason = "The host's configuration denies this."
+            return self._denied(passage, asked, tool_input, message, shown, reason, by="setting")
+        passage.take("ask")
+        offered = gate.options(asked.subject, options) if gate is not None and asked is not None else list(options)
+        answer = await self._person(tool_input, message, shown, offered, editable=editable)
+        passage.take("allow" if answer.approved else "deny")
+        self._decided(
+            asked, answer.approved, "person", who=self._decider, option=answer.option_id, reason=answer.reason
+        )
+        own = {option["id"] for option in options}
+        return answer if answer.option_id in own else replace(answer, option_id=None)
+
+    async def perform(
+        self,
+        run: Callable[[str], Awaitable[ToolOutcome]],
+        *,
+        tool_input: str | None = None,
+        message: StringOrMarkdown | None = None,
+        options: Sequence[ConfirmationOption] = (),
+        editable: bool = False,
+        asks: bool = True,
+    ) -> ToolOutcome:
+        """The whole gate: from the model's wish to what the model gets. `asks`: without a rule a person decides."""
+        try:
+            answer = await self._admitted(tool_input, message, options, editable, asks)
+            if not answer.approved:
+                return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
+            return await self._run(run, answer.tool_input)
+        except asyncio.CancelledError:
+            self.withdraw("The agent gave this call up.")
+            raise
+
+    async def _admitted(
+        self,
+        tool_input: str | None,
+        message: StringOrMarkdown | None,
+        options: Sequence[ConfirmationOption],
+        editable: bool,
+        asks: bool,
+    ) -> Confirmation:
+        if self._covered is not None:  # The agent asked for this very call, and a person said yes.
+            covered, self._covered = self._covered, None
+            return covered
+        if asks:
+            return await self.confirm(tool_input=tool_input, message=message, options=options, editable=editable)
+        given, gate = self._input(tool_input), self._ports.gate
+        asked, passage = self._asked(given, message, ()), Passage()
+        denial = await gate.guard(self.name, given) if gate is not None else None
+        if denial is not None:
+            return self._denied(passage, asked, given, message, _NOTHING, denial, by="guard")
+        ruling = gate.judge(asked.subject) if gate is not None and asked is not None else None
+        if ruling is not None and ruling.decision == "deny" and ruling.rule is not None:
+            passage.take("passed")
+            reason = f"A rule denies this: {ruling.rule.says()}"
+            return self._denied(passage, asked, given, message, _NOTHING, reason, by="rule", who=ruling.rule.id)
+        self._ready(given, message, confirmed="not-needed")
+        return Confirmation(approved=True, tool_input=given)
+
+    async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
+        """Run it, unless its owner denies it meanwhile, and hold the result back while somebody looks at it."""
+        ending: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._completed = ending
+        running = asyncio.ensure_future(run(tool_input))
+        try:
+            await asyncio.wait({running, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done():
+                return _outcome(ending.result())
+            outcome = await running
+            self.complete(
+                success=outcome.success,
+                content=outcome.content,
+                error=outcome.error,
+                structured_content=outcome.structured_content,
+            )
+            return outcome
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            self._completed = None
+
+    async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
+        return await self.perform(self.by_client, tool_input=tool_input, asks=False)
+
+    async def by_client(self, tool_input: str) -> ToolOutcome:
+        """Wait: the client that contributed this tool runs it."""
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    def covered(self, answer: Confirmation) -> None:
+        """An agent asked whether it may make this call: its own call through the host is not asked about again."""
+        self._covered = answer
+
+    def withdraw(self, reason: str) -> None:
+        """Nobody waits for this call any more: nobody should be asked about it, and it is shown as not finished."""
+        if self.over or self.status is None:
+            return
+        if self.status != "pending-confirmation":
+            self._ready(None, None)
+        self._ports.say(chat_tool_call_denied(**self._about, reason="skipped", reason_message=reason))
+
+    def _asked(self, tool_input: str, title: StringOrMarkdown | None, edits: Sequence[FileEdit]) -> Asked | None:
+        gate = self._ports.gate
+        if gate is None:
+            return None
+        subject = gate.subject(self.name, tool_input, self._owner, _paths(edits))
+        shown = {"title": _plain(title) or self.name, "input": tool_input}
+        return Asked(self.id, self._ports.turn_id, subject, shown)
+
+    async def _person(
+        self,
+        tool_input: str,
+        message: StringOrMarkdown | None,
+        shown: _Shown,
+        options: Sequence[ConfirmationOption],
+        *,
+        editable: bool,
+    ) -> Confirmation:
+        self._confirmed = asyncio.get_running_loop().create_future()
+        self._ready(tool_input, message, **shown, options=list(options) or None, editable=editable or None)
         try:
             answer = await self._confirmed
         finally:
@@ -130,13 +291,53 @@ class LiveToolCall:
             meta=answer.get("_meta", {}),
         )
 
-    async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
-        self._completed = asyncio.get_running_loop().create_future()
-        self._ready(tool_input, None, confirmed="not-needed")
-        try:
-            return _outcome(await self._completed)
-        finally:
-            self._completed = None
+    def _allowed(
+        self,
+        passage: Passage,
+        asked: Asked | None,
+        tool_input: str,
+        message: StringOrMarkdown | None,
+        *,
+        by: By,
+        who: str = "",
+    ) -> Confirmation:
+        passage.take("allow")
+        self._decided(asked, True, by, who=who)
+        self._ready(tool_input, message, confirmed="setting")
+        return Confirmation(approved=True, tool_input=tool_input)
+
+    def _denied(
+        self,
+        passage: Passage,
+        asked: Asked | None,
+        tool_input: str,
+        message: StringOrMarkdown | None,
+        shown: _Shown,
+        reason: str,
+        *,
+        by: By,
+        who: str = "",
+    ) -> Confirmation:
+        """It is shown as a call that was asked for and denied, with the reason."""
+        passage.take("deny")
+        self._decided(asked, False, by, who=who, reason=reason)
+        self._ready(tool_input, message, **shown)
+        self._ports.say(chat_tool_call_denied(**self._about, reason="denied", reason_message=reason))
+        self.end()
+        return Confirmation(approved=False, tool_input=tool_input, reason=reason)
+
+    def _decided(
+        self,
+        asked: Asked | None,
+        allowed: bool,
+        by: By,
+        *,
+        who: str = "",
+        option: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        if self._ports.gate is not None and asked is not None:
+            self._ports.gate.decided(asked, allowed=allowed, by=by, who=who, option=option, reason=reason)
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
         self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
@@ -172,19 +373,40 @@ class LiveToolCall:
         if self._span.is_recording():
             self._span.end()
 
-    def heard(self, action: JsonObject) -> None:
+    def heard(self, action: JsonObject, client_id: str | None = None) -> None:
         """A client decided about this call, or finished it."""
         kind = action["type"]
         if kind == "chat/toolCallConfirmed":
-            _resolve(self._confirmed, action)
-            if not action["approved"]:
-                self.end()
-                _resolve(
-                    self._completed, {"success": False, "error": {"message": "the client declined this tool call"}}
-                )
+            self._decision(action, client_id)
         elif kind == "chat/toolCallComplete":
+            if action.get("requiresResultConfirmation"):
+                self._result = action["result"]
+                return
             _resolve(self._completed, action["result"])
             self.end()
+        elif kind == "chat/toolCallResultConfirmed":
+            held, self._result = self._result, None
+            denied = {"success": False, "error": {"message": "the user did not release the result of this tool"}}
+            _resolve(self._completed, held or {"success": True} if action["approved"] else denied)
+            self.end()
+
+    def _decision(self, action: JsonObject, client_id: str | None) -> None:
+        self._decider = client_id or ""
+        _resolve(self._confirmed, action)
+        if action["approved"]:
+            return
+        if (
+            self.status == "running"
+        ):  # Its owner does not want it. A call is denied while it is pending: so it is again.
+            self._ready(None, None)
+            denied = chat_tool_call_denied(
+                **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
+            )
+            self._ports.say(denied)
+            return  # Heard again, as the decision that counts.
+        self.end()
+        reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
+        _resolve(self._completed, {"success": False, "error": {"message": reason}})
 
     def _ready(
         self,
@@ -249,6 +471,12 @@ def _outcome(result: JsonObject) -> ToolOutcome:
         error=error.get("message"),
         structured_content=result.get("structuredContent"),
     )
+
+
+def _paths(edits: Sequence[FileEdit]) -> list[str]:
+    """The files that edits are about."""
+    sides = [side for edit in edits for side in (edit.get("before"), edit.get("after")) if side is not None]
+    return [unquote(urlsplit(side["uri"]).path) for side in sides if side["uri"].startswith("file:")]
 
 
 def _plain(text: StringOrMarkdown | None) -> str | None:

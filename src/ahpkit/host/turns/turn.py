@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from opentelemetry.context import Context
 
-from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, TurnContext
+from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, ToolOutcome, TurnContext
+from ahpkit.host.feature import ToolSource
 from ahpkit.host.tracing import Tracing
+from ahpkit.host.turns.approvals import CallGate
+from ahpkit.host.turns.session_tools import contributor_of, owner_key
 from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts
 from ahpkit.protocol.common.reducing import milliseconds
 from ahpkit.protocol_next.chat.actions import ChatAction
@@ -38,6 +42,7 @@ from ahpkit.protocol_next.chat.state import (
     ToolCallContributor,
 )
 from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject, ModelSelection, StringOrMarkdown, UsageInfo
+from ahpkit.tools.registry import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +57,10 @@ class TurnPorts:
     """Shows what the agent is doing right now."""
     store_content: Callable[[bytes, str], str]
     """Keeps data of a content type; returns its URI."""
-    client_tool: Callable[[str], tuple[str, str] | None]
-    """`(clientId, toolName)` when the active client contributed the tool the model calls by this name."""
-    guard: Callable[[str, str], Awaitable[str | None]]
-    """A reason to deny a call of a tool with this input before anyone is asked, or None."""
+    tool: Callable[[str], tuple[Tool, ToolSource] | None]
+    """The tool that a model calls by this name and who runs it; None for the agent's own."""
+    gate: CallGate | None
+    """What every call passes that the host mediates."""
     subchat: Callable[[LiveTurn, str, str, str | None], Awaitable[SubChat]]
     """Opens a chat for a sub-agent: who asks, its title, its prompt, the tool call it belongs to."""
     now: Callable[[], int]
@@ -74,6 +79,8 @@ class LiveTurn:
         self.model: ModelSelection | None = message.get("model") or chat.model
         self.canvas: CanvasRuntime | None = None
         self.over = False
+        self.client_id: str | None = None
+        """The client that began this turn."""
         self.trace: Context | None = None
         """Where spans of this turn belong, once it runs."""
         self.tool_calls: dict[str, LiveToolCall] = {}
@@ -81,6 +88,12 @@ class LiveTurn:
         self._open_part: tuple[str, str] | None = None
         self._inputs: dict[str, asyncio.Future[InputAnswers]] = {}
         self._steered = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Set when the turn is over in the chat's state."""
+        self._announced: list[_Keyed] = []
+        """Calls that the agent said it would make, and has not made yet."""
+        self._made: list[_Keyed] = []
+        """Calls that the agent made before it said so."""
 
     @property
     def chat(self) -> Chat:
@@ -114,6 +127,7 @@ class LiveTurn:
     def end(self) -> None:
         """The turn is over in the chat's state, whoever ended it."""
         self.over = True
+        self.ended.set()
         for call in self.tool_calls.values():
             call.end()
 
@@ -154,10 +168,13 @@ class LiveTurn:
         meta: JsonObject | None = None,
     ) -> LiveToolCall:
         self.new_part()
-        owned = self._ports.client_tool(name) if contributor is None else None
-        if owned is not None:
-            contributor, name = {"kind": "client", "clientId": owned[0]}, owned[1]
-        call = self._new_call(id or f"{self.id}-tool-{next(self._numbers)}", name, meta)
+        found = self._ports.tool(name) if contributor is None else None
+        owner = None
+        if found is not None:
+            tool = found[0]
+            contributor, name = contributor_of(tool, self.client_id), tool.own_name
+            owner, display_name = owner_key(tool, self.client_id), display_name or tool.definition.get("title")
+        call = self._new_call(id or f"{self.id}-tool-{next(self._numbers)}", name, meta, owner)
         self.tool_calls[call.id] = call
         started = chat_tool_call_start(
             turn_id=self.id,
@@ -172,15 +189,44 @@ class LiveTurn:
             call.input("", message=message)
         return call
 
-    def _new_call(self, id: str, name: str, meta: JsonObject | None) -> LiveToolCall:
+    async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+        found = self._ports.tool(name)
+        if found is None:
+            return ToolOutcome(success=False, error=f"there is no tool {name!r}")
+        tool, source = found
+        key = (name, _canonical(tool_input))
+        live = _taken(self._announced, key)
+        if live is None:
+            live = self.tool_call(name, id=id)
+            self._made.append((key, live))
+
+        async def run(given: str) -> ToolOutcome:
+            return await source.run(self, live, tool, given)
+
+        return await live.perform(run, tool_input=tool_input, asks=source.asks(tool))
+
+    def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> LiveToolCall | None:
+        found = self._ports.tool(name)
+        if found is None:
+            return None
+        key = (name, _canonical(tool_input))
+        live = _taken(self._made, key)
+        if live is None:
+            live = self.tool_call(name, meta=meta)
+            live.asks_nobody = not found[1].asks(found[0])
+            self._announced.append((key, live))
+        return live
+
+    def _new_call(self, id: str, name: str, meta: JsonObject | None, owner: str | None) -> LiveToolCall:
         ports = ToolCallPorts(
             turn_id=self.id,
             say=self.say,
             turn_over=lambda: self.over,
             state=lambda: find_tool_call(self.chat_state, id),
-            guard=self._ports.guard,
+            gate=self._ports.gate,
         )
-        return LiveToolCall(ports, id, name, span=self._ports.tracing.tool_call(name, self.trace), meta=meta)
+        span = self._ports.tracing.tool_call(name, self.trace)
+        return LiveToolCall(ports, id, name, span=span, meta=meta, owner=owner)
 
     async def ask(
         self,
@@ -226,7 +272,7 @@ class LiveTurn:
             await self._steered.wait()
         return message
 
-    def heard(self, action: JsonObject, before: JsonObject) -> None:
+    def heard(self, action: JsonObject, before: JsonObject, client_id: str | None = None) -> None:
         """Something about this turn was applied that the agent may be waiting for."""
         kind = action["type"]
         if kind == "chat/pendingMessageSet" and action["kind"] == "steering":
@@ -234,7 +280,7 @@ class LiveTurn:
         elif kind == "chat/inputCompleted":
             self._answered(action, before)
         elif "toolCallId" in action and (call := self.tool_calls.get(action["toolCallId"])) is not None:
-            call.heard(action)
+            call.heard(action, client_id)
 
     def _answered(self, action: JsonObject, before: JsonObject) -> None:
         waiting = self._inputs.get(action["requestId"])
@@ -280,6 +326,28 @@ def _request(
     if meta:
         request["_meta"] = meta
     return request
+
+
+_Keyed = tuple[tuple[str, str], LiveToolCall]
+"""A call with the tool's name and its input in one form."""
+
+
+def _taken(calls: list[_Keyed], key: tuple[str, str]) -> LiveToolCall | None:
+    """The first call of this kind, which is used only once. Some agents tell of a call before they know its input."""
+    fitting = [entry for entry in calls if entry[0] == key]
+    fitting += [entry for entry in calls if entry[0][0] == key[0] and "{}" in (entry[0][1], key[1])]
+    if not fitting:
+        return None
+    calls.remove(fitting[0])
+    return fitting[0][1]
+
+
+def _canonical(tool_input: str) -> str:
+    """One form for inputs that mean the same: agents write them in their own way."""
+    try:
+        return json.dumps(json.loads(tool_input or "{}"), sort_keys=True)
+    except ValueError:
+        return tool_input
 
 
 __all__ = ["LiveTurn", "TurnPorts", "elapsed"]

@@ -8,22 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.dialects.generations import selection_of
-from ahpkit.host.agent import Agent, AgentError, SubChat, Turn
+from ahpkit.host.agent import Agent, AgentError, Chat, McpServerOffer, SubChat, Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Applied, Registration, Services
+from ahpkit.host.feature import Applied, Registration, Services, ToolSource
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
+from ahpkit.host.turns.approvals import Approvals, CallGate
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries
-from ahpkit.host.turns.client_tools import client_tool, model_tools
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
+from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import NotFound
@@ -32,6 +33,8 @@ from ahpkit.protocol_next.chat.constructors import chat_error, chat_turn_started
 from ahpkit.protocol_next.chat.state import ErrorResponsePart, Message
 from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
 from ahpkit.protocol_next.session.constructors import session_chat_added
+from ahpkit.tools.registry import Tool
+from ahpkit.tools.rules import Place
 
 INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
 
@@ -52,6 +55,8 @@ class TurnsPorts:
     agents: Agents
     extensions: AgentExtensions
     commands: AgentCommands
+    approvals: Approvals
+    tools: SessionTools
     default_directory: Path
     new_id: Callable[[], str]
     now: Callable[[], int]
@@ -72,6 +77,8 @@ class Turns:
     def register(self, host: Registration) -> None:
         host.listen(self._heard)
         host.listen(self._summaries.heard)
+        host.listen(self._ports.tools.heard)
+        host.on_session_disposed(self._ports.tools.forget)
         host.recover(self._end_interrupted)
 
     # -- chats -----------------------------------------------------------------------------------------------------
@@ -85,7 +92,12 @@ class Turns:
             default_directory=ports.default_directory,
             extensions=ports.extensions,
             commands=ports.commands,
+            servers=self._agent_servers,
         )
+
+    async def _agent_servers(self, chat: Chat) -> list[McpServerOffer]:
+        offered = [await servers(chat) for servers in self._ports.registered.agent_servers]
+        return [server for servers in offered for server in servers]
 
     def add_chat(
         self, uri: str, session_uri: str, agent: Agent, session_ready: Callable[[], Awaitable[None]]
@@ -114,6 +126,11 @@ class Turns:
     def runner(self, chat_uri: str) -> ChatRunner | None:
         return self._runners.get(chat_uri)
 
+    def running_turn(self, chat_uri: str) -> LiveTurn | None:
+        """The turn that runs in a chat."""
+        runner = self._runners.get(chat_uri)
+        return runner.turn if runner is not None else self._subturns.get(chat_uri)
+
     # -- making turns ----------------------------------------------------------------------------------------------
 
     def _make_turn(self, chat: LiveChat, turn_id: str, message: Any) -> LiveTurn:
@@ -123,16 +140,31 @@ class Turns:
             chat_state=lambda: self._ports.store.state(chat.uri),
             activity=lambda text: self._summaries.activity(chat, text),
             store_content=lambda data, kind: self.store_content(chat.session_uri, data, kind),
-            client_tool=lambda name: self._client_tool(chat, turn_id, name),
-            guard=lambda name, tool_input: self._guard(chat, name, tool_input),
+            tool=lambda name: self._tool(chat.session_uri, name),
+            gate=self._gate(chat),
             subchat=self._open_subchat,
             now=self._ports.now,
         )
         return LiveTurn(chat, ports, id=turn_id, message=message)
 
-    def _client_tool(self, chat: LiveChat, turn_id: str, name: str) -> tuple[str, str] | None:
-        session = self._ports.store.state(chat.session_uri) or {}
-        return client_tool(session, name, self._started_by.get(turn_id))
+    def _tool(self, session_uri: str, name: str) -> tuple[Tool, ToolSource] | None:
+        tool = self._ports.tools.registry(session_uri).find(name)
+        source = None if tool is None else self._ports.tools.source(session_uri, tool)
+        return None if tool is None or source is None else (tool, source)
+
+    def _gate(self, chat: LiveChat) -> CallGate:
+        def place() -> Place:
+            return Place(chat=chat.uri, session=chat.session_uri, workspace=chat.working_directory.as_uri())
+
+        provider = chat.session.get("provider", "")
+        services = self._ports.services
+        return CallGate(
+            self._ports.approvals,
+            lambda name, given: self._guard(chat, name, given),
+            services,
+            place=place,
+            provider=provider,
+        )
 
     async def _guard(self, chat: LiveChat, name: str, tool_input: str) -> str | None:
         for guard in self._ports.registered.tool_guards:
@@ -149,11 +181,10 @@ class Turns:
 
     async def _prepare_turn(self, turn: LiveTurn) -> None:
         registered = self._ports.registered
-        session = self._ports.store.state(turn.chat.session_uri) or {}
-        turn.context.tools.extend(model_tools(session, self._started_by.get(turn.id)))
         for prepare in registered.turn_preparers:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
+        turn.context.tools.extend(self._ports.tools.for_model(turn.chat.session_uri))
 
     def _turn_over(self, chat: LiveChat, turn_id: str) -> None:
         self._started_by.pop(turn_id, None)
@@ -179,7 +210,7 @@ class Turns:
         if (runner := self._runners.get(uri)) is not None:
             runner.on_applied(applied)
         elif (turn := self._subturns.get(uri)) is not None:
-            turn.heard(applied.action, applied.before)
+            turn.heard(applied.action, applied.before, applied.client_id)
             turn.over = not applied.after.get("activeTurn")
         elif _is_selection(applied):
             for chat in self._ports.index.chats(uri):

@@ -1,0 +1,223 @@
+"""The host's approval rules and the record of decisions: kept, listed, taken back. Asks nobody and runs nothing.
+
+`Approvals` is the feature that keeps them and serves `_ahpkit/rules/…` and `_ahpkit/approvals/list`; `CallGate` is what
+the calls of one chat use of it. Rules of a chat or a session are forgotten with the session.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.protocol.errors import InvalidParams, NotFound
+from ahpkit.protocol_next.chat.state import ConfirmationOption
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
+from ahpkit.tools.rules import Place, Rule, Ruling, Subject, judge, subject_of
+
+_RULES = "rules/"
+_LOG = "approvals/"
+_SHOWN = 2000
+"""Characters of an input that are kept in the record."""
+_LISTED = 1000
+
+
+class Approvals(Feature):
+    """Rules and decisions of a host. `configured` rules come from the settings and are not kept here."""
+
+    name = "approvals"
+
+    def __init__(self, configured: Sequence[Rule] = ()) -> None:
+        self._configured = list(configured)
+        self._rules: dict[str, tuple[Rule, str]] = {}
+        """With the session that each was made in."""
+        self._entries: list[str] = []
+        self._number = 0
+
+    def register(self, host: Registration, services: Services) -> None:
+        self._services = services
+        host.recover(self._load)
+        host.on_session_disposed(self._forget_session)
+        host.command(Command("_ahpkit/rules/list", self._list))
+        host.command(Command("_ahpkit/rules/add", self._add, changes=True))
+        host.command(Command("_ahpkit/rules/remove", self._remove, changes=True))
+        host.command(Command("_ahpkit/approvals/list", self._list_decisions))
+
+    def _load(self) -> None:
+        for key, value in self._services.values.items(_RULES):
+            try:
+                rule = Rule.from_json(value["rule"])
+            except ValueError:  # Written by a version that knows more kinds: nobody is asked less because of it.
+                continue
+            self._rules[key.removeprefix(_RULES)] = (rule, value.get("session", ""))
+        self._entries = sorted(key for key, _ in self._services.values.items(_LOG))
+        self._number = int(self._entries[-1].removeprefix(_LOG)) if self._entries else 0
+
+    # -- rules -----------------------------------------------------------------------------------------------------
+
+    @property
+    def rules(self) -> list[Rule]:
+        return [*self._configured, *(rule for rule, _ in self._rules.values())]
+
+    def add(self, rule: Rule, session: str) -> None:
+        """Keep a rule. One that says the same is replaced."""
+        for known, (other, _) in list(self._rules.items()):
+            if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule:
+                self.remove(known)
+        self._rules[rule.id] = (rule, session)
+        self._services.values.set(_RULES + rule.id, {"rule": rule.as_json(), "session": session})
+
+    def remove(self, id: str) -> bool:
+        self._services.values.set(_RULES + id, None)
+        return self._rules.pop(id, None) is not None
+
+    def _forget_session(self, session_uri: str) -> None:
+        for id, (rule, session) in list(self._rules.items()):
+            if session == session_uri and rule.scope in ("chat", "session"):
+                self.remove(id)
+
+    # -- decisions -------------------------------------------------------------------------------------------------
+
+    def record(self, entry: Approval) -> None:
+        self._number += 1
+        key = f"{_LOG}{self._number:012}"
+        self._services.values.set(key, entry.as_json())
+        self._entries.append(key)
+        if len(self._entries) > MAX_ENTRIES:
+            self._services.values.set(self._entries.pop(0), None)
+
+    def decisions(self, session: str | None = None, limit: int = _LISTED) -> list[JsonObject]:
+        """The newest last."""
+        found: list[JsonObject] = []
+        for key in reversed(self._entries):
+            entry = self._services.values.get(key)
+            if entry is not None and session in (None, entry["session"]):
+                found.append(entry)
+            if len(found) >= limit:
+                break
+        return found[::-1]
+
+    # -- for clients -----------------------------------------------------------------------------------------------
+
+    async def _list(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        configured = {rule.id for rule in self._configured}
+        listed = [{**rule.as_json(), "says": rule.says()} for rule in self.rules]
+        return {"rules": [one | ({"configured": True} if one["id"] in configured else {}) for one in listed]}
+
+    async def _add(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        given = {
+            key: params[key]
+            for key in ("decision", "kind", "owner", "tool", "pattern", "scope", "place")
+            if key in params
+        }
+        made = {"id": self._services.new_id(), "createdAt": self._services.now(), "createdBy": client.client_id}
+        try:
+            rule = Rule.from_json({**given, **made})
+        except ValueError as error:
+            raise InvalidParams(str(error)) from None
+        place = rule.place or ""
+        session = self._services.session_of(place) or "" if rule.scope == "chat" else place
+        self.add(rule, session)
+        return rule.as_json()
+
+    async def _remove(self, client: ConnectedClient, params: JsonObject) -> None:
+        id = str(params.get("id"))
+        if any(rule.id == id for rule in self._configured):
+            raise InvalidParams(f"the rule {id!r} is in the host's configuration: take it out there")
+        if not self.remove(id):
+            raise NotFound(f"there is no rule {id!r}")
+
+    async def _list_decisions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        limit: Any = params.get("limit")
+        count = min(limit, _LISTED) if isinstance(limit, int) and limit > 0 else _LISTED
+        session = params.get("session")
+        return {"approvals": self.decisions(session if isinstance(session, str) else None, count)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call as it stands before the gate."""
+
+    call_id: str
+    turn_id: str
+    subject: Subject
+    shown: JsonObject
+
+
+class CallGate:
+    """The gate for the calls of one chat."""
+
+    def __init__(
+        self,
+        approvals: Approvals,
+        guard: Callable[[str, str], Awaitable[str | None]],
+        services: Services,
+        *,
+        place: Callable[[], Place],
+        provider: str,
+    ) -> None:
+        self._approvals = approvals
+        self._guard = guard
+        self._services = services
+        self._place = place
+        self._provider = provider
+
+    async def guard(self, name: str, tool_input: str) -> str | None:
+        """A reason to deny a call before anyone is asked, or None."""
+        return await self._guard(name, tool_input)
+
+    def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:
+        """What the call is for rules. Paths count as they are named and as they really are."""
+        workspace = self._place().workspace.removeprefix("file://")
+        is_server = owner is not None and owner.startswith("mcp:")
+        who = owner or f"agent:{self._provider}"
+        found = subject_of(who, name, tool_input, workspace=workspace, is_server=is_server, paths=paths)
+        real = [os.path.realpath(path) for path in found.paths]
+        return replace(found, paths=tuple(dict.fromkeys([*found.paths, *real])))
+
+    def judge(self, subject: Subject) -> Ruling:
+        return judge(self._approvals.rules, subject, self._place())
+
+    def options(self, subject: Subject, own: Sequence[ConfirmationOption]) -> list[ConfirmationOption]:
+        return options_for(subject, own)
+
+    def decided(
+        self,
+        asked: Asked,
+        *,
+        allowed: bool,
+        by: By,
+        who: str = "",
+        option: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Keep a decision, and the rule that a person made with it."""
+        place, now = self._place(), self._services.now()
+        if by == "person":
+            rule = rule_from(option, asked.subject, place, id=self._services.new_id(), now=now, by=who)
+            if rule is not None:
+                self._approvals.add(rule, place.session)
+        shown = {**asked.shown, "input": str(asked.shown.get("input", ""))[:_SHOWN]}
+        self._approvals.record(
+            Approval(
+                at=now,
+                session=place.session,
+                chat=place.chat,
+                turn=asked.turn_id,
+                call=asked.call_id,
+                owner=asked.subject.owner,
+                tool=asked.subject.tool,
+                decision="allowed" if allowed else "denied",
+                by=by,
+                who=who,
+                shown=shown,
+                option=option or "",
+                reason=reason or "",
+            )
+        )
+
+
+__all__ = ["Approvals", "Asked", "CallGate"]

@@ -1,0 +1,93 @@
+"""`ask_user`: a tool with which any model puts a question to the people of its session. Knows no agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
+from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.protocol_next.chat.state import ChatInputQuestion
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.tools.registry import Owner, Tool
+
+_OWNER = Owner("host", "questions")
+_OPTIONS = 20
+_WORDS = 4000
+
+ASK_USER: ToolDefinition = {
+    "name": "ask_user",
+    "title": "Ask the user",
+    "description": "Ask the user a question and wait for the answer. With options the user picks from them.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "question": {"type": "string"},
+            "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to pick from."},
+            "multiple": {"type": "boolean", "description": "Whether several options may be picked."},
+        },
+        "required": ["question"],
+    },
+    "annotations": {"readOnlyHint": True},
+}
+
+
+class Questions(Feature):
+    """Offers `ask_user` to every session. Nobody is asked whether they may be asked."""
+
+    name = "questions"
+
+    def register(self, host: Registration, services: Services) -> None:
+        host.offer_tools(self)
+
+    def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
+        return [(_OWNER, [ASK_USER])]
+
+    def asks(self, tool: Tool) -> bool:
+        return False
+
+    async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
+        given = _object(tool_input)
+        question = given.get("question")
+        if not isinstance(question, str) or not question.strip():
+            return ToolOutcome(success=False, error="`question` is missing: say what to ask")
+        answers = await turn.ask([_question(question[:_WORDS], given)])
+        if answers.response != "accept":
+            return ToolOutcome(success=True, content=[{"type": "text", "text": "The user did not answer."}])
+        said = _said(cast("JsonObject", answers.answers.get("answer") or {}))
+        return ToolOutcome(success=True, content=[{"type": "text", "text": said}])
+
+
+def _question(text: str, given: JsonObject) -> ChatInputQuestion:
+    offered = given.get("options")
+    texts = cast("list[Any]", offered) if isinstance(offered, list) else []
+    labels = list(dict.fromkeys(label[:_WORDS] for label in texts if isinstance(label, str) and label))[:_OPTIONS]
+    base: JsonObject = {"id": "answer", "message": text, "required": True}
+    if not labels:
+        return cast("ChatInputQuestion", {**base, "kind": "text"})
+    options = [{"id": label, "label": label} for label in labels]  # So that the answer reads as it was offered.
+    kind = "multi-select" if given.get("multiple") is True else "single-select"
+    return cast("ChatInputQuestion", {**base, "kind": kind, "options": options, "allowFreeformInput": True})
+
+
+def _said(answer: JsonObject) -> str:
+    """An answer as a model reads it."""
+    value: JsonObject = answer.get("value") or {}
+    kind = value.get("kind")
+    picked: Any = value.get("value")
+    free: list[Any] = value.get("freeformValues") or []
+    picks: list[Any] = picked or [] if kind == "selected-many" else [picked]
+    return ", ".join(str(one) for one in [*picks, *free] if one not in (None, ""))
+
+
+def _object(tool_input: str) -> JsonObject:
+    try:
+        value: Any = json.loads(tool_input or "{}")
+    except ValueError:
+        return {}
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+__all__ = ["ASK_USER", "Questions"]

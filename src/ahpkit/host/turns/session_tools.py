@@ -1,0 +1,175 @@
+"""All tools of every session: who offers them, what models call them, and the list that clients see. Runs nothing.
+
+Sources register with `Registration.offer_tools`; the agent's own tools and the clients' are known here. After any
+change `refresh` brings the registry and `serverTools` in step, and tells who follows the tools of a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
+from ahpkit.host.feature import Applied, ToolSource
+from ahpkit.protocol.codec import encode
+from ahpkit.protocol_next.chat.state import ToolCallContributor
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.actions import SessionAction
+from ahpkit.protocol_next.session.constructors import session_server_tools_changed
+from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.tools.registry import Owner, Tool, ToolRegistry
+
+MAX_SHOWN = 500
+"""Tools in `serverTools`. A model finds the others with `find_tool`."""
+MAX_SHOWN_BYTES = 512 * 1024
+
+_ACTIVE = frozenset({"session/activeClientSet", "session/activeClientRemoved"})
+
+
+class SessionTools:
+    """The registries of all sessions."""
+
+    def __init__(
+        self,
+        sources: Sequence[ToolSource],
+        *,
+        state_of: Callable[[str], JsonObject | None],
+        dispatch: Callable[[str, SessionAction], None],
+        agent_tools: Callable[[str], tuple[str, Sequence[ToolDefinition]]],
+    ) -> None:
+        """`agent_tools(session_uri)`: the provider and the tools of a session's agent."""
+        self._sources: Sequence[ToolSource] = sources
+        self._state_of = state_of
+        self._dispatch = dispatch
+        self._agent_tools = agent_tools
+        self._registries: dict[str, ToolRegistry] = {}
+        self._runs: dict[tuple[str, tuple[str, str]], ToolSource] = {}
+        self._followers: dict[str, list[Callable[[], None]]] = {}
+        self._busy: set[str] = set()
+
+    def registry(self, session_uri: str) -> ToolRegistry:
+        if session_uri not in self._registries:
+            self._registries[session_uri] = ToolRegistry()
+            self.refresh(session_uri)
+        return self._registries[session_uri]
+
+    async def prepare(self, session_uri: str) -> None:
+        """A session begins, or begins again after a restart: from here on its list is kept current."""
+        self.registry(session_uri)
+        self.refresh(session_uri)
+
+    def for_model(self, session_uri: str) -> list[ToolDefinition]:
+        """What is offered to a model besides its agent's own tools."""
+        return [tool.definition for tool in self.registry(session_uri) if tool.owner.kind != "agent"]
+
+    def source(self, session_uri: str, tool: Tool) -> ToolSource | None:
+        """Who runs a tool; None for the agent's own."""
+        if tool.owner.kind == "client":
+            return CLIENT_TOOLS
+        return self._runs.get((session_uri, tool.owner.key))
+
+    def follow(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
+        """Hear when the tools of a session are others; call the result to stop."""
+        followers = self._followers.setdefault(session_uri, [])
+        followers.append(changed)
+        return lambda: followers.remove(changed) if changed in followers else None
+
+    def forget(self, session_uri: str) -> None:
+        self._registries.pop(session_uri, None)
+        self._followers.pop(session_uri, None)
+        for key in [key for key in self._runs if key[0] == session_uri]:
+            del self._runs[key]
+
+    def heard(self, applied: Applied) -> None:
+        if applied.action["type"] in _ACTIVE and applied.channel in self._registries:
+            self.refresh(applied.channel)
+
+    def refresh(self, session_uri: str) -> None:
+        """Something may have changed: ask everyone what they offer."""
+        registry, state = self._registries.get(session_uri), self._state_of(session_uri)
+        if registry is None or state is None or session_uri in self._busy:
+            return
+        offers = self._offers(session_uri, state)
+        changed = [registry.offer(owner, definitions) for owner, definitions in offers.items()]
+        gone = [owner for kind in ("agent", "host", "mcp", "client") for owner in registry.owners(kind)]
+        changed += [registry.withdraw(owner) for owner in gone if owner.key not in {one.key for one in offers}]
+        if not any(changed):
+            return
+        self._busy.add(session_uri)
+        try:
+            self._show(session_uri, state, registry)
+        finally:
+            self._busy.discard(session_uri)
+        for follower in list(self._followers.get(session_uri, ())):
+            follower()
+
+    def _offers(self, session_uri: str, state: JsonObject) -> Mapping[Owner, Sequence[ToolDefinition]]:
+        provider, own = self._agent_tools(session_uri)
+        offers: dict[Owner, Sequence[ToolDefinition]] = {Owner("agent", provider): own} if own else {}
+        for source in self._sources:
+            for owner, definitions in source.offers(session_uri):
+                offers[owner] = definitions
+                self._runs[session_uri, owner.key] = source
+        for client in state.get("activeClients") or ():
+            owner = Owner("client", client["clientId"], client.get("displayName", ""))
+            offers[owner] = client.get("tools") or []
+        return offers
+
+    def _show(self, session_uri: str, state: JsonObject, registry: ToolRegistry) -> None:
+        shown = _bounded([tool.definition for tool in registry if tool.owner.kind != "client"])
+        if shown != (state.get("serverTools") or []):
+            self._dispatch(session_uri, session_server_tools_changed(tools=shown))
+
+
+def _bounded(definitions: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    shown: list[ToolDefinition] = []
+    size = 0
+    for definition in definitions[:MAX_SHOWN]:
+        size += len(encode(cast("Any", definition)))
+        if size > MAX_SHOWN_BYTES:
+            break
+        shown.append(definition)
+    return shown
+
+
+def contributor_of(tool: Tool, client_id: str | None) -> ToolCallContributor | None:
+    """Who a call is shown to belong to."""
+    if tool.owner.kind == "client":
+        return {"kind": "client", "clientId": tool.by(client_id).id}
+    return {"kind": "mcp", "customizationId": tool.owner.id} if tool.owner.kind == "mcp" else None
+
+
+def owner_key(tool: Tool, client_id: str | None) -> str | None:
+    """Who runs a tool, in the form that rules keep; None: the agent itself."""
+    match tool.owner.kind:
+        case "client":
+            owner = tool.by(client_id)
+            return f"client:{owner.title or owner.id}"
+        case "mcp":
+            return f"mcp:{tool.owner.title}"
+        case "host":
+            return "host"
+        case "agent":
+            return None
+
+
+class _ClientTools:
+    """Tools of connected clients: the client itself asks its user where it has to."""
+
+    def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
+        return ()
+
+    def asks(self, tool: Tool) -> bool:
+        return False
+
+    async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
+        """Wait: the call's end comes from the client, as an action."""
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+
+CLIENT_TOOLS: ToolSource = _ClientTools()
+
+
+__all__ = ["CLIENT_TOOLS", "MAX_SHOWN", "SessionTools", "contributor_of", "owner_key"]

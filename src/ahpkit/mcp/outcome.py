@@ -1,0 +1,104 @@
+"""Results of MCP tools as AHP shows them, and the other way for agents. Pure.
+
+Text stays text; images, sounds and files are embedded, links are links. Structured results are kept as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, cast
+
+from ahpkit.host.agent import ToolOutcome
+from ahpkit.protocol_next.chat.state import ToolResultContent
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import ToolDefinition
+
+_PARTS = 1000
+"""Parts of one result that are shown."""
+_DEFINITION = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
+
+
+def definition_of(tool: JsonObject) -> ToolDefinition:
+    """An MCP tool as AHP lists it."""
+    kept = {key: tool[key] for key in _DEFINITION if tool.get(key) is not None}
+    if "title" not in kept and isinstance(title := tool.get("annotations", {}).get("title"), str):
+        kept["title"] = title
+    return cast("ToolDefinition", kept)
+
+
+def outcome_of(result: JsonObject) -> ToolOutcome:
+    """A `CallToolResult` as an outcome."""
+    parts: list[JsonObject] = result.get("content") or []
+    content = [shown for part in parts[:_PARTS] for shown in _shown(part)]
+    structured: Any = result.get("structuredContent")
+    failed = result.get("isError") is True
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    return ToolOutcome(
+        success=not failed,
+        content=content,
+        error="\n".join(texts) or "the tool failed" if failed else None,
+        structured_content=cast("JsonObject", structured) if isinstance(structured, dict) else None,
+    )
+
+
+def _shown(part: JsonObject) -> list[ToolResultContent]:
+    match part.get("type"):
+        case "text":
+            return [{"type": "text", "text": str(part.get("text", ""))}]
+        case "image" | "audio":
+            return [_embedded(part.get("data"), part.get("mimeType"))]
+        case "resource":
+            resource = cast("JsonObject", part.get("resource") or {})
+            if "text" in resource:
+                return [{"type": "text", "text": str(resource["text"])}]
+            return [_embedded(resource.get("blob"), resource.get("mimeType"))]
+        case "resource_link":
+            link: JsonObject = {"type": "resource", "uri": str(part.get("uri", ""))}
+            link |= {"contentType": part["mimeType"]} if isinstance(part.get("mimeType"), str) else {}
+            return [cast("ToolResultContent", link)]
+        case _:
+            return []
+
+
+def _embedded(data: Any, kind: Any) -> ToolResultContent:
+    return {
+        "type": "embeddedResource",
+        "data": data if isinstance(data, str) else "",
+        "contentType": kind if isinstance(kind, str) else "application/octet-stream",
+    }
+
+
+def result_of(outcome: ToolOutcome) -> JsonObject:
+    """An outcome as a `CallToolResult` for an agent."""
+    content = [_as_mcp(cast("JsonObject", part)) for part in outcome.content]
+    if not outcome.success and (not content or outcome.error):
+        content = [{"type": "text", "text": outcome.error or "the tool failed"}]
+    result: JsonObject = {"content": content, "isError": not outcome.success}
+    if outcome.structured_content is not None and outcome.success:
+        result["structuredContent"] = outcome.structured_content
+    return result
+
+
+def _as_mcp(part: JsonObject) -> JsonObject:
+    match part.get("type"):
+        case "text":
+            return {"type": "text", "text": part["text"]}
+        case "embeddedResource":
+            return _file(part["data"], part["contentType"])
+        case "resource":
+            return {"type": "resource_link", "uri": part["uri"], "name": part["uri"]}
+        case kind:
+            return {"type": "text", "text": f"({kind})"}
+
+
+def _file(data: str, kind: str) -> JsonObject:
+    family = kind.partition("/")[0]
+    if family in ("image", "audio"):
+        return {"type": family, "data": data, "mimeType": kind}
+    if family == "text":
+        text = base64.b64decode(data).decode("utf-8", "replace")
+        return {"type": "text", "text": text}
+    return {"type": "resource", "resource": {"uri": "data:", "blob": data, "mimeType": kind}}
+
+
+__all__ = ["definition_of", "outcome_of", "result_of"]

@@ -1,0 +1,293 @@
+"""The gate on a host: guards before everything, rules that people made, results that are held back, the record."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ahpkit.host.agent import Chat, ToolOutcome, Turn
+from ahpkit.host.feature import Feature, Registration, Services
+from support.bench import Bench, say
+from support.raw_client import Json, RawClient
+
+TOOL = {"name": "show", "title": "Show", "inputSchema": {"type": "object"}}
+
+
+class Guard(Feature):
+    """Denies what it is told to."""
+
+    name = "guard"
+
+    def __init__(self) -> None:
+        self.denied: set[str] = set()
+        self.asked: list[tuple[str, str]] = []
+
+    def register(self, host: Registration, services: Services) -> None:
+        host.guard_tools(self._guard)
+
+    async def _guard(self, chat: Chat, name: str, tool_input: str) -> str | None:
+        self.asked.append((name, tool_input))
+        return f"{name} is forbidden here" if name in self.denied else None
+
+
+def runs(outcomes: list[Any], ran: list[str], name: str = "write", **options: Any) -> Any:
+    async def run(given: str) -> ToolOutcome:
+        ran.append(given)
+        return ToolOutcome(success=True, content=[{"type": "text", "text": "done"}])
+
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call(name)
+        outcomes.append(await call.perform(run, tool_input=turn.prompt, **options))
+
+    return script
+
+
+async def claim(client: RawClient, session: str, *tools: Json) -> None:
+    active = {"clientId": client.client_id, "displayName": "Editor", "tools": list(tools)}
+    await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
+
+
+def about(chat: str, turn_id: str, kind: str) -> Any:
+    """Finds the action of a kind in a turn of a chat."""
+
+    def found(envelope: Json) -> bool:
+        action = envelope["action"]
+        return envelope["channel"] == chat and action["type"] == kind and action["turnId"] == turn_id
+
+    return found
+
+
+async def pending(client: RawClient, chat: str, turn_id: str) -> Json:
+    return (await client.action(about(chat, turn_id, "chat/toolCallReady")))["action"]
+
+
+async def decide(client: RawClient, chat: str, call: Json, option: str) -> None:
+    approved = option.startswith("allow")
+    action = {"type": "chat/toolCallConfirmed", "turnId": call["turnId"], "toolCallId": call["toolCallId"]}
+    how = {"confirmed": "user-action"} if approved else {"reason": "denied"}
+    await client.accepted(chat, {**action, "approved": approved, **how, "selectedOptionId": option})
+
+
+async def over(client: RawClient, chat: str, turn_id: str) -> None:
+    await client.action(about(chat, turn_id, "chat/turnComplete"))
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_a_guard_denies_whether_or_not_a_person_would_be_asked(bench: Bench, asks: bool) -> None:
+    await bench.stop()
+    guard = Guard()
+    guard.denied.add("write")
+    bench.features = [guard]
+    await bench.start()
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran, asks=asks)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    await over(client, chat, "t1")
+    assert ran == []
+    assert "forbidden here" in outcomes[0].error
+    call = (await bench.state(client, chat))["turns"][-1]["responseParts"][0]["toolCall"]
+    assert (call["status"], call["reason"]) == ("cancelled", "denied")
+
+
+async def test_a_guard_denies_a_clients_tool(bench: Bench) -> None:
+    await bench.stop()
+    guard = Guard()
+    guard.denied.add("show")
+    bench.features = [guard]
+    await bench.start()
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool("show", "{}"))
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await claim(client, session, TOOL)
+    await client.accepted(chat, say("go"))
+    await over(client, chat, "t1")
+    assert "forbidden here" in outcomes[0].error
+    assert not [e for e in client.actions(chat) if e["action"].get("confirmed") == "not-needed"]
+
+
+async def test_the_owner_of_a_running_tool_may_deny_it(bench: Bench) -> None:
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool("show", "{}"))
+
+    bench.agent.script = script
+    owner, other = await bench.client(), await bench.client()
+    session, chat = await bench.session(owner)
+    await other.ask("subscribe", chat)
+    await claim(owner, session, TOOL)
+    await owner.accepted(chat, say("go"))
+    call = await pending(owner, chat, "t1")
+    deny = {
+        "type": "chat/toolCallConfirmed",
+        "turnId": "t1",
+        "toolCallId": call["toolCallId"],
+        "approved": False,
+        "reason": "denied",
+        "reasonMessage": "I do not know this tool",
+    }
+    assert "running" in await other.rejected(chat, deny)
+    await owner.accepted(chat, deny)
+    await over(owner, chat, "t1")
+    shown = (await bench.state(owner, chat))["turns"][-1]["responseParts"][0]["toolCall"]
+    assert (shown["status"], shown["reason"], shown["reasonMessage"]) == (
+        "cancelled",
+        "denied",
+        "I do not know this tool",
+    )
+    assert outcomes[0].error == "I do not know this tool"
+
+
+@pytest.mark.parametrize("released", [True, False])
+async def test_a_result_that_must_be_confirmed_is_held_back(bench: Bench, released: bool) -> None:
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool("show", "{}"))
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await claim(client, session, TOOL)
+    await client.accepted(chat, say("go"))
+    call = await pending(client, chat, "t1")
+    this = {"turnId": "t1", "toolCallId": call["toolCallId"]}
+    result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "secret"}]}
+    done = {"type": "chat/toolCallComplete", **this, "result": result, "requiresResultConfirmation": True}
+    await client.accepted(chat, done)
+    await asyncio.sleep(0)
+    assert outcomes == []
+    await client.accepted(chat, {"type": "chat/toolCallResultConfirmed", **this, "approved": released})
+    await over(client, chat, "t1")
+    assert outcomes[0].success is released
+    assert ("secret" in str(outcomes[0].content)) is released
+
+
+async def test_a_remembered_choice_decides_the_next_calls_of_this_session_only(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    call = await pending(client, chat, "t1")
+    assert call["options"][0]["id"] == "allow-once"
+    await decide(client, chat, call, "allow:tool:session")
+    await over(client, chat, "t1")
+    await client.accepted(chat, say("{}", "t2"))
+    assert (await pending(client, chat, "t2"))["confirmed"] == "setting"
+    await over(client, chat, "t2")
+    _, other = await bench.session(client)
+    await client.accepted(other, say("{}"))
+    asked = await pending(client, other, "t1")
+    assert "confirmed" not in asked
+    await decide(client, other, asked, "deny:tool:everywhere")
+    await over(client, other, "t1")
+    await client.accepted(chat, say("{}", "t3"))
+    await over(client, chat, "t3")
+    assert [outcome.success for outcome in outcomes] == [True, True, False, False]
+    assert len(ran) == 2
+    listed = (await client.ask("_ahpkit/rules/list"))["rules"]
+    assert [(rule["decision"], rule["scope"]) for rule in listed] == [("allow", "session"), ("deny", "everywhere")]
+    record = (await client.ask("_ahpkit/approvals/list"))["approvals"]
+    assert [(entry["decision"], entry["by"]) for entry in record] == [
+        ("allowed", "person"),
+        ("allowed", "rule"),
+        ("denied", "person"),
+        ("denied", "rule"),
+    ]
+    assert record[0]["who"] == client.client_id
+    assert record[1]["who"] == listed[0]["id"]
+    assert record[0]["shown"]["input"] == "{}"
+
+
+async def test_rules_are_taken_back_and_survive_a_restart(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    bench.agent.script = runs(outcomes, [])
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    await decide(client, chat, await pending(client, chat, "t1"), "allow:tool:everywhere")
+    await over(client, chat, "t1")
+    await bench.stop()
+    await bench.start()
+    client = await bench.client()
+    [rule] = (await client.ask("_ahpkit/rules/list"))["rules"]
+    assert rule["says"] == "Always allow write everywhere"
+    await client.ask("_ahpkit/rules/remove", id=rule["id"])
+    assert (await client.ask("_ahpkit/rules/list"))["rules"] == []
+    assert (await client.refused("_ahpkit/rules/remove", id=rule["id"]))["code"] == -32008
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    assert "confirmed" not in await pending(client, chat, "t1")
+
+
+async def test_rules_of_a_session_go_with_it(bench: Bench) -> None:
+    bench.agent.script = runs([], [])
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    await decide(client, chat, await pending(client, chat, "t1"), "allow:tool:chat")
+    await over(client, chat, "t1")
+    assert len((await client.ask("_ahpkit/rules/list"))["rules"]) == 1
+    await client.ask("disposeSession", session)
+    assert (await client.ask("_ahpkit/rules/list"))["rules"] == []
+
+
+async def test_a_call_that_is_given_up_is_withdrawn_and_nothing_runs(bench: Bench) -> None:
+    ran: list[str] = []
+    waiting = asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        inner = asyncio.ensure_future(runs([], ran)(turn))
+        await waiting.wait()
+        inner.cancel()
+        await asyncio.gather(inner, return_exceptions=True)
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    call = await pending(client, chat, "t1")
+    waiting.set()
+    await over(client, chat, "t1")
+    shown = (await bench.state(client, chat))["turns"][-1]["responseParts"][0]["toolCall"]
+    assert (shown["status"], shown["reason"]) == ("cancelled", "skipped")
+    assert ran == []
+    late = {"type": "chat/toolCallConfirmed", "turnId": "t1", "toolCallId": call["toolCallId"], "approved": True}
+    assert await client.rejected(chat, {**late, "confirmed": "user-action"})
+
+
+async def test_any_model_can_ask_the_user(bench: Bench) -> None:
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        assert "ask_user" in [tool["name"] for tool in turn.context.tools]
+        outcomes.append(await turn.call_tool("ask_user", '{"question": "Tea?", "options": ["yes", "no"]}'))
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("go"))
+    request = (await client.action("chat/inputRequested"))["action"]["request"]
+    assert request["questions"][0]["message"] == "Tea?"
+    value = {"state": "submitted", "value": {"kind": "selected", "value": "yes"}}
+    answer = {
+        "type": "chat/inputCompleted",
+        "requestId": request["id"],
+        "response": "accept",
+        "answers": {"answer": value},
+    }
+    await client.accepted(chat, answer)
+    await over(client, chat, "t1")
+    assert outcomes[0].content[0]["text"] == "yes"
