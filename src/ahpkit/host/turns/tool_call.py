@@ -395,9 +395,7 @@ class LiveToolCall:
         _resolve(self._confirmed, action)
         if action["approved"]:
             return
-        if (
-            self.status == "running"
-        ):  # Its owner does not want it. A call is denied while it is pending: so it is again.
+        if self.status == "running":  # Its owner does not want it. Calls are denied while they are pending.
             self._ready(None, None)
             denied = chat_tool_call_denied(
                 **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
