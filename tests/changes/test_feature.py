@@ -224,11 +224,14 @@ async def test_an_operation_that_fails_is_an_error_and_is_shown(desk: Desk) -> N
     assert (failed["status"], "merge" in failed["error"]["message"]) == ("error", True)
 
 
+@requirement("changesets:catalogue:totals")
 async def test_the_session_counts_its_changes_without_anyone_looking(desk: Desk) -> None:
     await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\n"))
     await desk.client.action("session/metaChanged")
     state = await desk.bench.state(desk.client, desk.uri)
     assert state["_meta"]["ahpkit/changes"] == {"additions": 1, "deletions": 0, "files": 1}
+    [listed] = (await desk.client.ask("listSessions"))["items"]
+    assert listed["changes"] == {"additions": 1, "deletions": 0, "files": 1}
 
 
 @requirement("changesets:end:session-disposed")

@@ -11,6 +11,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 from ahpkit.changes.work_tree import FileChange, Side
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.changeset.state import (
+    Changeset,
+    ChangesetFile,
+    ChangesetOperation,
+    ChangesetOperationScope,
+)
+from ahpkit.protocol_next.common.state import ContentRef, FileEdit, FileEditSide
 
 SCHEME = "ahp-changeset:/"
 BLOB_SCHEME = "ahp-changed-file"
@@ -46,16 +53,16 @@ def key_of(session_uri: str) -> str:
     return hashlib.sha256(session_uri.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def catalogue(session_uri: str, *, in_git: bool) -> list[JsonObject]:
+def catalogue(session_uri: str, *, in_git: bool) -> list[Changeset]:
     """The entries of `SessionState.changesets`."""
     kinds: Sequence[Kind] = ("uncommitted", "session", "turn", "compare-turns") if in_git else ("session", "turn")
     return [_entry(session_uri, kind) for kind in kinds]
 
 
-def _entry(session_uri: str, kind: Kind) -> JsonObject:
+def _entry(session_uri: str, kind: Kind) -> Changeset:
     label, path, description = _TEMPLATES[kind]
     template = f"{SCHEME}{key_of(session_uri)}/{path}"
-    entry: JsonObject = {"label": label, "uriTemplate": template, "description": description, "changeKind": kind}
+    entry: Changeset = {"label": label, "uriTemplate": template, "description": description, "changeKind": kind}
     if kind != "compare-turns":
         entry["capabilities"] = {"review": {}}
     return entry
@@ -84,9 +91,9 @@ def read_uri(uri: str) -> View | None:
             return None
 
 
-def operations(kind: Kind, *, in_git: bool, own_work_tree: bool = False) -> list[JsonObject]:
+def operations(kind: Kind, *, in_git: bool) -> list[ChangesetOperation]:
     """What can be done with a changeset."""
-    rows: list[tuple[str, str, list[str], str | None]] = []
+    rows: list[tuple[str, str, list[ChangesetOperationScope], str | None]] = []
     if kind in ("session", "turn"):
         rows.append(("undo", "Undo", ["changeset", "resource"], UNDO_QUESTION))
     if kind == "session":
@@ -94,31 +101,35 @@ def operations(kind: Kind, *, in_git: bool, own_work_tree: bool = False) -> list
     if in_git and kind in ("uncommitted", "session"):
         rows.append(("stage", "Stage", ["changeset", "resource"], None))
         rows.append(("commit", "Commit", ["changeset"], None))
-    if own_work_tree and kind == "session":
-        rows.append(("merge", "Merge back", ["changeset"], "Merge this session's branch into the one it came from?"))
-        rows.append(
-            ("remove", "Remove work tree", ["changeset"], "Remove this session's work tree and what is not merged?")
-        )
-    return [
-        {"id": id, "label": label, "scopes": scopes, "status": "idle"} | ({"confirmation": ask} if ask else {})
-        for id, label, scopes, ask in rows
-    ]
+    return [_operation(*row) for row in rows]
 
 
-def file_entry(change: FileChange, session_key: str, root_uri: str, reviewed: Collection[str]) -> JsonObject:
+def _operation(id: str, label: str, scopes: list[ChangesetOperationScope], ask: str | None) -> ChangesetOperation:
+    operation: ChangesetOperation = {"id": id, "label": label, "scopes": scopes, "status": "idle"}
+    if ask is not None:
+        operation["confirmation"] = ask
+    return operation
+
+
+def file_entry(change: FileChange, session_key: str, root_uri: str, reviewed: Collection[str]) -> ChangesetFile:
     """A changed file as clients see it."""
-    edit: JsonObject = {}
-    for name, side in (("before", change.before), ("after", change.after)):
-        if side is not None:
-            edit[name] = {"uri": file_uri(root_uri, side.path), "content": _content(side, session_key, change.note)}
+    edit: FileEdit = {}
+    if change.before is not None:
+        edit["before"] = _side(change.before, session_key, root_uri, change.note)
+    if change.after is not None:
+        edit["after"] = _side(change.after, session_key, root_uri, change.note)
     if change.added is not None and change.removed is not None:
         edit["diff"] = {"added": change.added, "removed": change.removed}
-    entry: JsonObject = {"id": file_uri(root_uri, change.path), "edit": edit}
+    entry: ChangesetFile = {"id": file_uri(root_uri, change.path), "edit": edit}
     if mark(change) in reviewed:
         entry["reviewed"] = True
     if change.note:
         entry["_meta"] = {"ahpkit/note": change.note}
     return entry
+
+
+def _side(side: Side, session_key: str, root_uri: str, note: str) -> FileEditSide:
+    return {"uri": file_uri(root_uri, side.path), "content": _content(side, session_key, note)}
 
 
 def mark(change: FileChange) -> str:
@@ -136,7 +147,7 @@ def path_in(root_uri: str, uri: str) -> str | None:
     return unquote(uri.removeprefix(begin), errors="surrogateescape") if uri.startswith(begin) else None
 
 
-def _content(side: Side, session_key: str, note: str) -> JsonObject:
+def _content(side: Side, session_key: str, note: str) -> ContentRef:
     if note or not side.oid:
         return {"uri": blob_uri(session_key, Side(side.path, side.mode, "none"))}
     return {"uri": blob_uri(session_key, side)}

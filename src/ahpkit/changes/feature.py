@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes import commit
@@ -23,17 +23,21 @@ from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.resources.access import file_path
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InternalError, InvalidParams, InvalidRequest, NotFound
+from ahpkit.protocol.meta_keys import CHANGES
 from ahpkit.protocol_next.changeset.constructors import (
+    changeset_cleared,
     changeset_content_changed,
     changeset_file_removed,
     changeset_file_set,
     changeset_operation_status_changed,
     changeset_status_changed,
 )
+from ahpkit.protocol_next.changeset.state import ChangesetFile, ChangesetOperationStatus
 from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.constructors import session_changesets_changed
+from ahpkit.protocol_next.common.state import ErrorInfo
+from ahpkit.protocol_next.session.constructors import session_changesets_changed, session_meta_changed
 
 _log = logging.getLogger(__name__)
 
@@ -44,9 +48,6 @@ _KEY = "changes/"
 
 MESSAGE_KEY = "ahpkit/message"
 """In `_meta` of `invokeChangesetOperation`: the message of a commit."""
-
-TOTALS_KEY = "ahpkit/changes"
-"""In a session's `_meta`: additions, deletions and files of all its changes."""
 
 _ONE_BY_ONE = 20
 """Differences that are sent as single actions; more replace the list as a whole."""
@@ -115,7 +116,7 @@ class Changesets(Feature):
     async def _announce(self, session_uri: str) -> None:
         followed = await self._follow(session_uri)
         if followed is not None and self.services.state(session_uri) is not None:
-            entries: list[Any] = wire.catalogue(session_uri, in_git=followed.in_git)
+            entries = wire.catalogue(session_uri, in_git=followed.in_git)
             self.services.dispatch(session_uri, session_changesets_changed(changesets=entries))
 
     async def _follow(self, session_uri: str) -> _Followed | None:
@@ -169,7 +170,7 @@ class Changesets(Feature):
     def _end_channel(self, uri: str) -> None:
         self._views.pop(uri, None)
         if self.services.state(uri) is not None:
-            self.services.dispatch(uri, {"type": "changeset/cleared"})
+            self.services.dispatch(uri, changeset_cleared())
             self.services.close_channel(uri)
 
     # -- turns -------------------------------------------------------------------------------------------------------
@@ -270,8 +271,8 @@ class Changesets(Feature):
     def _publish_totals(self, session_uri: str, totals: JsonObject) -> None:
         state = self.services.state(session_uri)
         meta: JsonObject = (state or {}).get("_meta") or {}
-        if state is not None and meta.get(TOTALS_KEY) != totals:
-            self.services.dispatch(session_uri, {"type": "session/metaChanged", "_meta": {**meta, TOTALS_KEY: totals}})
+        if state is not None and meta.get(CHANGES) != totals:
+            self.services.dispatch(session_uri, session_meta_changed(meta={**meta, CHANGES: totals}))
 
     def _forget_turns(self, applied: Applied) -> None:
         """Turns that were truncated away have no changeset any more."""
@@ -323,8 +324,7 @@ class Changesets(Feature):
                 changes = followed.own(await self._changes(followed, view))
         except (GitError, OSError, KeyError) as error:
             if self.services.state(uri) is not None:
-                failed = changeset_status_changed(status="error", error={"errorType": "git", "message": str(error)})
-                self.services.dispatch(uri, failed)
+                self.services.dispatch(uri, changeset_status_changed(status="error", error=_failure(error)))
             return
         self._send(followed, uri, view, changes)
 
@@ -344,17 +344,16 @@ class Changesets(Feature):
         state = self.services.state(uri)
         if state is None:
             return
-        entries: list[Any] = [
+        entries = [
             wire.file_entry(change, view.session_key, followed.root_uri, followed.reviewed) for change in changes
         ]
         shown = {entry["id"]: entry for entry in state["files"]}
-        wanted = {entry["id"]: entry for entry in entries}
+        wanted: dict[str, ChangesetFile] = {entry["id"]: entry for entry in entries}
         gone = [id for id in shown if id not in wanted]
         new = [entry for id, entry in wanted.items() if shown.get(id) != entry]
-        operations: list[Any] = wire.operations(view.kind, in_git=followed.in_git)
+        operations = wire.operations(view.kind, in_git=followed.in_git)
         if state.get("operations") is None or len(gone) + len(new) > _ONE_BY_ONE:
-            content = changeset_content_changed(files=list(wanted.values()), operations=operations)
-            self.services.dispatch(uri, content)
+            self.services.dispatch(uri, changeset_content_changed(files=list(wanted.values()), operations=operations))
         else:
             for id in gone:
                 self.services.dispatch(uri, changeset_file_removed(file_id=id))
@@ -405,20 +404,18 @@ class Changesets(Feature):
         try:
             message = await self._run(followed, view, operation["id"], only, params)
         except (GitError, OSError) as error:
-            failure = {"errorType": "git", "message": str(error)}
-            self._operation_status(uri, operation["id"], "error", failure)
+            self._operation_status(uri, operation["id"], "error", _failure(error))
             raise InternalError(str(error)) from error
         self._operation_status(uri, operation["id"], "idle")
         self._remember(followed)
         await self._show(followed)
         return {"message": message}
 
-    def _operation_status(self, uri: str, id: str, status: str, error: JsonObject | None = None) -> None:
+    def _operation_status(
+        self, uri: str, id: str, status: ChangesetOperationStatus, error: ErrorInfo | None = None
+    ) -> None:
         if self.services.state(uri) is not None:
-            changed = changeset_operation_status_changed(
-                operation_id=id, status=cast("Any", status), error=cast("Any", error)
-            )
-            self.services.dispatch(uri, changed)
+            self.services.dispatch(uri, changeset_operation_status_changed(operation_id=id, status=status, error=error))
 
     async def _run(
         self, followed: _Followed, view: View, operation: str, only: set[str] | None, params: JsonObject
@@ -477,6 +474,10 @@ def session_directory(state: JsonObject, default: Path) -> Path | None:
     return file_path(uri) if uri.startswith("file:") else None
 
 
+def _failure(error: Exception) -> ErrorInfo:
+    return {"errorType": "git", "message": str(error)}
+
+
 def _offered(view: View, followed: _Followed) -> bool:
     known = followed.changes.record.turns
     if view.kind in ("uncommitted", "compare-turns") and not followed.in_git:
@@ -501,4 +502,4 @@ def _target(target: Any, operation: JsonObject, state: JsonObject, followed: _Fo
     raise NotFound(f"target.resource: {target['resource']} is not a file of this changeset")
 
 
-__all__ = ["MESSAGE_KEY", "TOTALS_KEY", "Changesets", "session_directory"]
+__all__ = ["MESSAGE_KEY", "Changesets", "session_directory"]

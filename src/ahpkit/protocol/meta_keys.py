@@ -15,10 +15,13 @@ restarted meanwhile."""
 UNSAVED_TEXT = "ahpkit/unsaved-text"
 """In a client's capabilities: it answers `resourceRead` of a `file:` URI with text that an editor has not saved yet."""
 
+CHANGES = "ahpkit/changes"
+"""In a session's `_meta`: additions, deletions and files of all its changes. Lists show it as `changes`."""
+
 ASK_AGENTS = "ahpkit/ask-agents"
 """In `listSessions`: true starts agents that do not run, to learn which conversations they keep."""
 
 CONFIG_META = "ahpkit/config"
 """In a session's `_meta`: a config schema learnt after creation, because no action can change `config.schema`."""
 
-__all__ = ["ASK_AGENTS", "CAPABILITIES", "CONFIG_META", "OURS", "UNSAVED_TEXT"]
+__all__ = ["ASK_AGENTS", "CAPABILITIES", "CHANGES", "CONFIG_META", "OURS", "UNSAVED_TEXT"]

@@ -10,6 +10,7 @@ from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.store import ChannelChanges
+from ahpkit.protocol.meta_keys import CHANGES
 from ahpkit.protocol_next.channels import ROOT_URI, channel_of
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.summary import annotations_summary, changed_fields, session_summary
@@ -79,7 +80,10 @@ class SessionCatalogue:
         state: Any = self._state_of(uri)
         annotations = self._state_of(uri + _ANNOTATIONS)
         times = self._times.of(uri)
-        summary = session_summary(uri, state, created_at=times.created, modified_at=times.modified)
+        meta: JsonObject = state.get("_meta") or {}
+        summary = session_summary(
+            uri, state, created_at=times.created, modified_at=times.modified, changes=meta.get(CHANGES)
+        )
         if selection := selection_of(state):
             summary["_meta"] = {SELECTION: selection}
         if annotations:

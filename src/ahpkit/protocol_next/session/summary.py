@@ -45,14 +45,23 @@ def session_summary(
         summary["defaultChat"] = session["defaultChat"]
     if changes is not None:
         summary["changes"] = changes
+    if session.get("lifecycle") == "failed":
+        return summary | {"status": with_activity(summary["status"], ERROR)}
     return _with_activity_of_chats(summary, session) if chats else summary
 
 
 def _with_activity_of_chats(summary: JsonObject, session: JsonObject) -> JsonObject:
-    driving = _driving_chat(session["chats"], session.get("defaultChat"))
+    chats: Sequence[JsonObject] = session["chats"]
+    driving = _driving_chat(chats, session.get("defaultChat"))
     after = {key: value for key, value in summary.items() if key != "activity"}
-    after["status"] = with_activity(summary["status"], driving["status"] & ACTIVITY_MASK)
+    after["status"] = with_activity(summary["status"], _promoted(chats) or driving["status"] & ACTIVITY_MASK)
     return after | ({"activity": driving["activity"]} if driving.get("activity") else {})
+
+
+def _promoted(chats: Sequence[JsonObject]) -> int:
+    """What any chat raises to its session: that it needs input, that it failed, or both, for the bits are a set."""
+    raised = [flag for flag in (INPUT_NEEDED, ERROR) if any(chat["status"] & flag == flag for chat in chats)]
+    return sum(raised)
 
 
 def _latest(own: str, chats: Sequence[JsonObject]) -> str:
