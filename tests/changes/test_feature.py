@@ -27,7 +27,10 @@ class Desk:
         self.turns = 0
 
     def renew(self) -> None:
-        self.bench.features = [Resources(), Changesets(self._place, default_directory=self.repo.root)]
+        changesets = Changesets(
+            self._place, default_directory=self.repo.root, shows=lambda path: not path.name.startswith(".secret")
+        )
+        self.bench.features = [Resources(), changesets]
 
     async def session(self, **params: Any) -> None:
         self.client = await self.bench.client()
@@ -267,3 +270,15 @@ async def test_only_changes_below_the_sessions_directory_are_shown(desk: Desk) -
     await desk.turn(work)
     _, state = await desk.look("session")
     assert names(state) == {"in.txt"}
+
+
+async def test_files_that_clients_may_not_see_are_in_no_changeset(desk: Desk) -> None:
+    def work(root: Path) -> None:
+        (root / ".secret").write_text("s3cret")
+        (root / "shown.txt").write_text("shown")
+
+    turn_id = await desk.turn(work)
+    for kind in ("session", "turn"):
+        _, state = await desk.look(kind, turn_id)
+        assert "shown.txt" in names(state)
+        assert ".secret" not in str(state)

@@ -12,6 +12,7 @@ from ahpkit.customizations.runnables import (
     Word,
     named_by,
     own_runnables,
+    repository_is_trusted,
     runnable_of,
     runnables_at,
 )
@@ -89,6 +90,26 @@ def test_a_directory_is_looked_through_but_not_what_others_install_there(tmp_pat
     assert found == {".mcp.json", "deep/er/.vscode/mcp.json", "deep/.claude/settings.json"}
     [one] = runnables_at(tmp_path / "deep/.claude/settings.json", home=None)
     assert one.kind == "hook"
+
+
+def test_what_git_would_run_of_a_repository_is_trusted_by_its_content_too(tmp_path: Path) -> None:
+    write(
+        tmp_path, {".git/hooks/pre-commit": "true", ".git/hooks/x.sample": "", ".git/config": "[core]\n", "sub/a": ""}
+    )
+    hook = tmp_path / ".git/hooks/pre-commit"
+    trust = Trust(None)
+    assert not repository_is_trusted(tmp_path, trust), "not executable: nothing runs"
+    hook.chmod(0o755)
+    trust.add(runnables_at(tmp_path, home=None), now=1, directory=tmp_path)
+    assert [entry.runnable.name for entry in trust.entries()] == ["git pre-commit"]
+    assert repository_is_trusted(tmp_path / "sub", trust)
+    hook.write_text("rm -rf /")
+    assert not repository_is_trusted(tmp_path, trust)
+    trust.add(runnables_at(hook, home=None), now=2)
+    assert repository_is_trusted(tmp_path, trust)
+    write(tmp_path, {".git/config": '[filter "x"]\n\tclean = evil\n'})
+    assert not repository_is_trusted(tmp_path, trust)
+    assert not repository_is_trusted(Path("/"), trust)
 
 
 def test_the_users_own_configuration_is_trusted_as_it_was_at_the_start(tmp_path: Path) -> None:

@@ -63,13 +63,18 @@ class _Followed:
     prefix: str
     """The session's directory below the work tree's root; empty: the root itself."""
     in_git: bool
+    shows: Callable[[Path], bool] = lambda _: True
+    """Whether clients may see a file at all."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     running: set[str] = field(default_factory=set[str])
     reviewed: set[str] = field(default_factory=set[str])
 
     def own(self, changes: Sequence[FileChange]) -> list[FileChange]:
-        """Changes inside the session's directory."""
-        return [change for change in changes if all(path.startswith(self.prefix) for path in change.paths)]
+        """Changes inside the session's directory, of files that clients may see."""
+        return [change for change in changes if all(map(self._is_own, change.paths))]
+
+    def _is_own(self, path: str) -> bool:
+        return path.startswith(self.prefix) and self.shows(self.changes.tree.root / path)
 
 
 class Changesets(Feature):
@@ -78,9 +83,18 @@ class Changesets(Feature):
     name = "changesets"
 
     def __init__(
-        self, directory: Path, *, default_directory: Path, trusts: Callable[[Path], bool] = lambda _: False
+        self,
+        directory: Path,
+        *,
+        default_directory: Path,
+        trusts: Callable[[Path], bool] = lambda _: False,
+        shows: Callable[[Path], bool] = lambda _: True,
     ) -> None:
-        """`default_directory` is the working directory of sessions that name none. `trusts`: filters and hooks run."""
+        """`default_directory` is the working directory of sessions that name none.
+
+        `trusts`: filters and hooks of a repository run. `shows`: clients may see a file; else its changes are left out.
+        """
+        self._shows = shows
         self._directory = directory
         self._default_directory = default_directory
         self._trusts = trusts
@@ -151,7 +165,8 @@ class Changesets(Feature):
         changes = SessionChanges(tree, Record.from_json(stored), edits_only=not in_git)
         real = await asyncio.to_thread(directory.resolve)
         below = real.relative_to(tree.root).as_posix() if real.is_relative_to(tree.root) else "."
-        followed = _Followed(session_uri, changes, tree.root.as_uri(), "" if below == "." else f"{below}/", in_git)
+        prefix = "" if below == "." else f"{below}/"
+        followed = _Followed(session_uri, changes, tree.root.as_uri(), prefix, in_git, self._shows)
         followed.reviewed.update(stored.get("reviewed", ()))
         return followed
 

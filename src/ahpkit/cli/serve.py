@@ -276,18 +276,21 @@ def make_parts(
     resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
-    changesets = make_changesets(settings, data_dir, directory)
+    changesets = make_changesets(data_dir, directory, trust, fence)
     return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases, changesets]
 
 
-def make_changesets(settings: Settings, data_dir: Path, directory: Path) -> Feature:
+def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence) -> Feature:
+    """Hooks and filters of a repository run as they were trusted; what is cut out of the roots is not shown."""
     from ahpkit.changes.feature import Changesets
+    from ahpkit.customizations.runnables import repository_is_trusted
 
-    def trusts(directory: Path) -> bool:
-        real = Path(os.path.realpath(directory))
-        return any(real.is_relative_to(os.path.realpath(folder)) for folder in settings.trusted)
-
-    return Changesets(data_dir / "changes", default_directory=directory, trusts=trusts)
+    return Changesets(
+        data_dir / "changes",
+        default_directory=directory,
+        trusts=lambda folder: repository_is_trusted(folder, trust),
+        shows=lambda path: fence.cuts.reason(path) is None,
+    )
 
 
 def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Feature:

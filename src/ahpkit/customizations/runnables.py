@@ -223,8 +223,11 @@ def runs_something(location: Location) -> bool:
 def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
     """What would run of a directory and everything below it, or of one file that declares something. Blocks."""
     real = Path(os.path.realpath(path))
+    if real.is_file() and ".git" in real.parts:
+        return [one for one in git_runnables(Path(*real.parts[: real.parts.index(".git")])) if one.source == str(real)]
     locations = _locations_of_file(real, home) if real.is_file() else _locations_below(real, home)
     found = _read(locations, home)
+    found += (one for folder in _repositories(real) for one in git_runnables(folder))
     return [one for one in found if real.is_dir() or one.source == str(real)]
 
 
@@ -277,6 +280,38 @@ def _folders(directory: Path) -> Iterator[Path]:
         except OSError:
             continue
         waiting.extend(folder / name for name in sorted(below) if name not in IGNORED_FOLDERS)
+
+
+# -- repositories --------------------------------------------------------------------------------------------------
+
+
+def git_runnables(top: Path) -> list[Runnable]:
+    """What Git itself would run of a repository: its hooks, and the filters of its settings. Blocks."""
+    hooks, config = top / ".git" / "hooks", top / ".git" / "config"
+    found: list[Runnable] = []
+    if hooks.is_dir():
+        for path in sorted(hooks.iterdir()):
+            if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK):
+                real = os.path.realpath(path)
+                found.append(Runnable("hook", f"git {path.name}", real, {}, fingerprints([real])))
+    lines = config.read_text("utf-8", "replace").splitlines() if config.is_file() else []
+    if any(line.strip().startswith("[filter") for line in lines):
+        real = os.path.realpath(config)
+        found.append(Runnable("hook", "git filters", real, {}, fingerprints([real])))
+    return found
+
+
+def repository_is_trusted(folder: Path, trust: Trust) -> bool:
+    """Whether Git may run what a repository brings: all of it is as it was trusted."""
+    real = Path(os.path.realpath(folder))
+    top = next((one for one in (real, *real.parents) if (one / ".git").is_dir()), None)
+    found = [] if top is None else git_runnables(top)
+    return bool(found) and all(trust.standing(one) == "trusted" for one in found)
+
+
+def _repositories(directory: Path) -> Iterator[Path]:
+    if directory.is_dir():
+        yield from (folder for folder in _folders(directory) if (folder / ".git").is_dir())
 
 
 class Word:
@@ -338,10 +373,12 @@ __all__ = [
     "META_TRUST",
     "Surrounding",
     "Word",
+    "git_runnables",
     "judged",
     "named_by",
     "offered",
     "own_runnables",
+    "repository_is_trusted",
     "runnable_of",
     "runnables_at",
     "runnables_in",
