@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import Refused
 from ahpkit.protocol.codec import decode_json
@@ -24,7 +26,7 @@ def log() -> LateLog:
 
 @pytest.fixture
 def store(log: LateLog) -> Store:
-    return Store(log, now=lambda: 7)
+    return Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
 
 
 def sessions(count: int) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def test_a_restart_brings_back_what_the_log_has(store: Store, log: LateLog) -> N
     snapshot = log.disk.snapshots[ROOT]
     assert (snapshot.seq, decode_json(snapshot.state)["activeSessions"]) == (1, 1)
 
-    again = Store(LateLog(log.disk), now=lambda: 8)
+    again = Store(late := LateLog(log.disk), ChannelKinds(DurableValues(late.set_value)), now=lambda: 8)
     again.restore(LateLog(log.disk).take_recovery())
     assert again.state(ROOT) == again.committed(ROOT) == store.state(ROOT)
     assert again.committed_head == 3

@@ -31,6 +31,7 @@ def check(
     return check_action(
         client_id=by,
         channel=channel,
+        kind=kind.name if (kind := channel_of(channel)) else None,
         action=action,
         state=states[channel],
         state_of=states.get,

@@ -21,6 +21,7 @@ from ahpkit.cli.announce import announce
 from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
 from ahpkit.client.endpoints import publish_endpoint
+from ahpkit.dialects import SPOKEN, Generation, pin
 from ahpkit.host.agent import Agent
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
@@ -80,10 +81,15 @@ _PATIENCE = 1.0
     help="Let sessions work below this directory and no other (repeatable).  [default: this directory and your home]",
 )
 @click.option("--terminals", is_flag=True, help="Let clients open terminals.")
+@click.option(
+    "--protocol", metavar="VERSION", help="Speak one generation of the protocol only, such as 0.9.  [default: all]"
+)
 @click.option("--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="Settings in TOML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON once connections are accepted.")
 @click.option("--verbose", is_flag=True, help="Log what happens to standard error.")
-def serve(config_file: Path | None, as_json: bool, no_token: bool, verbose: bool, **options: Any) -> None:
+def serve(
+    config_file: Path | None, as_json: bool, no_token: bool, verbose: bool, protocol: str | None, **options: Any
+) -> None:
     """Start a host and serve until Ctrl-C.
 
     \b
@@ -93,10 +99,18 @@ def serve(config_file: Path | None, as_json: bool, no_token: bool, verbose: bool
     """
     _log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = with_options(load_settings(config_file), options)
+    spoken = _spoken(protocol)
     try:
-        asyncio.run(_run(settings, no_token=no_token, as_json=as_json, config_file=config_file))
+        asyncio.run(_run(settings, no_token=no_token, as_json=as_json, config_file=config_file, spoken=spoken))
     except asyncio.CancelledError:
         raise SystemExit(_EXIT_AT_ONCE) from None
+
+
+def _spoken(protocol: str | None) -> Sequence[Generation]:
+    try:
+        return SPOKEN if protocol is None else pin(protocol)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--protocol'") from None
 
 
 def _log_to_stderr(level: int) -> None:
@@ -125,8 +139,10 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
     )
 
 
-async def _run(settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None) -> None:
-    running_here = running_host(settings, no_token=no_token, config_file=config_file)
+async def _run(
+    settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None, spoken: Sequence[Generation]
+) -> None:
+    running_here = running_host(settings, no_token=no_token, config_file=config_file, spoken=spoken)
     with _stop_signals() as stop:
         async with running_here as running:
             url, token, data_dir = running.server.url, running.token, running.data_dir
@@ -189,7 +205,11 @@ class Running(NamedTuple):
 
 @asynccontextmanager
 async def running_host(
-    settings: Settings, *, no_token: bool, config_file: Path | None = None
+    settings: Settings,
+    *,
+    no_token: bool,
+    config_file: Path | None = None,
+    spoken: Sequence[Generation] = SPOKEN,
 ) -> AsyncGenerator[Running]:
     """A host that accepts connections."""
     if no_token and not is_loopback(settings.host):
@@ -213,6 +233,7 @@ async def running_host(
                 default_directory=directory,
                 default_provider=settings.default_agent,
                 client_grace=settings.client_grace,
+                spoken=spoken,
             ),
         )
         session_import.register(host.extension, host.sessions)

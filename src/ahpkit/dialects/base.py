@@ -44,6 +44,11 @@ class Dialect(Protocol):
         """Names the byte stream of actions; equal names mean equal bytes."""
         ...
 
+    @property
+    def tolerates_settings(self) -> bool:
+        """Whether settings that nobody knows are left out. Clients of 0.4 are told about them instead."""
+        ...
+
     # What the client says.
 
     def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
@@ -110,6 +115,8 @@ class Dialect(Protocol):
 
 class Identity:
     """The dialect of clients that speak the canonical protocol: everything passes as it is."""
+
+    tolerates_settings = True
 
     def __init__(self, version: str, stream: str = "canonical") -> None:
         self.version = version

@@ -135,6 +135,8 @@ class GenerationDialect:
         match method:
             case "listSessions":
                 return {**result, "items": [states.session_summary(one, self.generation) for one in result["items"]]}
+            case "fetchTurns" if not self.fetches_turns_by_id:
+                return {}
             case "fetchTurns" if "turns" in result:
                 return {**result, "turns": [states.turn(one, self.generation) for one in result["turns"]]}
             case "resolveSessionConfig" if self.generation == V.V0_4:
@@ -174,6 +176,10 @@ class GenerationDialect:
 
     def request(self, method: str, params: JsonObject) -> tuple[str, JsonObject]:
         return method, params
+
+    @property
+    def tolerates_settings(self) -> bool:
+        return self.generation > V.V0_4
 
     # -- ways of a version -----------------------------------------------------------------------------------------
 

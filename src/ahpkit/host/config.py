@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ahpkit.dialects import SPOKEN, Generation
 from ahpkit.host.limits import BYTE_BURST, BYTES_PER_SECOND, MESSAGE_BURST, MESSAGES_PER_SECOND
 from ahpkit.tools.rules import Rule
 
@@ -41,6 +42,8 @@ class HostConfig:
     """Actions that may wait for the disk before connections are read more slowly."""
     rules: Sequence[Rule] = ()
     """Approval rules of the owner, besides those that people make."""
+    spoken: Sequence[Generation] = SPOKEN
+    """The generations of the protocol that clients may speak."""
 
 
 __all__ = ["HostConfig"]

@@ -48,6 +48,7 @@ from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.sessions import SessionPorts, Sessions
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.durable_values import DurableValues
@@ -75,20 +76,23 @@ class Spine:
 
     def __init__(self, log: LogEngine, registered: Registration, *, now: Callable[[], int]) -> None:
         self.log = log
-        self.store = Store(log, now=now)
         self.values = DurableValues(log.set_value)
+        self.kinds = ChannelKinds(self.values)
+        self.store = Store(log, self.kinds, now=now)
         self.index = SessionIndex()
         self.waiting = WaitingSelections(self.index, self.store.state)
         self.fanout = Fanout()
-        self.dispatcher = Dispatcher(self.store, log=log, index=self.index, waiting=self.waiting, registered=registered)
+        self.dispatcher = Dispatcher(
+            self.store, log=log, kinds=self.kinds, index=self.index, waiting=self.waiting, registered=registered
+        )
 
     def restore(self) -> None:
         """Take over the states and values of an earlier run."""
         recovery = self.log.take_recovery()
         for problem in recovery.problems:
             _log.warning("%s", problem)
-        self.store.restore(recovery)
         self.values.restore(recovery.values)
+        self.store.restore(recovery)
 
 
 class Host:
@@ -121,7 +125,7 @@ class Host:
 
         clients = Clients(store, spine.fanout, registered, reader_patience=config.reader_patience)
         times = SessionTimes(spine.values)
-        catalogue = SessionCatalogue(store.committed, clients, times)
+        catalogue = SessionCatalogue(store.committed, clients, times, kinds=spine.kinds.name_of)
         delivery = Delivery(
             log,
             store,
@@ -148,6 +152,7 @@ class Host:
         services = HostServices(
             values=spine.values,
             store=store,
+            kinds=spine.kinds,
             dispatcher=dispatcher,
             delivery=delivery,
             index=index,
@@ -192,6 +197,7 @@ class Host:
         sessions = Sessions(
             SessionPorts(
                 store=store,
+                kinds=spine.kinds,
                 dispatcher=dispatcher,
                 index=index,
                 waiting=spine.waiting,
@@ -215,12 +221,13 @@ class Host:
         handshake = Handshake(
             clients=clients,
             store=store,
+            kinds=spine.kinds,
             log=log,
             dispatcher=dispatcher,
             flush=delivery.flush,
             registered=registered,
             tasks=tasks,
-            dialects=DialectChoice(Surroundings(index, catalogue), spine.values),
+            dialects=DialectChoice(Surroundings(index, catalogue, spine.kinds.name_of), spine.values, config.spoken),
             adopt=sessions.adopt,
             reading=reading,
             default_directory=config.default_directory,
@@ -233,6 +240,7 @@ class Host:
             catalogue=catalogue,
             kept=kept,
             store=store,
+            kinds=spine.kinds,
             registered=registered,
         )
 

@@ -11,13 +11,13 @@ from ahpkit.host.agent import Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.common.actions import StateAction
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.tools.registry import Tool, ToolRegistry
@@ -39,6 +39,7 @@ class HostServices:
 
     values: DurableValues
     store: Store
+    kinds: ChannelKinds
     dispatcher: Dispatcher
     delivery: Delivery
     index: SessionIndex
@@ -60,8 +61,7 @@ class HostServices:
         return self.index.session_of(chat_uri)
 
     def channels(self, kind: str) -> Sequence[str]:
-        found = ((uri, channel_of(uri)) for uri in self.store.channels())
-        return [uri for uri, channel in found if channel is not None and channel.name == kind]
+        return [uri for uri in self.store.channels() if self.kinds.name_of(uri) == kind]
 
     def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterator
 
 from ahpkit.host.feature import Feature, Registration, Services
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.chat.constructors import chat_tool_call_complete
 from ahpkit.protocol_next.chat.state import ToolCallResult
 from ahpkit.protocol_next.common.state import JsonObject
@@ -74,9 +73,8 @@ class ActiveClients(Feature):
                 yield from self._open_calls_in(summary["resource"], client_id)
 
     def _open_calls_in(self, chat_uri: str, client_id: str) -> Iterator[tuple[str, str, str]]:
-        channel = channel_of(chat_uri)
         turn = (self._services.state(chat_uri) or {}).get("activeTurn")
-        if channel is None or turn is None:
+        if turn is None:
             return
         for part in turn["responseParts"]:
             call: JsonObject = part.get("toolCall") or {}

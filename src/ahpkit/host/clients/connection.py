@@ -25,7 +25,7 @@ from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.protocol.errors import ERRORS
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol_next.validation import check_params, make_whole
 from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Event, Peer
@@ -84,6 +84,8 @@ class Connection(RpcLoop):
         )
         self.client_id = ""
         self.capabilities: JsonObject = {}
+        self.settings: JsonObject = {}
+        """What the client set for itself on the root channel: it holds for this connection only."""
 
     @property
     def credential(self) -> str | None:
@@ -158,6 +160,8 @@ class Connection(RpcLoop):
         return row.hear(self, params)
 
     def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+        if method == "reconnect":  # VS Code leaves out the only channel that it can be about.
+            params = {"channel": ROOT_URI, **params}
         try:
             method, params = self._translate(method, params)
             command = self._shared.commands.find(Call(method, self.client_id, params))

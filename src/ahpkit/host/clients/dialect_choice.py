@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -10,11 +10,7 @@ from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
 from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.common.state import JsonObject
-
-SPOKEN: Sequence[Generation] = (Generation.V0_4,)
-"""The generations that clients may speak."""
 
 _PREFIX: Final = "client-version/"
 """Before a client's id: the durable value with the version it speaks."""
@@ -35,10 +31,10 @@ class Surroundings:
 
     index: SessionIndex
     summaries: Summaries
+    kind_of: Callable[[str], str | None]
 
     def kind(self, uri: str) -> str | None:
-        channel = channel_of(uri)
-        return None if channel is None else channel.name
+        return self.kind_of(uri)
 
     def session_of(self, uri: str) -> str | None:
         session = uri.removesuffix("/annotations")
@@ -54,7 +50,7 @@ class DialectChoice:
 
     surroundings: DialectSurroundings
     values: Values
-    spoken: Sequence[Generation] = SPOKEN
+    spoken: Sequence[Generation]
 
     def choose(self, client_id: str, offered: Sequence[str], capabilities: JsonObject) -> Dialect:
         """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
@@ -79,4 +75,4 @@ class DialectChoice:
             self.values.set(noted[0][0], None)
 
 
-__all__ = ["SPOKEN", "DialectChoice", "Surroundings"]
+__all__ = ["DialectChoice", "Surroundings"]

@@ -20,6 +20,7 @@ from ahpkit.host.clients.dialect_choice import DialectChoice
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.repeated_actions import RepeatedActions
 from ahpkit.host.spine.store import Origin, Store
@@ -37,6 +38,8 @@ from ahpkit.protocol_next.validation import check_params
 
 _log = logging.getLogger(__name__)
 
+_CONFIG_ACTIONS = frozenset({"root/configChanged", "session/configChanged"})
+
 _REPLAY_PAGE = 1000
 """Entries read from the log at a time, so that a replay that gets too large is noticed early."""
 
@@ -49,6 +52,7 @@ class Handshake:
         *,
         clients: Clients,
         store: Store,
+        kinds: ChannelKinds,
         log: LogEngine,
         dispatcher: Dispatcher,
         flush: Callable[[], Awaitable[None]],
@@ -62,6 +66,7 @@ class Handshake:
     ) -> None:
         self._clients = clients
         self._store = store
+        self._kinds = kinds
         self._log = log
         self._dispatcher = dispatcher
         self._flush = flush
@@ -156,7 +161,7 @@ class Handshake:
     async def _subscribe(self, client: Connection, params: JsonObject) -> JsonObject:
         uri, held = params["channel"], client.outlet.channels
         _check_subscriptions(len(held) + (uri not in held))
-        channel = channel_of(uri)
+        channel = self._kinds.of(uri)
         if channel is not None and channel.reducer is None and self._serves_stateless(uri):
             self._clients.follow(uri, client)
             return {}
@@ -194,7 +199,7 @@ class Handshake:
             return None
         uri, seq, action = params["channel"], params["clientSeq"], params["action"]
         origin = Origin(client.client_id, seq)
-        if not self._repeated.is_new(origin):
+        if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
             return self._dispatch_again(client, uri, action, origin)
         self._dispatch(client, uri, action, origin)
         return None
@@ -233,9 +238,30 @@ class Handshake:
         except RpcError as error:
             reason: str | None = error.message
         else:
-            reason = self._dispatcher.dispatch(uri, action, origin, sent=sent)
+            if (kept := self._tolerated(client, uri, action)) is None:
+                client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
+                return
+            reason = self._dispatcher.dispatch(uri, kept, origin, sent=sent)
         if reason is not None:
             self._clients.reject(uri, sent, origin, reason)
+
+    def _tolerated(self, client: Connection, uri: str, action: JsonObject) -> JsonObject | None:
+        """An action without settings that the schema lacks; None when nothing is left of it.
+
+        VS Code tells every host its own settings. They hold for its connection and change nothing here.
+        """
+        if not client.outlet.dialect.tolerates_settings or action["type"] not in _CONFIG_ACTIONS:
+            return action
+        config: JsonObject = (self._store.state(uri) or {}).get("config") or {}
+        known: JsonObject = config.get("schema", {}).get("properties", {})
+        changes: JsonObject = action["config"]
+        if uri == ROOT_URI:
+            client.settings = {**client.settings, **changes}
+        unknown = changes.keys() - known.keys()
+        if unknown:
+            _log.info("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(unknown)))
+        kept = {key: value for key, value in changes.items() if key in known}
+        return {**action, "config": kept} if kept else None
 
 
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:

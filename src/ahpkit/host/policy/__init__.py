@@ -17,7 +17,6 @@ from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
 from ahpkit.host.policy.terminal import RULES as TERMINAL_RULES
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.registry import ACTIONS
 
@@ -41,25 +40,26 @@ def check_action(
     *,
     client_id: str,
     channel: str,
+    kind: str | None,
     action: JsonObject,
     state: JsonObject,
     state_of: StateOf,
     session: JsonObject | None = None,
 ) -> str | None:
-    """Why this client may not dispatch this action now; `session` is the state of the session a chat belongs to."""
-    if (reason := _check_type(action["type"], channel)) is not None:
+    """Why this client may not dispatch this action now; `session` is the state of the session a chat belongs to,
+    and `kind` what kind of channel it is."""
+    if (reason := _check_type(action["type"], channel, kind)) is not None:
         return reason
     return RULES[action["type"]](Attempt(client_id, channel, action, state, state_of, session))
 
 
-def _check_type(action_type: str, channel: str) -> str | None:
+def _check_type(action_type: str, channel: str, kind: str | None) -> str | None:
     spec = ACTIONS.get(action_type)
     if spec is None:
         return f"unknown action type {action_type[:_QUOTED]!r}"
     if action_type not in RULES:
         return f"{action_type} is dispatched by the host, not by clients"
-    target = channel_of(channel)
-    if target is None or target.name != spec.channel:
+    if kind != spec.channel:
         return f"{action_type} is an action of {spec.channel} channels; {channel} is not one"
     return None
 

@@ -11,7 +11,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.store import ChannelChanges
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol_next.channels import ROOT_URI, channel_of
+from ahpkit.protocol_next.channels import ROOT_URI
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.summary import annotations_summary, changed_fields, session_summary
 
@@ -25,9 +25,17 @@ _DEBOUNCE = 0.05
 class SessionCatalogue:
     """The summaries of all sessions as clients were last told, kept in step with the committed states."""
 
-    def __init__(self, state_of: Callable[[str], JsonObject | None], clients: Clients, times: SessionTimes) -> None:
+    def __init__(
+        self,
+        state_of: Callable[[str], JsonObject | None],
+        clients: Clients,
+        times: SessionTimes,
+        *,
+        kinds: Callable[[str], str | None],
+    ) -> None:
         self._state_of = state_of
         self._times = times
+        self._kind_of = kinds
         self._clients = clients
         self._told: dict[str, JsonObject] = {}
         self._changed: set[str] = set()
@@ -43,7 +51,7 @@ class SessionCatalogue:
         for uri in changes.gone:
             self._removed(uri)
         for uri in changes.appeared:
-            if (channel := channel_of(uri)) is not None and channel.name == "session":
+            if self._kind_of(uri) == "session":
                 self._told[uri] = self._summary(uri)
                 self._clients.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
         for uri in changed:

@@ -19,12 +19,12 @@ from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import resolve_config
 from ahpkit.host.sessions.sessions import Sessions
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
 from ahpkit.host.turns.completions import utf16_length
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.common.state import JsonObject
 
 _MAX_TURNS = 200
@@ -44,6 +44,7 @@ class SessionCommands:
     catalogue: SessionCatalogue
     kept: KeptConversations
     store: Store
+    kinds: ChannelKinds
     registered: Registration
 
     def commands(self) -> Sequence[Command]:
@@ -84,6 +85,8 @@ class SessionCommands:
 
     async def _fetch_turns(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         chat = self._chat(params["channel"])
+        if params.get("cursor") is not None:  # Snapshots hold all turns, so nobody was given one.
+            raise InvalidParams(f"cursor: {str(params['cursor'])[:200]!r} is not one that this host gave out")
         limit: int = params.get("limit", _MAX_TURNS)
         if limit < 1:
             raise InvalidParams("limit: must be at least 1")
@@ -115,9 +118,8 @@ class SessionCommands:
         return await runner.agent.completions(runner.chat, text, offset) if runner else ()
 
     def _chat(self, uri: str) -> JsonObject:
-        channel = channel_of(uri)
         chat = self.store.committed(uri)
-        if channel is None or channel.name != "chat" or chat is None:
+        if self.kinds.name_of(uri) != "chat" or chat is None:
             raise NotFound(f"there is no chat {uri}")
         return chat
 

@@ -35,8 +35,14 @@ async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> t
 
 
 async def initial_config(agent: Agent, directory: Path, values: JsonObject) -> JsonObject:
-    """`SessionState.config` of a new session; raises when what was chosen does not fit the schema."""
+    """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
+
+    Settings that the schema lacks are left out: clients say more than every agent knows.
+    """
     schema, values = await resolve_config(agent, directory, values)
+    if unknown := values.keys() - schema["properties"].keys():
+        _log.warning("settings that %s does not have are left out: %s", agent.provider, ", ".join(sorted(unknown)))
+        values = {key: value for key, value in values.items() if key not in unknown}
     if schema["properties"] and (problem := find_problem(schema, values)) is not None:
         raise InvalidParams(f"config{problem}")
     return {"schema": schema, "values": values}

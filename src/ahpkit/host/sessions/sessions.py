@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import initial_config
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.told_history import ToldHistory
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
@@ -68,6 +70,7 @@ class SessionPorts:
     """What sessions use of the host."""
 
     store: Store
+    kinds: ChannelKinds
     dispatcher: Dispatcher
     index: SessionIndex
     waiting: WaitingSelections
@@ -128,8 +131,7 @@ class Sessions:
         return path_of(uri, self._ports.default_directory)
 
     def _check_new(self, uri: str) -> None:
-        channel = channel_of(uri)
-        if channel is None or channel.name != "session":
+        if not self._ports.kinds.may_be(uri, "session"):
             raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
         if self._ports.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
@@ -155,8 +157,8 @@ class Sessions:
 
     def _open_session(self, uri: str, agent: Agent, state: JsonObject, *, created_at: int) -> None:
         self._ports.times.created(uri, created_at)
-        self._ports.store.open(uri, state)
-        self._ports.store.open(f"{uri}/annotations", {"annotations": []})
+        self._ports.store.open(uri, state, kind="session")
+        self._ports.store.open(f"{uri}/annotations", {"annotations": []}, kind="annotations")
         self._add(uri, agent)
 
     def _add(self, uri: str, agent: Agent) -> _Session:
@@ -165,7 +167,7 @@ class Sessions:
         return session
 
     def _add_default_chat(self, uri: str, params: Mapping[str, Any], source: Any) -> None:
-        chat_uri = f"ahp-chat:/{self._ports.new_id()}"
+        chat_uri = self._default_chat_uri(uri)
         title, origin, turns = DEFAULT_TITLE, None, None
         if source is not None:
             title, turns = source[1]["title"], source[2]
@@ -175,6 +177,12 @@ class Sessions:
         self._dispatch(uri, session_default_chat_changed(default_chat=chat_uri))
         if "activeClient" in params:
             self._dispatch(uri, session_active_client_set(active_client=params["activeClient"]))
+
+    def _default_chat_uri(self, session_uri: str) -> str:
+        """A session with a URI of VS Code's kind gets the default chat that VS Code looks for."""
+        if channel_of(session_uri) is not None:
+            return f"ahp-chat:/{self._ports.new_id()}"
+        return f"ahp-chat://default/{urlsafe_b64encode(session_uri.encode()).decode().rstrip('=')}"
 
     async def _finish_creating(self, uri: str, session: _Session) -> None:
         failure: Exception | None = None
@@ -273,8 +281,7 @@ class Sessions:
     def create_chat(self, params: Mapping[str, Any]) -> None:
         """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
         uri, session_uri = params["chat"], params["channel"]
-        channel = channel_of(uri)
-        if channel is None or channel.name != "chat":
+        if not self._ports.kinds.may_be(uri, "chat"):
             raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
         if session_uri not in self._sessions:
             raise SessionNotFound(f"there is no session {session_uri}")
@@ -314,7 +321,7 @@ class Sessions:
 
     def _open_chat(self, session_uri: str, state: JsonObject) -> ChatRunner:
         uri = state["resource"]
-        self._ports.store.open(uri, state)
+        self._ports.store.open(uri, state, kind="chat")
         runner = self._add_runner(session_uri, uri)
         self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
         return runner
@@ -402,7 +409,7 @@ class Sessions:
     def restore(self) -> None:
         """Take the sessions of an earlier run back into service. Nothing is dispatched."""
         for uri in self._ports.store.channels():
-            if (channel := channel_of(uri)) is not None and channel.name == "session":
+            if self._ports.kinds.name_of(uri) == "session":
                 self._restore(uri)
 
     def _restore(self, uri: str) -> None:

@@ -14,6 +14,7 @@ from typing import cast
 from ahpkit.dialects.actions_up import with_hints
 from ahpkit.host import policy
 from ahpkit.host.feature import Applied, Registration
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelection, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import LogEngine
@@ -36,12 +37,14 @@ class Dispatcher:
         store: Store,
         *,
         log: LogEngine,
+        kinds: ChannelKinds,
         index: SessionIndex,
         waiting: WaitingSelections,
         registered: Registration,
     ) -> None:
         self._store = store
         self._log = log
+        self._kinds = kinds
         self._index = index
         self._waiting = waiting
         self._registered = registered
@@ -85,6 +88,7 @@ class Dispatcher:
         reason = policy.check_action(
             client_id=client_id,
             channel=uri,
+            kind=self._kinds.name_of(uri),
             action=action,
             state=state,
             state_of=self._store.state,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Recovery
 from ahpkit.protocol.codec import decode_json, encode
-from ahpkit.protocol_next.channels import reduce
 from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -64,8 +64,9 @@ class ChannelChanges(NamedTuple):
 class Store:
     """All channel states of a host."""
 
-    def __init__(self, log: LogEngine, *, now: Callable[[], int]) -> None:
+    def __init__(self, log: LogEngine, kinds: ChannelKinds, *, now: Callable[[], int]) -> None:
         self._log = log
+        self._kinds = kinds
         self._now = now
         self._channels: dict[str, _Channel] = {}
         self._uncommitted: deque[_Change] = deque()
@@ -80,7 +81,7 @@ class Store:
         for entry in recovery.tail:
             try:
                 action = decode_json(entry.payload)["action"]
-                states[entry.channel] = reduce(entry.channel, states[entry.channel], action)
+                states[entry.channel] = self._kinds.reduce(entry.channel, states[entry.channel], action)
             except Exception:  # What cannot be read costs this action. All others are needed.
                 _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
         for uri, state in states.items():
@@ -114,8 +115,13 @@ class Store:
     def _visible(self, uri: str) -> _Channel | None:
         return self._channels.get(uri) or self._closing.get(uri)
 
-    def open(self, uri: str, state: JsonObject) -> None:
-        """Create a channel, or give an existing one a new beginning, at the present place in the sequence."""
+    def open(self, uri: str, state: JsonObject, *, kind: str | None = None) -> None:
+        """Create a channel, or give an existing one a new beginning, at the present place in the sequence.
+
+        `kind` is what its URI says, unless another one is given.
+        """
+        if kind is not None:
+            self._kinds.bind(uri, kind)
         step = self._log.open(uri, encode(state))
         channel = _Channel(uri, state, self._log.head_seq, self.committed(uri))
         self._channels[uri] = channel
@@ -126,13 +132,14 @@ class Store:
         channel = self._channels.pop(uri, None)
         if channel is not None:
             self._closing[uri] = channel
+            self._kinds.release(uri)
             self._uncommitted.append(_Change(self._log.close(uri), channel, None))
 
     def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject]:
         """Reduce and log one action; returns the states before and after it."""
         channel = self._channels[uri]
         before, at = channel.state, self._now()
-        after = reduce(uri, before, action)
+        after = self._kinds.reduce(uri, before, action)
         body = encode(envelope(uri, action, origin))
         client_id, client_seq = origin or (None, None)
         step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at))
@@ -183,7 +190,7 @@ class Store:
         for change in self._uncommitted:
             if change.channel is not channel or change.state is None:
                 continue
-            state = change.state if change.action is None else reduce(channel.uri, state, change.action)
+            state = change.state if change.action is None else self._kinds.reduce(channel.uri, state, change.action)
             change.state = state
         channel.state = state
 

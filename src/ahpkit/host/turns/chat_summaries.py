@@ -11,7 +11,6 @@ from typing import cast
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.turns.chat import LiveChat
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.chat.constructors import chat_activity_changed
 from ahpkit.protocol_next.chat.state import PartialChatSummary
 from ahpkit.protocol_next.common.actions import StateAction
@@ -47,7 +46,7 @@ class ChatSummaries:
     def heard(self, applied: Applied) -> None:
         if applied.before is applied.after or applied.action["type"] in _NEVER_IN_SUMMARY:
             return
-        if (channel := channel_of(applied.channel)) is not None and channel.name == "chat":
+        if self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
 
     def _chat_changed(self, applied: Applied) -> None:

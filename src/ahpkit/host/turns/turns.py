@@ -28,7 +28,6 @@ from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol_next.channels import channel_of
 from ahpkit.protocol_next.chat.constructors import chat_error, chat_turn_started
 from ahpkit.protocol_next.chat.state import ErrorResponsePart, Message
 from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
@@ -222,10 +221,10 @@ class Turns:
 
         That cancels its open tool calls: a call that waited for approval is shown as not run.
         """
-        for uri in self._ports.store.channels():
-            channel = channel_of(uri)
+        chats = [chat for session in self._ports.index.sessions() for chat in self._ports.index.chats(session)]
+        for uri in chats:
             turn: JsonObject | None = (self._ports.store.state(uri) or {}).get("activeTurn")
-            if channel is not None and channel.name == "chat" and turn is not None:
+            if turn is not None:
                 error: ErrorInfo = {"errorType": "host/interrupted", "message": INTERRUPTED}
                 duration = elapsed(self._ports.store.state(uri), self._ports.now())
                 part: ErrorResponsePart = {"kind": "error", "error": error}
@@ -240,7 +239,7 @@ class Turns:
             raise AgentError(f"The session {session_uri} is gone.", error_type="host")
         origin = {"kind": "tool", "chat": parent.chat.uri, "toolCallId": tool_call_id or parent.id}
         state = new_chat(uri, title=title, now=self._ports.now(), origin=origin, interactivity="read-only")
-        self._ports.store.open(uri, state)
+        self._ports.store.open(uri, state, kind="chat")
         self._ports.index.add_chat(uri, session_uri)
         self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
         message: Message = {"text": prompt, "origin": {"kind": "agent"}}

@@ -1,0 +1,63 @@
+"""What kind of channel a URI names: bound when the channel is made, never guessed from its form. Kept over restarts.
+
+Our own URIs say their kind (`ahp-session:/…`, `ahp-chat:/…`). Clients may choose others: VS Code's sessions are
+`<provider>:/<uuid>`, and its chats `ahp-chat://default/…`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ahpkit.host.feature import Values
+from ahpkit.protocol_next.channels import CHANNELS, Channel, channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+
+_PREFIX: Final = "channel-kind/"
+"""Before a channel's URI: the durable value with its kind, where the URI does not say it."""
+
+_CHOSEN: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20]{1,1000}")
+"""What a URI that a client chooses looks like."""
+
+_FORBIDDEN: Final = ("file", "http", "https", "data", "javascript", "mcp", "ahp-root", "ahp-otlp", "ahp-resource-watch")
+"""Schemes that mean something else."""
+
+
+class ChannelKinds:
+    """The kinds of all channels of a host."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+
+    def of(self, uri: str) -> Channel | None:
+        name = self._values.get(_PREFIX + uri)
+        return channel_of(uri) if name is None else CHANNELS.get(name)
+
+    def name_of(self, uri: str) -> str | None:
+        channel = self.of(uri)
+        return None if channel is None else channel.name
+
+    def may_be(self, uri: str, name: str) -> bool:
+        """Whether a client may choose this URI for a new channel of that kind."""
+        told = channel_of(uri)
+        if told is not None:
+            return told.name == name
+        return _CHOSEN.fullmatch(uri) is not None and uri.partition(":")[0].lower() not in _FORBIDDEN
+
+    def bind(self, uri: str, name: str) -> None:
+        """A channel is made."""
+        told = channel_of(uri)
+        if told is None or told.name != name:
+            self._values.set(_PREFIX + uri, name)
+
+    def release(self, uri: str) -> None:
+        """A channel is gone: its URI may name something else later."""
+        self._values.set(_PREFIX + uri, None)
+
+    def reduce(self, uri: str, state: JsonObject, action: JsonObject) -> JsonObject:
+        """The state of a channel after an action; the same object for a channel without state."""
+        channel = self.of(uri)
+        return state if channel is None or channel.reducer is None else channel.reducer(state, action)
+
+
+__all__ = ["ChannelKinds"]
