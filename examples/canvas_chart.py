@@ -16,7 +16,7 @@ async def main(client: Client, *, points: int = 100, pause: float = 0.2) -> None
     chat = await session.chat()
     given = {"title": "A sine and its cosine", "series": [{"name": "sine"}, {"name": "cosine"}]}
     await chat.ask(f"/canvas open chart waves {json.dumps(given)}")
-    print(session.confirmed["openCanvases"][0]["url"], flush=True)
+    print(session.confirmed.get("openCanvases", [])[0].get("url"), flush=True)
     for step in range(points):
         for name, value in (("sine", math.sin(step / 8)), ("cosine", math.cos(step / 8))):
             await chat.ask(f"/canvas invoke waves addPoints {json.dumps({'series': name, 'points': [value]})}")

@@ -6,12 +6,13 @@ Open the address it prints in a browser. It ends when everything is done.
 
 import asyncio
 import json
+from typing import Any
 
 from ahpkit.client import Client, Session, connect
 
 
-def board(session: Session) -> dict:
-    return session.confirmed["openCanvases"][0]
+def board(session: Session) -> Any:
+    return session.confirmed.get("openCanvases", [])[0]
 
 
 async def main(client: Client) -> None:

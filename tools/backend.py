@@ -1,5 +1,8 @@
 """The build backend: hatchling, and the page before a wheel or an sdist is made. An editable install never runs npm."""
 
+# pyright: reportMissingImports=false, reportUnknownVariableType=false
+# hatchling is there while a wheel is built, and only then.
+
 from __future__ import annotations
 
 import sys
