@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ahpkit.log.storage import Storage
-from support.records import Shelf
+from support.records import Shelf, shelf_of
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Shelf]:
-    shelf = Shelf(request.param, tmp_path)
+    shelf = shelf_of(request.param, tmp_path)
     yield shelf
     shelf.storage.close()
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
 from ahpkit.log.errors import NotInLog
 from support.properties import examples
-from support.records import Shelf
+from support.records import shelf_of
 
 CHANNELS = st.sampled_from(["a", "b", "ahp-chat:/c"])
 CLIENTS = st.sampled_from([None, "me", "you"])
@@ -28,7 +28,7 @@ class StorageHistory(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.directory = tempfile.TemporaryDirectory()
-        self.shelf = Shelf(self.kind, Path(self.directory.name))
+        self.shelf = shelf_of(self.kind, Path(self.directory.name))
         self.head = 0
         self.oldest = 1
         self.entries: list[Entry] = []

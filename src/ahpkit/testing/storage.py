@@ -1,0 +1,292 @@
+"""What every storage of a log does, as checks that anybody's storage can be run against.
+
+    from ahpkit.testing.storage import STORAGE_CHECKS, check_storage
+
+    check_storage(lambda directory: MyStorage(directory / "log"), directory)
+
+`make` is called with an empty directory, and again with the same one after each restart. Each check gets a directory of
+its own. A check that fails raises `AssertionError`; run them one by one (`STORAGE_CHECKS`) to see all that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Value
+from ahpkit.log.errors import NotInLog, OutOfOrder
+from ahpkit.log.storage import Storage
+
+MakeStorage = Callable[[Path], Storage]
+"""Makes a storage in a directory; what was committed there before comes back with `load`."""
+
+
+class Shelf:
+    """Holds one storage. `restart` is what a host's end and new start do to it."""
+
+    def __init__(self, make: MakeStorage, directory: Path) -> None:
+        self._make = make
+        self._directory = directory
+        self.storage = make(directory)
+        self.recovery: Recovery = self.storage.load()
+
+    def restart(self) -> Recovery:
+        self.storage.close()
+        self.storage = self._make(self._directory)
+        self.recovery = self.storage.load()
+        return self.recovery
+
+
+def entry(
+    seq: int, channel: str = "a", *, payload: bytes = b"{}", client: tuple[str, int] | None = None, at: int = 0
+) -> Entry:
+    """An entry with everything that does not matter filled in."""
+    client_id, client_seq = client or (None, None)
+    return Entry(seq, channel, payload, client_id, client_seq, at)
+
+
+def entries(first: int, last: int, channel: str = "a") -> list[Entry]:
+    """The entries `first` to `last`, both included."""
+    return [entry(seq, channel) for seq in range(first, last + 1)]
+
+
+def opening(channel: str = "a", seq: int = 0, state: bytes = b"{}") -> ChannelSnapshot:
+    """The state that opens a channel."""
+    return ChannelSnapshot(channel, seq, state)
+
+
+def seqs(found: list[Entry]) -> list[int]:
+    return [each.seq for each in found]
+
+
+def check_storage(make: MakeStorage, directory: Path) -> None:
+    """Run all checks, each in a folder of its own below `directory`."""
+    for name, check in STORAGE_CHECKS.items():
+        place = directory / name
+        place.mkdir()
+        shelf = Shelf(make, place)
+        try:
+            check(shelf)
+        finally:
+            shelf.storage.close()
+
+
+def _refused(error: type[Exception], work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except error:
+        return True
+    return False
+
+
+def _a_new_storage_is_empty(shelf: Shelf) -> None:
+    assert shelf.recovery == Recovery(head_seq=0, oldest_seq=1)
+    assert shelf.storage.read(0) == []
+
+
+def _entries_come_back_as_they_were_written(shelf: Shelf) -> None:
+    written = [
+        Entry(1, "ahp-chat:/ü\U0001f600", b'{"text":"\\u0000"}\x00\xff', "client'; DROP TABLE", 7, 1_700_000_000_123),
+        Entry(2, "ahp-chat:/ü\U0001f600", b"", None, None, 0),
+    ]
+    shelf.storage.commit([opening(written[0].channel), *written])
+
+    assert shelf.storage.read(0) == written
+    assert shelf.restart().tail == written
+
+
+def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening(), *entries(1, 10)])
+
+    assert seqs(storage.read(7)) == [8, 9, 10]
+    assert seqs(storage.read(7, limit=2)) == [8, 9]
+    assert storage.read(10) == []
+
+
+def _reading_some_channels_keeps_the_order_of_the_whole(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([*map(opening, "abc"), *(entry(seq, "abc"[seq % 3]) for seq in range(1, 10))])
+
+    assert [(each.seq, each.channel) for each in storage.read(2, channels=["b", "a", "b"])] == [
+        (3, "a"),
+        (4, "b"),
+        (6, "a"),
+        (7, "b"),
+        (9, "a"),
+    ]
+    assert seqs(storage.read(2, channels={"a", "b"}, limit=2)) == [3, 4]
+    assert storage.read(0, channels=["never opened"]) == []
+    assert storage.read(0, channels=[]) == []
+
+
+def _a_refused_batch_leaves_nothing_behind(shelf: Shelf) -> None:
+    shelf.storage.commit([opening(), entry(1)])
+
+    wrong: Batch = [Value("key", b"1"), opening("b", 1), entry(2, "b"), Removal("a"), entry(4)]
+    assert _refused(OutOfOrder, lambda: shelf.storage.commit(wrong))
+
+    recovery = shelf.restart()
+    assert (recovery.head_seq, list(recovery.snapshots), recovery.values) == (1, ["a"], {})
+    shelf.storage.commit([entry(2)])
+
+
+def _recovery_is_the_snapshots_and_the_entries_after_them(shelf: Shelf) -> None:
+    shelf.storage.commit([opening("a"), opening("b"), *entries(1, 3, "a"), *entries(4, 6, "b"), entry(7, "a")])
+    shelf.storage.commit([opening("a", 3, b"three"), entry(8, "b")])
+
+    recovery = shelf.restart()
+
+    assert recovery.snapshots == {"a": opening("a", 3, b"three"), "b": opening("b")}
+    assert seqs(recovery.tail) == [4, 5, 6, 7, 8]
+    assert (recovery.head_seq, recovery.oldest_seq, recovery.problems) == (8, 1, [])
+
+
+def _a_removed_channel_is_gone_with_its_entries(shelf: Shelf) -> None:
+    shelf.storage.commit([opening("a"), opening("b"), entry(1, "a"), entry(2, "b"), Removal("a"), Removal("unknown")])
+
+    assert seqs(shelf.storage.read(0)) == [2]
+    assert shelf.storage.read(0, channels=["a"]) == []
+    recovery = shelf.restart()
+    assert list(recovery.snapshots) == ["b"]
+    assert seqs(recovery.tail) == [2]
+    assert recovery.head_seq == 2
+
+
+def _an_entry_without_an_open_channel_only_takes_its_number(shelf: Shelf) -> None:
+    shelf.storage.commit([entry(1, "nowhere"), opening("a", 1), entry(2, "a")])
+
+    assert seqs(shelf.storage.read(0)) == [2]
+    assert shelf.restart().head_seq == 2
+
+
+def _reading_from_before_the_oldest_entry_is_refused(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening(), *entries(1, 10), opening("a", 10)])
+    assert storage.trim(5) == 5
+
+    assert seqs(storage.read(4)) == [5, 6, 7, 8, 9, 10]
+    assert _refused(NotInLog, lambda: storage.read(3))
+
+
+def _reading_from_a_number_never_given_out_is_refused(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening(), entry(1)])
+
+    assert _refused(NotInLog, lambda: storage.read(2))
+
+
+def _trimming_stops_at_the_first_entry_a_state_needs(shelf: Shelf) -> None:
+    shelf.storage.commit([opening("a"), opening("b"), *entries(1, 4, "a"), entry(5, "b"), *entries(6, 9, "a")])
+    shelf.storage.commit([opening("a", 9)])
+
+    assert shelf.storage.trim(9) == 5
+
+    recovery = shelf.restart()
+    assert (recovery.oldest_seq, seqs(recovery.tail)) == (5, [5])
+
+
+def _a_silent_channel_with_an_old_snapshot_does_not_hold_up_trimming(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening("silent"), opening("a"), *entries(1, 9, "a"), opening("a", 9)])
+
+    assert storage.trim(8) == 8
+
+
+def _a_removed_channel_does_not_hold_up_trimming(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening("gone"), opening("a"), entry(1, "gone"), entry(2, "a"), Removal("gone"), opening("a", 2)])
+
+    assert storage.trim(3) == 3
+
+
+def _trimming_never_brings_anything_back(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening(), *entries(1, 9), opening("a", 9)])
+
+    assert [storage.trim(before) for before in (6, 3, 0, 6)] == [6, 6, 6, 6]
+
+
+def _an_action_of_a_client_is_found_by_its_number(shelf: Shelf) -> None:
+    shelf.storage.commit([opening(), entry(1, client=("me", 10)), entry(2), entry(3, client=("you", 11))])
+
+    assert shelf.storage.seen("me", 10) == 1
+    assert shelf.storage.seen("me", 11) is None
+    assert shelf.storage.seen("stranger", 1) is None
+    assert shelf.restart().clients == {"me": 10, "you": 11}
+    assert shelf.storage.seen("you", 11) == 3
+
+
+def _an_action_that_was_never_logged_is_not_seen_though_later_ones_are(shelf: Shelf) -> None:
+    storage = shelf.storage
+    storage.commit([opening(), entry(1, client=("me", 1)), entry(2, client=("me", 3))])
+
+    assert storage.seen("me", 2) is None
+
+
+def _a_trimmed_action_is_still_known_to_have_been_seen(shelf: Shelf) -> None:
+    shelf.storage.commit([opening(), *(entry(seq, client=("me", seq)) for seq in range(1, 6)), opening("a", 5)])
+    shelf.storage.trim(3)
+    shelf.storage.trim(4)
+
+    recovery = shelf.restart()
+
+    assert [shelf.storage.seen("me", number) for number in range(1, 7)] == [0, 0, 0, 4, 5, None]
+    assert recovery.clients == {"me": 5}
+
+
+def _values_are_kept_replaced_and_forgotten(shelf: Shelf) -> None:
+    shelf.storage.commit([Value("kept", b""), Value("replaced", b"old"), Value("forgotten", b"x")])
+    shelf.storage.commit([Value("replaced", b"new"), Value("forgotten", None), Value("unknown", None)])
+
+    assert shelf.restart().values == {"kept": b"", "replaced": b"new"}
+
+
+def _a_mark_tells_when_an_entry_was_written_and_how_much_until_then(shelf: Shelf) -> None:
+    shelf.storage.commit([opening(), entry(1, payload=b"12345", at=100), entry(2, payload=b"123", at=200)])
+    shelf.restart()
+    shelf.storage.commit([entry(3, payload=b"1", at=150)])
+
+    assert [shelf.storage.mark(seq) for seq in (1, 2, 3)] == [Mark(100, 5), Mark(200, 8), Mark(150, 9)]
+
+
+def _statistics_count_what_can_be_replayed(shelf: Shelf) -> None:
+    assert shelf.storage.statistics().payload_bytes == 0
+    shelf.storage.commit([opening(), *(entry(seq, payload=b"x" * seq) for seq in range(1, 5)), opening("a", 4)])
+    shelf.storage.trim(3)
+
+    statistics = shelf.storage.statistics()
+
+    assert (statistics.oldest_seq, statistics.head_seq) == (3, 4)
+    assert (statistics.payload_bytes, statistics.channels) == (7, 1)
+    shelf.storage.trim(5)
+    assert shelf.storage.statistics().payload_bytes == 0
+
+
+_CHECKS: Sequence[Callable[[Shelf], None]] = (
+    _a_new_storage_is_empty,
+    _entries_come_back_as_they_were_written,
+    _reading_starts_after_a_number_and_stops_at_the_limit,
+    _reading_some_channels_keeps_the_order_of_the_whole,
+    _a_refused_batch_leaves_nothing_behind,
+    _recovery_is_the_snapshots_and_the_entries_after_them,
+    _a_removed_channel_is_gone_with_its_entries,
+    _an_entry_without_an_open_channel_only_takes_its_number,
+    _reading_from_before_the_oldest_entry_is_refused,
+    _reading_from_a_number_never_given_out_is_refused,
+    _trimming_stops_at_the_first_entry_a_state_needs,
+    _a_silent_channel_with_an_old_snapshot_does_not_hold_up_trimming,
+    _a_removed_channel_does_not_hold_up_trimming,
+    _trimming_never_brings_anything_back,
+    _an_action_of_a_client_is_found_by_its_number,
+    _an_action_that_was_never_logged_is_not_seen_though_later_ones_are,
+    _a_trimmed_action_is_still_known_to_have_been_seen,
+    _values_are_kept_replaced_and_forgotten,
+    _a_mark_tells_when_an_entry_was_written_and_how_much_until_then,
+    _statistics_count_what_can_be_replayed,
+)
+
+STORAGE_CHECKS: Mapping[str, Callable[[Shelf], None]] = {check.__name__.removeprefix("_"): check for check in _CHECKS}
+"""By what each one says about a storage."""
+
+__all__ = ["STORAGE_CHECKS", "MakeStorage", "Shelf", "check_storage", "entries", "entry", "opening", "seqs"]
