@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from ahpkit.host.resources import Resources
-from ahpkit.protocol_next.session.constructors import session_customizations_changed
+from ahpkit.protocol_next.session.constructors import (
+    session_customizations_changed,
+    session_working_directory_set,
+)
 from support import requirement
 from support.bench import Bench
 from support.raw_client import Json, RawClient
@@ -279,3 +282,23 @@ async def test_content_of_agents_is_served_by_its_uri(client: RawClient, bench: 
     assert base64.b64decode(read["data"]) == b"\x89PNG\xff"
     assert read["contentType"] == "image/png"
     assert (await client.refused("resourceRead", uri="ahp-content:/../../etc/passwd"))["code"] == -32006
+
+
+async def test_a_session_gets_no_directory_later_that_it_would_not_get_at_the_start(
+    client: RawClient, bench: Bench, work: Path
+) -> None:
+    [session] = bench.host.services.session_uris()
+    more = work.parent / "more"
+    more.mkdir()
+    (more / "a").write_text("a")
+
+    def refused(action: Json) -> bool:
+        return any(rule("c", session, action, {}) for rule in bench.host.registered.refusals)
+
+    for uri, wrong in (("file:///", False), ("file:///etc", True), ("http://x/y", True), (more.as_uri(), False)):
+        replaced = {"type": "session/workingDirectoryReplaced", "directory": work.as_uri(), "replacement": uri}
+        assert refused({"type": "session/workingDirectorySet", "directory": uri}) is wrong, uri
+        assert refused(replaced) is wrong, uri
+    assert (await client.refused("resourceRead", uri=(more / "a").as_uri()))["code"] == -32009
+    bench.host.services.dispatch(session, session_working_directory_set(directory=more.as_uri()))
+    assert (await client.ask("resourceRead", uri=(more / "a").as_uri()))["data"] == "a"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,6 +62,7 @@ class Resources(Feature):
             host.command(command)
         host.store_content(self._store_content)
         host.check_directory(self._check_directory)
+        host.refuse(self._refuse)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
         host.listen(self._heard)
@@ -104,6 +105,15 @@ class Resources(Feature):
         path = file_path(uri)
         await self._workers.run(lambda: self._access.fence.check(real_path(path)))
 
+    def _refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+        """A session gets no directory later that it would not get at the start."""
+        if action["type"] not in ("session/workingDirectorySet", "session/workingDirectoryReplaced"):
+            return None
+        path = _local(action.get("replacement", action["directory"]))
+        if path is None:
+            return "a working directory is named by a file: URI of this machine"
+        return self._access.fence.refusal(real_path(path))
+
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         """A session that lies outside since the roots changed can be read, and no more."""
         refusal = await self._workers.run(lambda: self._access.fence.refusal(real_path(chat.working_directory)))
@@ -118,7 +128,8 @@ class Resources(Feature):
         await self._learn()
 
     def _heard(self, applied: Applied) -> None:
-        if applied.action["type"].startswith("session/customization") and applied.after is not applied.before:
+        opening = ("session/customization", "session/workingDirectory")
+        if applied.action["type"].startswith(opening) and applied.after is not applied.before:
             self._stale.add(applied.channel)
 
     def _changes(self, *, all: bool = False) -> list[tuple[str, list[tuple[Opening, Path]]]]:
@@ -341,21 +352,20 @@ def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
 def opened_by(session: JsonObject) -> list[tuple[Opening, Path]]:
     """The directories that a session's state opens."""
     workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
-    working = workings[0] if workings else None
     opened: list[tuple[Opening, Path]] = [("work", path) for path in workings]
     for container in session.get("customizations", ()):
         if container.get("type") == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
-            opened.extend((kind, path) for path in _places(container, working))
+            opened.extend((kind, path) for path in _places(container, workings))
     return opened
 
 
-def _places(container: JsonObject, working: Path | None) -> Iterator[Path]:
-    """The directory of a container. One that holds the working directory opens its own files and nothing around it."""
+def _places(container: JsonObject, workings: Sequence[Path]) -> Iterator[Path]:
+    """The directory of a container. One that holds a working directory opens its own files and nothing around it."""
     path = _local(container["uri"])
     if path is None:
         return
-    if working is None or not working.is_relative_to(path):
+    if not any(working.is_relative_to(path) for working in workings):
         yield path
         return
     for child in container.get("children", ()):
