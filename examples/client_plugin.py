@@ -18,7 +18,7 @@ Answer in three lines of five, seven and five syllables.
 async def main(client: Client) -> None:
     session = await client.create_session()
     await session.publish_plugin(InMemoryPlugin("poetry", {"skills/haiku/SKILL.md": SKILL})).accepted()
-    published = session.state.get("activeClient", {}).get("customizations", [])
+    published = session.state["activeClients"][0].get("customizations", [])
     print(f"published: {', '.join(plugin['name'] for plugin in published)}")
 
 

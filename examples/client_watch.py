@@ -10,7 +10,7 @@ from ahpkit.client import Client, LaggedError, connect
 
 async def watch(client: Client, uri: str) -> None:
     async with client.subscribe(uri) as subscription:
-        print(f"{uri}: {subscription.state['summary']['title'] or 'untitled'}")
+        print(f"{uri}: {subscription.state['title'] or 'untitled'}")
         while True:
             try:
                 async for envelope in subscription:

@@ -58,7 +58,7 @@ async def opened(client: Client, uri: str, command: str) -> None:
     await client.request("createTerminal", {"claim": claim, "cols": 80, "rows": 24}, channel=uri)
     client.dispatch(uri, {"type": "terminal/input", "data": f"stty -echo; {command}; exit\n"})
     async with client.subscribe(uri) as shell:
-        await shell.wait_for(lambda state: "exitCode" in state)
+        await shell.wait_for(lambda state: state["lifecycle"]["status"] == "exited")
 
 
 async def test_a_terminal_of_a_tool_call_is_shown_with_its_beginning(host: HostProcess) -> None:

@@ -107,7 +107,7 @@ async def test_plugins_are_published_with_the_role(host: FakeHost, session: Sess
     dispatch = session.publish_plugin(plugin)
     await dispatch.accepted()
 
-    assert dispatch.action["type"] == "session/activeClientChanged"
+    assert dispatch.action["type"] == "session/activeClientSet"
     (published,) = host.states[SESSION]["activeClient"]["customizations"]
     assert published["type"] == "plugin"
     assert published["name"] == "notes"

@@ -38,7 +38,7 @@ async def test_a_channel_that_was_left_can_be_followed_again(host: FakeHost, cli
         pass
     host.emit(SESSION, renamed("while away"))
     async with client.subscribe(SESSION) as again:
-        assert again.state["summary"]["title"] == "while away"
+        assert again.state["title"] == "while away"
 
 
 async def test_a_channel_that_is_followed_anew_during_a_reconnect_waits_for_its_snapshot(client: Client):
@@ -86,10 +86,10 @@ async def test_the_effect_shows_before_the_host_answers(host: FakeHost, client: 
     dispatch = client.dispatch(SESSION, renamed("mine"))
 
     assert dispatch.outcome is None
-    assert session.optimistic["summary"]["title"] == "mine"
-    assert session.confirmed["summary"]["title"] == ""
+    assert session.optimistic["title"] == "mine"
+    assert session.confirmed["title"] == ""
     assert await dispatch.accepted() == host.seq
-    assert session.confirmed["summary"]["title"] == "mine"
+    assert session.confirmed["title"] == "mine"
 
 
 @requirement("core:connection:rejection-rolls-back")
@@ -100,7 +100,7 @@ async def test_a_rejected_action_is_taken_back_and_its_reason_told(host: FakeHos
     dispatch = client.dispatch(SESSION, renamed("mine"))
 
     assert await dispatch == Rejected("not allowed")
-    assert session.optimistic["summary"]["title"] == ""
+    assert session.optimistic["title"] == ""
     with pytest.raises(ActionRejected, match="not allowed") as caught:
         await dispatch.accepted()
     assert caught.value.action == renamed("mine")
@@ -125,7 +125,7 @@ async def test_what_is_dispatched_offline_shows_at_once_and_is_sent_later_in_ord
     await eventually(lambda: client.status == "reconnecting")
 
     first, second = session.rename("a"), session.rename("b")
-    assert session.state["summary"]["title"] == "b"
+    assert session.state["title"] == "b"
     host.accepting = True
 
     assert [type(outcome) for outcome in (await first, await second)] == [Accepted, Accepted]
@@ -147,7 +147,7 @@ async def test_an_action_whose_echo_was_lost_is_applied_once(host: FakeHost, cli
 
     assert await dispatch == Accepted(1)
     assert len(host.log) == 1
-    assert session.state["summary"]["title"] == "mine"
+    assert session.state["title"] == "mine"
 
 
 async def test_an_action_that_never_arrived_is_sent_again_with_the_same_number(host: FakeHost, client: Client):
@@ -212,5 +212,5 @@ async def test_the_same_notification_reaches_the_channel_it_names(host: FakeHost
     host.emit(SESSION, renamed("for s"))
     host.emit("ahp-session:/t", renamed("for t"))
 
-    await eventually(lambda: second.confirmed["summary"]["title"] == "for t")
-    assert first.confirmed["summary"]["title"] == "for s"
+    await eventually(lambda: second.confirmed["title"] == "for t")
+    assert first.confirmed["title"] == "for s"

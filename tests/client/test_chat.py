@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Chat, Client
+from ahpkit.client.answers import open_requests
 from ahpkit.protocol.validation import check_action
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
@@ -149,7 +150,7 @@ async def test_drafting_answering_and_declining(host: FakeHost, chat: Chat):
     for id in ("r1", "r2"):
         questions = [{"id": "name", "kind": "text", "message": "Name?"}]
         host.emit(CHAT, {"type": "chat/inputRequested", "request": {"id": id, "questions": questions}})
-    await eventually(lambda: len(chat.confirmed.get("inputRequests", ())) == 2)
+    await eventually(lambda: len(open_requests(chat.confirmed)) == 2)
 
     await chat.draft("r1", "name", "Ad").accepted()
     assert last_action(host)["answer"] == {"state": "draft", "value": {"kind": "text", "value": "Ad"}}

@@ -129,7 +129,7 @@ async def test_two_clients_see_the_same_session(url: str):
         session = await first.create_session(provider="scripted")
         seen = await second.session(session.uri)
         await session.rename("ours").accepted()
-        await eventually(lambda: seen.confirmed["summary"]["title"] == "ours")
+        await eventually(lambda: seen.confirmed["title"] == "ours")
 
         chat, watched = await session.chat(), await seen.chat()
         turn = chat.send("wait")
@@ -201,7 +201,7 @@ async def test_everything_goes_on_after_the_host_was_restarted(served: Served):
         await eventually(lambda: session.is_active)
         assert await chat.ask("after") == "after "
         assert [turn["state"] for turn in chat.confirmed["turns"]] == ["complete", "error", "complete"]
-        assert session.confirmed["summary"]["title"] == "while away"
+        assert session.confirmed["title"] == "while away"
         await client.__aexit__()
 
 

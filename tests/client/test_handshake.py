@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.client import ChannelGone, Client
+from ahpkit.dialects import states_up
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import NotFound
 from ahpkit.testing.fake_host import FakeHost, session_state
@@ -19,12 +20,13 @@ def renamed(title: str) -> dict[str, Any]:
 
 
 @requirement("core:connection:initialize-params")
+@requirement("gen:negotiation:client-offer")
 async def test_initialize_says_who_we_are_what_we_speak_and_what_we_follow(host: FakeHost):
     async with Client(host.dial, client_id="me", locale="de", extensions={"example.com/x": {"version": "1.0"}}):
         assert host.sent("initialize") == [
             {
                 "channel": ROOT_URI,
-                "protocolVersions": ["0.4.0"],
+                "protocolVersions": ["1.0.0", "0.9.0", "0.4.0"],
                 "clientId": "me",
                 "initialSubscriptions": [ROOT_URI],
                 "locale": "de",
@@ -75,7 +77,7 @@ async def test_a_replay_brings_what_was_missed_and_nothing_twice(host: FakeHost,
         host.accepting = True
 
         assert (await anext(session))["serverSeq"] == 2
-        assert session.confirmed["summary"]["title"] == "b"
+        assert session.confirmed["title"] == "b"
         host.emit(SESSION, renamed("c"))
         assert (await anext(session))["serverSeq"] == 3
 
@@ -90,9 +92,9 @@ async def test_snapshots_take_the_place_of_a_replay_that_is_no_longer_possible(h
     host.accepting = True
     await client.wait_connected()
 
-    assert session.confirmed["summary"]["title"] == "missed"
+    assert session.confirmed["title"] == "missed"
     host.emit(SESSION, renamed("live"))
-    await eventually(lambda: session.confirmed["summary"]["title"] == "live")
+    await eventually(lambda: session.confirmed["title"] == "live")
 
 
 async def test_a_host_that_does_not_know_us_is_initialized_anew(host: FakeHost, client: Client):
@@ -108,7 +110,7 @@ async def test_a_host_that_does_not_know_us_is_initialized_anew(host: FakeHost, 
 
     assert set(host.sent("initialize")[-1]["initialSubscriptions"]) == {ROOT_URI, SESSION}
     host.emit(SESSION, renamed("reborn"))
-    await eventually(lambda: session.confirmed["summary"]["title"] == "reborn")
+    await eventually(lambda: session.confirmed["title"] == "reborn")
 
 
 @pytest.mark.parametrize("log_lost", [False, True])
@@ -125,7 +127,7 @@ async def test_a_channel_that_is_gone_ends_its_own_subscription_only(host: FakeH
             await anext(chat)
         assert caught.value.channel == CHAT
         host.emit(SESSION, renamed("alive"))
-        await session.wait_for(lambda state: state["summary"]["title"] == "alive")
+        await session.wait_for(lambda state: state["title"] == "alive")
 
 
 async def test_a_replay_that_cannot_be_applied_is_made_up_for_by_snapshots(host: FakeHost, client: Client):
@@ -137,7 +139,7 @@ async def test_a_replay_that_cannot_be_applied_is_made_up_for_by_snapshots(host:
     await eventually(lambda: len(host.sent("initialize")) == 2)
     await client.wait_connected()
 
-    assert session.confirmed == host.states[SESSION]
+    assert session.confirmed == states_up.session_state(host.states[SESSION])
 
 
 async def test_a_client_id_that_is_used_again_does_not_repeat_its_numbers(host: FakeHost):

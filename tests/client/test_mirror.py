@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ahpkit.client.dispatch import Accepted, Rejected
 from ahpkit.client.mirror import Applied, Mirror, Settled
-from ahpkit.protocol.channels import reduce
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.channels import reduce
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.testing.fake_host import chat_state
 from support import requirement
 from support.properties import examples
@@ -23,9 +23,8 @@ ME, OTHER = "me", "other"
 SESSION = "ahp-session:/s"
 
 
-def session_state(uri: str = SESSION, title: str = "first") -> JsonObject:
-    summary = {"resource": uri, "provider": "p", "title": title, "status": 1, "createdAt": 0, "modifiedAt": 0}
-    return {"summary": summary, "lifecycle": "ready", "chats": []}
+def session_state(title: str = "first") -> JsonObject:
+    return {"provider": "p", "title": title, "status": 1, "lifecycle": "ready", "activeClients": [], "chats": []}
 
 
 def renamed(title: str) -> JsonObject:
@@ -41,7 +40,7 @@ def envelope(seq: int, action: JsonObject, origin: tuple[str, int] | None = None
 
 def title(state: JsonObject | None) -> str:
     assert state is not None
-    return state["summary"]["title"]
+    return state["title"]
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def mirror() -> Mirror:
 
 @requirement("core:connection:optimistic-state")
 def test_an_own_action_shows_at_once_and_confirmed_waits_for_the_host(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
 
     assert title(mirror[SESSION].optimistic) == "mine"
     assert title(mirror[SESSION].confirmed) == "first"
@@ -69,7 +68,7 @@ def test_without_pending_actions_optimistic_is_the_confirmed_object(mirror: Mirr
 
 @requirement("core:connection:own-echo")
 def test_the_echo_moves_an_own_action_from_pending_to_confirmed(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
 
     changes = mirror.envelope(envelope(11, renamed("mine"), (ME, 1)), now=NOW)
 
@@ -81,7 +80,7 @@ def test_the_echo_moves_an_own_action_from_pending_to_confirmed(mirror: Mirror):
 
 @requirement("core:connection:foreign-action")
 def test_a_foreign_action_goes_below_the_pending_ones(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
 
     mirror.envelope(envelope(11, renamed("theirs"), (OTHER, 1)), now=NOW)
 
@@ -91,7 +90,7 @@ def test_a_foreign_action_goes_below_the_pending_ones(mirror: Mirror):
 
 @requirement("core:connection:rejection-rolls-back")
 def test_a_rejected_action_leaves_no_trace(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
 
     changes = mirror.envelope(envelope(11, renamed("mine"), (ME, 1), rejectionReason="no"), now=NOW)
 
@@ -100,8 +99,8 @@ def test_a_rejected_action_leaves_no_trace(mirror: Mirror):
 
 
 def test_answers_are_matched_by_number_and_not_by_place(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("a"), now=NOW)
-    mirror.dispatch(SESSION, 2, renamed("b"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("a"))
+    mirror.dispatch(SESSION, 2, renamed("b"))
 
     mirror.envelope(envelope(11, renamed("b"), (ME, 2), rejectionReason="no"), now=NOW)
 
@@ -111,7 +110,7 @@ def test_answers_are_matched_by_number_and_not_by_place(mirror: Mirror):
 
 def test_a_rejection_does_not_hide_actions_that_are_still_on_the_way(mirror: Mirror):
     """A host sends a rejection at once, with its head, while committed actions before it are still being written."""
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
     mirror.envelope(envelope(15, renamed("mine"), (ME, 1), rejectionReason="no"), now=NOW)
 
     mirror.envelope(envelope(14, renamed("theirs")), now=NOW)
@@ -120,7 +119,7 @@ def test_a_rejection_does_not_hide_actions_that_are_still_on_the_way(mirror: Mir
 
 
 def test_another_clients_rejection_is_none_of_our_business(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
 
     assert mirror.envelope(envelope(11, renamed("x"), (OTHER, 1), rejectionReason="no"), now=NOW) == []
     assert list(mirror[SESSION].pending) == [1]
@@ -136,7 +135,7 @@ def test_an_action_that_is_known_is_dropped(mirror: Mirror):
 
 
 def test_a_late_echo_of_an_action_that_the_snapshot_contains_only_settles_it(mirror: Mirror):
-    mirror.dispatch(SESSION, 1, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 1, renamed("mine"))
     mirror.expect([SESSION])
     mirror.snapshot({"resource": SESSION, "state": session_state(title="newer"), "fromSeq": 20})
     list(mirror.resume(SESSION, now=NOW))
@@ -201,7 +200,7 @@ def test_a_channel_without_state_passes_its_envelopes_on():
 
 
 def test_leaving_a_channel_names_the_actions_nobody_will_answer(mirror: Mirror):
-    mirror.dispatch(SESSION, 4, renamed("mine"), now=NOW)
+    mirror.dispatch(SESSION, 4, renamed("mine"))
 
     assert mirror.forget(SESSION) == [4]
     assert mirror.envelope(envelope(11, renamed("late")), now=NOW) == []
@@ -213,11 +212,11 @@ def test_adding_one_by_one_gives_what_replaying_all_gives(titles: list[str]):
     mirror.follow(SESSION)
     mirror.snapshot({"resource": SESSION, "state": session_state(), "fromSeq": 1})
     for number, text in enumerate(titles):
-        mirror.dispatch(SESSION, number, renamed(text), now=NOW)
+        mirror.dispatch(SESSION, number, renamed(text))
 
     expected = session_state()
     for text in titles:
-        expected = reduce(SESSION, expected, renamed(text), now=NOW)
+        expected = reduce(SESSION, expected, renamed(text))
     assert mirror[SESSION].optimistic == expected
 
 
@@ -255,7 +254,7 @@ class MirrorMachine(RuleBasedStateMachine):
         state = chat_state(uri)
         for entry in self.log:
             if entry["channel"] == uri and (until is None or entry["serverSeq"] <= until):
-                state = reduce(uri, state, entry["action"], now=NOW)
+                state = reduce(uri, state, entry["action"])
         return state
 
     def _append(self, uri: str, action: JsonObject, origin: tuple[str, int] | None) -> None:
@@ -280,7 +279,7 @@ class MirrorMachine(RuleBasedStateMachine):
     def dispatch(self, uri: str) -> None:
         seq = next(self.seqs)
         self.sent.add(seq)
-        self.mirror.dispatch(uri, seq, queued(f"mine {seq}"), now=NOW)
+        self.mirror.dispatch(uri, seq, queued(f"mine {seq}"))
         self.undelivered.append((uri, seq, queued(f"mine {seq}")))
 
     @rule(uri=st.sampled_from(uris))
@@ -355,7 +354,7 @@ class MirrorMachine(RuleBasedStateMachine):
             state = channel.confirmed
             assert state is not None
             for pending in channel.pending.values():
-                state = reduce(uri, state, pending.action, now=pending.at)
+                state = reduce(uri, state, pending.action)
             assert channel.optimistic == state
 
     @invariant()

@@ -32,12 +32,12 @@ async def test_a_consumer_that_falls_behind_is_told_and_goes_on(host: FakeHost, 
     async with client.subscribe(SESSION, limit=2) as slow, client.subscribe(SESSION) as quick:
         for title in "abcd":
             host.emit(SESSION, renamed(title))
-        await quick.wait_for(lambda state: state["summary"]["title"] == "d")
+        await quick.wait_for(lambda state: state["title"] == "d")
 
         with pytest.raises(LaggedError) as caught:
             await anext(slow)
         assert (caught.value.channel, caught.value.last_seq, caught.value.next_seq) == (SESSION, 0, 4)
-        assert slow.state["summary"]["title"] == "d", "the state is up to date"
+        assert slow.state["title"] == "d", "the state is up to date"
         host.emit(SESSION, renamed("e"))
         assert (await anext(slow))["serverSeq"] == 5
 
@@ -55,17 +55,17 @@ async def test_a_reconnect_by_snapshot_tells_consumers_that_actions_are_missing(
 
         with pytest.raises(LaggedError):
             await anext(session)
-        assert session.state["summary"]["title"] == "missed"
+        assert session.state["title"] == "missed"
 
 
 async def test_waiting_for_a_state_takes_nothing_from_the_iteration(host: FakeHost, client: Client):
     async with client.subscribe(SESSION) as session:
-        waiting = asyncio.create_task(session.wait_for(lambda state: state["summary"]["title"] == "b"))
+        waiting = asyncio.create_task(session.wait_for(lambda state: state["title"] == "b"))
         await settled()
         host.emit(SESSION, renamed("a"))
         host.emit(SESSION, renamed("b"))
 
-        assert (await waiting)["summary"]["title"] == "b"
+        assert (await waiting)["title"] == "b"
         assert (await anext(session))["serverSeq"] == 1
 
 
@@ -95,7 +95,7 @@ async def test_the_end_of_the_client_ends_the_iteration(host: FakeHost):
 async def test_leaving_a_subscription_ends_its_iteration(host: FakeHost, client: Client):
     async with client.subscribe(SESSION) as session:
         host.emit(SESSION, renamed("a"))
-        await session.wait_for(lambda state: state["summary"]["title"] == "a")
+        await session.wait_for(lambda state: state["title"] == "a")
 
     assert [envelope["serverSeq"] async for envelope in session] == [1]
 

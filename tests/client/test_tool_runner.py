@@ -65,7 +65,7 @@ async def test_tools_come_with_the_active_role_and_go_with_it(host: FakeHost, cl
     release = session.release()
     assert release is not None
     await release.accepted()
-    assert release.action == {"type": "session/activeClientChanged", "activeClient": None}
+    assert release.action == {"type": "session/activeClientRemoved", "clientId": "me"}
     assert not session.is_active
 
 
@@ -76,12 +76,12 @@ async def test_a_tool_that_comes_or_goes_later_is_published_without_claiming_aga
     await session.claim().accepted()
     async with client.subscribe(SESSION) as everyone:
         client.tool(name="late")(lambda: None)
-        await everyone.wait_for(lambda state: [tool["name"] for tool in state["activeClient"]["tools"]] == ["late"])
+        await everyone.wait_for(lambda state: [tool["name"] for tool in state["activeClients"][0]["tools"]] == ["late"])
         client.remove_tool("late")
-        await everyone.wait_for(lambda state: state["activeClient"]["tools"] == [])
+        await everyone.wait_for(lambda state: state["activeClients"][0]["tools"] == [])
 
     kinds = [params["action"]["type"] for params in host.sent("dispatchAction")]
-    assert kinds == ["session/activeClientChanged", *["session/activeClientToolsChanged"] * 2]
+    assert kinds == ["session/activeClientChanged"] * 3
 
 
 @requirement(

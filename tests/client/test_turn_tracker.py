@@ -29,8 +29,8 @@ from ahpkit.client.events import (
     Usage,
 )
 from ahpkit.client.turn_tracker import TurnTracker
-from ahpkit.protocol.chat.reducer import chat_reducer
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.chat.reducer import chat_reducer
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.testing.fake_host import chat_state
 
 T = {"turnId": "t"}
@@ -38,6 +38,7 @@ CALL = {"turnId": "t", "toolCallId": "c"}
 START: JsonObject = {
     "type": "chat/turnStarted",
     **T,
+    "startedAt": "2026-11-15T10:00:00.000Z",
     "message": {"text": "hi", "origin": {"kind": "user"}},
 }
 RESULT = {"success": True, "pastTenseMessage": "Did it"}
@@ -67,7 +68,7 @@ def run(*actions: JsonObject) -> list[TurnEvent]:
     tracker, state = TurnTracker("t"), chat_state("ahp-chat:/c")
     events: list[TurnEvent] = []
     for action in actions:
-        state = chat_reducer(state, action, now=0)
+        state = chat_reducer(state, action)
         events += tracker.act(action, state)
     return events
 
@@ -159,9 +160,9 @@ def test_other_parts_and_usage_are_reported_once():
 
 def test_each_way_a_turn_can_end():
     error = {"errorType": "agent", "message": "broken"}
-    complete = run(START, {"type": "chat/turnComplete", **T})[-1]
-    cancelled = run(START, {"type": "chat/turnCancelled", **T})[-1]
-    failed = run(START, {"type": "chat/error", **T, "error": error})[-1]
+    complete = run(START, {"type": "chat/turnComplete", **T, "duration": 1})[-1]
+    cancelled = run(START, {"type": "chat/turnCancelled", **T, "duration": 1})[-1]
+    failed = run(START, {"type": "chat/error", **T, "duration": 1, "part": {"kind": "error", "error": error}})[-1]
     cut = run(START, {"type": "chat/truncated"})[-1]
 
     assert isinstance(complete, TurnCompleted)
@@ -173,7 +174,7 @@ def test_each_way_a_turn_can_end():
 
 
 def test_nothing_is_reported_about_other_turns_or_after_the_end():
-    end = {"type": "chat/turnComplete", **T}
+    end = {"type": "chat/turnComplete", **T, "duration": 1}
     foreign = {**START, "turnId": "u"}
 
     assert kinds(run(START, end, foreign, {**part("markdown", "x", "no"), "turnId": "u"}, {**end, "turnId": "u"})) == [
@@ -217,8 +218,8 @@ def test_gaps_lose_no_text_and_repeat_none(actions: list[JsonObject], gaps: set[
     tracker, state = TurnTracker("t"), chat_state("ahp-chat:/c")
     events: list[TurnEvent] = []
     missed = False
-    for number, action in enumerate([START, *actions, {"type": "chat/turnComplete", **T}]):
-        state = chat_reducer(state, action, now=0)
+    for number, action in enumerate([START, *actions, {"type": "chat/turnComplete", **T, "duration": 1}]):
+        state = chat_reducer(state, action)
         if number in gaps:
             missed = True
         else:

@@ -62,15 +62,16 @@ async def follow(subscription: Subscription, log: Log) -> None:
 
 def describe(action: JsonObject) -> list[str]:
     kind = action["type"].removeprefix("session/")
-    if kind == "activeClientChanged":
-        active: JsonObject = action["activeClient"] or {}
-        return [f"active: {active.get('clientId')}"]
+    if kind == "activeClientSet":
+        return [f"active: {action['activeClient']['clientId']}"]
+    if kind == "activeClientRemoved":
+        return [f"left: {action['clientId']}"]
     if kind == "customizationUpdated":
         entry = action["customization"]
         children = f" {[child['name'] for child in entry['children']]}" if "children" in entry else ""
         return [f"{entry['name']}: {entry['load']['kind']}{children}"] if entry["type"] == "plugin" else []
     if kind == "customizationToggled":
-        return [f"toggled: {action['enabled']}"]
+        return [f"toggled: {action['enablement'][0]['enabled']}"]
     return ["removed"] if kind == "customizationRemoved" else []
 
 
@@ -91,7 +92,7 @@ async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
         async with connect(server.url, client_id="looker") as looker:
             # 1. A client subscribes while plugin A is parsed.
             uri = "ahp-session:/flow"
-            await looker.request("createSession", {"workingDirectory": work.as_uri()}, channel=uri)
+            await looker.request("createSession", {"workingDirectories": [work.as_uri()]}, channel=uri)
             async with looker.subscribe(uri) as early:
                 await early.wait_for(lambda state: "customizations" in state)
             async with looker.subscribe(uri) as subscription:
@@ -123,6 +124,6 @@ async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "C: loading",
         "C: loaded ['C:two']",
         "toggled: False",
-        "active: None",
+        "left: owner",
         "removed",
     ]

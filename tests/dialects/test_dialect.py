@@ -9,6 +9,7 @@ import pytest
 from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, dialect_for, with_hints
 from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
+from support import requirement
 
 V = Generation
 Json = dict[str, Any]
@@ -72,6 +73,7 @@ def received(dialect: Dialect, action: Json) -> Json | None:
 # -- what a client says
 
 
+@requirement("gen:project-action:started-at-added")
 def test_an_old_turn_gets_what_it_could_not_say(host: Host) -> None:
     action = {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "hi", "origin": {"kind": "user"}}}
     read = speaking(V.V0_4, host).read_action(CHAT, action, host.reading())
@@ -102,6 +104,8 @@ def test_cancelling_says_how_long_it_took(host: Host) -> None:
         (V.V0_9, {"type": "annotations/set", "annotation": {"id": "n"}}, "action.annotation.origin: missing"),
     ],
 )
+@requirement("gen:project:validate-own-shape")
+@requirement("gen:enablement:toggle-malformed")
 def test_an_error_names_the_fields_of_the_clients_own_version(
     host: Host, generation: Generation, action: Json, named: str
 ) -> None:
@@ -121,6 +125,7 @@ def test_an_error_names_the_fields_of_the_clients_own_version(
         (V.V1_0, "nobody/knows", "unknown action type"),
     ],
 )
+@requirement("gen:negotiation:dispatchable-by-version")
 def test_what_may_be_dispatched_is_decided_by_version(host: Host, generation: Generation, kind: str, why: str) -> None:
     action: Json = {
         "type": kind,
@@ -135,6 +140,7 @@ def test_what_may_be_dispatched_is_decided_by_version(host: Host, generation: Ge
         speaking(generation, host).read_action(CHAT, action, host.reading())
 
 
+@requirement("gen:project-action:toggle-up")
 def test_a_plain_switch_keeps_the_decisions_of_other_scopes(host: Host) -> None:
     everywhere = {"kind": "global", "enabled": False}
     server = {"type": "mcpServer", "id": "m", "enablement": [{"kind": "session", "enabled": False}, everywhere]}
@@ -149,6 +155,7 @@ def test_a_plain_switch_keeps_the_decisions_of_other_scopes(host: Host) -> None:
         }
 
 
+@requirement("gen:project-action:annotation-up")
 def test_a_remark_keeps_where_it_came_from(host: Host) -> None:
     channel = f"{SESSION}/annotations"
     host.states[channel] = {"annotations": [{"id": "n", "origin": {"session": SESSION, "chat": CHAT, "turnId": "t"}}]}
@@ -182,6 +189,8 @@ def test_a_remark_keeps_where_it_came_from(host: Host) -> None:
         (V.V0_4, "listSessions", {"channel": "ahp-root://", "filter": {}}, {"channel": "ahp-root://"}),
     ],
 )
+@requirement("gen:project-command:source-without-kind")
+@requirement("gen:project-command:directory-up")
 def test_params_are_read_as_the_newest(
     host: Host, generation: Generation, method: str, params: Json, read: Json
 ) -> None:
@@ -200,6 +209,7 @@ def test_reconnect_may_leave_out_the_channel(host: Host) -> None:
     assert speaking(V.V0_9, host).read("reconnect", params, host.reading())[1]["clientId"] == "me"
 
 
+@requirement("gen:project:repeat-detection")
 def test_a_repeated_action_is_known_by_what_the_client_said_of_it(host: Host) -> None:
     said = {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "hi", "origin": {"kind": "user"}}}
     dialect = speaking(V.V0_4, host)
@@ -214,6 +224,8 @@ def test_a_repeated_action_is_known_by_what_the_client_said_of_it(host: Host) ->
 # -- active clients and the one that 0.4 sees
 
 
+@requirement("gen:project-action:active-client-0-4")
+@requirement("gen:project-action:active-client-up")
 def test_the_one_active_client_of_0_4_is_the_last_that_took_the_role_there(host: Host) -> None:
     old, new = speaking(V.V0_4, host), speaking(V.V1_0, host)
     session = host.states[SESSION]
@@ -238,6 +250,7 @@ def test_the_one_active_client_of_0_4_is_the_last_that_took_the_role_there(host:
     assert received(old, gone) == {**left, "activeClient": {"clientId": "first", "tools": []}}
 
 
+@requirement("gen:project-action:selection-0-4")
 def test_choosing_a_model_is_seen_by_0_4_as_it_was_said(host: Host) -> None:
     dialect = speaking(V.V0_4, host)
     said = {"type": "session/modelChanged", "model": {"id": "other"}}
@@ -249,6 +262,9 @@ def test_choosing_a_model_is_seen_by_0_4_as_it_was_said(host: Host) -> None:
 # -- what a client is told
 
 
+@requirement("gen:project-state:session-0-4")
+@requirement("gen:project-state:lifecycle")
+@requirement("gen:project-state:directory")
 def test_a_session_of_0_4_has_its_own_form(host: Host) -> None:
     host.states[SESSION]["openCanvases"] = []
     state = speaking(V.V0_4, host).state(SESSION, host.states[SESSION])
@@ -270,6 +286,7 @@ def test_a_session_of_0_4_has_its_own_form(host: Host) -> None:
     }
 
 
+@requirement("gen:project-action:canvas-capability")
 def test_newer_clients_get_our_canvases_when_they_ask(host: Host) -> None:
     host.states[SESSION]["openCanvases"] = []
     assert "openCanvases" not in speaking(V.V1_0, host).state(SESSION, host.states[SESSION])
@@ -279,6 +296,8 @@ def test_newer_clients_get_our_canvases_when_they_ask(host: Host) -> None:
     assert received(speaking(V.V0_9, host, canvases=True), action) == action
 
 
+@requirement("gen:project-state:input-requests")
+@requirement("gen:project-state:input-part-cut")
 def test_open_questions_are_a_list_before_0_6(host: Host) -> None:
     asked = {"kind": "inputRequest", "request": {"id": "q"}}
     answered = {"kind": "inputRequest", "request": {"id": "r"}, "response": "accept"}
@@ -291,6 +310,7 @@ def test_open_questions_are_a_list_before_0_6(host: Host) -> None:
         assert state.get("inputRequests") == (None if generation >= V.V0_6 else [{"id": "q"}])
 
 
+@requirement("gen:project:resync")
 def test_what_cannot_be_told_asks_for_a_snapshot(host: Host) -> None:
     resume = {"type": "chat/turnResume", "turnId": "t"}
     assert not speaking(V.V0_7, host).is_told("chat/turnResume")
@@ -299,6 +319,7 @@ def test_what_cannot_be_told_asks_for_a_snapshot(host: Host) -> None:
     assert received(speaking(V.V0_9, host), resume) == resume
 
 
+@requirement("gen:project-action:error-alias")
 def test_an_error_has_its_old_place_beside_the_new(host: Host) -> None:
     error = {"errorType": "x", "message": "y"}
     action = {"type": "chat/error", "turnId": "t", "duration": 1, "part": {"kind": "error", "error": error}}
@@ -307,6 +328,8 @@ def test_an_error_has_its_old_place_beside_the_new(host: Host) -> None:
     assert received(speaking(V.V0_9, host), action) == action
 
 
+@requirement("gen:project-state:summary-times")
+@requirement("gen:summary:iso-times")
 def test_times_of_summaries_are_numbers_in_0_4_and_texts_later(host: Host) -> None:
     summary = {"resource": SESSION, "modifiedAt": STARTED, "activity": None}
     params = {"channel": "ahp-root://", "session": SESSION, "changes": summary}
@@ -316,6 +339,7 @@ def test_times_of_summaries_are_numbers_in_0_4_and_texts_later(host: Host) -> No
     assert new == params
 
 
+@requirement("gen:auth:notification-object")
 def test_who_must_sign_in_where_is_a_name_before_0_8(host: Host) -> None:
     params = {"channel": "ahp-root://", "resource": {"resource": "https://r", "scopes_supported": ["a"]}}
     assert speaking(V.V0_7, host).notification("auth/required", params) == (
@@ -331,6 +355,7 @@ def test_progress_is_unknown_to_0_4(host: Host) -> None:
     assert speaking(V.V0_5_0, host).notification("root/progress", params) == ("root/progress", params)
 
 
+@requirement("gen:errors:content-not-found")
 def test_missing_content_has_another_code_since_0_9(host: Host) -> None:
     error = ContentNotFound("gone")
     assert speaking(V.V0_8, host).error("resourceRead", error) is error

@@ -9,6 +9,7 @@ from ahpkit.dialects.generations import OUR_ACTIONS, generation_of, knows_action
 from ahpkit.protocol.codec import encode
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.version import Version
+from support import requirement
 
 V = Generation
 
@@ -62,6 +63,7 @@ def test_our_canvas_actions_are_for_who_asks_for_them() -> None:
 
 
 @pytest.mark.parametrize("action_type", sorted(IDENTICAL))
+@requirement("gen:project-action:input-identical")
 def test_what_is_the_same_in_all_versions_is_the_logged_bytes(action_type: str) -> None:
     data = logged(action_type, part={"kind": "error"}, status="recomputing", toolInput={"uri": "x"})
     assert set(routes(action_type, data)) == {Stream.N}
@@ -104,6 +106,9 @@ def test_all_that_streams_is_the_same_in_all_versions() -> None:
         ("x-somebody/else", {}, "---------"),
     ],
 )
+@requirement("gen:project-action:new-ten")
+@requirement("gen:negotiation:known-actions-only")
+@requirement("gen:project:one-envelope")
 def test_each_generation_has_its_stream(action_type: str, members: dict[str, object], expected: str) -> None:
     letters = {Stream.OMIT: "-", Stream.RESYNC: "!"}
     routed = routes(action_type, logged(action_type, **members))

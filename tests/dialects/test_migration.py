@@ -12,6 +12,7 @@ from ahpkit.dialects.migration import highest_numbers, migrate_channels, migrate
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
 from ahpkit.protocol_next.channels import CHANNELS as NEW
+from support import requirement
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples
 from support.squares import hinted, plain, project, refused
@@ -118,6 +119,7 @@ def test_a_session_is_flat_and_its_times_are_beside_it() -> None:
     assert not {"summary", "activeClient", "resource", "createdAt"} & state.keys()
 
 
+@requirement("gen:project-client:old-error")
 def test_questions_and_errors_become_parts() -> None:
     chat = migrated()["ahp-chat:/c"].state
     assert chat["turns"][0]["responseParts"] == [{"kind": "error", "error": ERROR}]
@@ -125,6 +127,7 @@ def test_questions_and_errors_become_parts() -> None:
     assert chat["activeTurn"]["startedAt"] == "2026-11-15T10:00:00.000Z"
 
 
+@requirement("gen:project-action:terminal-claim-up")
 def test_terminals_live_and_remarks_have_an_origin() -> None:
     assert migrated()["ahp-terminal:/t"].state["lifecycle"] == {"status": "running"}
     listed = migrated()["ahp-root://"].state["terminals"][0]

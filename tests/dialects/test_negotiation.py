@@ -6,6 +6,7 @@ import pytest
 
 from ahpkit.dialects import Generation, negotiate, pin, supported_versions
 from ahpkit.protocol.errors import InvalidParams, UnsupportedProtocolVersion
+from support import requirement
 
 OFFICIAL = (Generation.V1_0, Generation.V0_9)
 """What a host without dialects speaks."""
@@ -26,6 +27,10 @@ OFFICIAL = (Generation.V1_0, Generation.V0_9)
         (["1.0.0", "0.9.0", "0.4.0"], "1.0.0"),
     ],
 )
+@requirement("gen:negotiation:highest-offered")
+@requirement("gen:negotiation:echo-exact")
+@requirement("gen:negotiation:real-one")
+@requirement("gen:negotiation:ranges")
 def test_the_highest_version_that_is_spoken_is_chosen_and_echoed(offered: list[str], agreed: str) -> None:
     assert negotiate(offered).version == agreed
     assert negotiate(offered[::-1]).version == agreed
@@ -37,8 +42,11 @@ def test_the_highest_version_that_is_spoken_is_chosen_and_echoed(offered: list[s
         (["1.0.0", "0.8.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"], "0.8.0"),
         (["1.0.0", "0.9.0", "0.8.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"], "0.9.0"),
         (["0.5.1", "1.0.0"], "0.5.1"),
+        (["1.0.0", "0.4.0"], "0.4.0"),
+        (["1.0.0", "0.9.0", "0.4.0", "0.5.0"], "0.9.0"),
     ],
 )
+@requirement("gen:negotiation:draft-one")
 def test_a_draft_that_calls_itself_one_point_zero_is_not_taken_at_its_word(offered: list[str], agreed: str) -> None:
     assert negotiate(offered).version == agreed
 
@@ -77,6 +85,7 @@ def test_a_side_can_speak_less(offered: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("place", [0, 1])
+@requirement("gen:negotiation:malformed-offer")
 def test_one_malformed_entry_spoils_the_offer_and_is_named(malformed: object, place: int) -> None:
     offered: list[object] = ["1.0.0"]
     offered.insert(place, malformed)

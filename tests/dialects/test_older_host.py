@@ -12,6 +12,7 @@ from ahpkit.dialects.older_host import Heard, HostDialect, Written
 from ahpkit.protocol.channels import CHANNELS as OLD
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol_next.channels import CHANNELS as NEW
+from support import requirement
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples
 from support.squares import differences, hinted, plain, project, refused, resyncs, told
@@ -49,6 +50,7 @@ def unlike(mirror: Json, host: Json) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@requirement("gen:project-client:old-host")
 def test_the_mirror_of_a_0_4_host_has_what_the_host_has(kind: str) -> None:
     reduce_old, reduce_new = OLD[kind].reducer, NEW[kind].reducer
     assert reduce_old is not None

@@ -15,6 +15,7 @@ from hypothesis import example, given
 from ahpkit.dialects import Generation
 from ahpkit.protocol.channels import CHANNELS as OLD
 from ahpkit.protocol_next.channels import CHANNELS as NEW
+from support import requirement
 from support.histories import INITIAL, KINDS, histories, opening
 from support.properties import examples
 from support.specification import specification
@@ -54,6 +55,8 @@ def broken_squares(kind: str, state: Json, actions: list[Json]) -> Iterator[tupl
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@requirement("gen:project:commuting-square")
+@requirement("gen:project:pure")
 def test_a_reader_of_0_4_arrives_at_what_the_host_shows(kind: str) -> None:
     @examples(1.0)
     @example([])

@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 from ahpkit.client import Client, SessionFailed, TurnError, connect
-from ahpkit.client.answers import Approve
+from ahpkit.client.answers import Approve, open_requests
 from ahpkit.client.chat import Chat
 from ahpkit.client.turn import TurnStream
 from ahpkit.testing.acp_agent import scripted_command
@@ -264,11 +264,11 @@ async def test_thousands_of_questions_at_once_are_refused_but_for_as_many_as_a_p
 async def test_open_questions_end_with_the_turn_that_asked_them(stage: Stage) -> None:
     chat = await stage.chat()
     turn = chat.send("elicitations 3000")
-    await until(lambda: len(chat.confirmed.get("inputRequests", ())) == 64)
+    await until(lambda: len(open_requests(chat.confirmed)) == 64)
     chat.cancel()
 
     assert (await outcome(turn)).startswith("cancelled")
-    assert not chat.confirmed.get("inputRequests")
+    assert not open_requests(chat.confirmed)
 
 
 async def test_terminals_are_refused_beyond_the_hosts_number_and_end_with_the_session(stage: Stage) -> None:

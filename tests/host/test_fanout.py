@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for
 from ahpkit.dialects.base import Identity, Resync
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.log.entry import Entry
+from ahpkit.protocol.codec import encode
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.transport import PeerInfo
 from support import requirement
@@ -54,7 +57,7 @@ class Wire:
         raise NotImplementedError
 
 
-def outlet(wire: Wire, dialect: Identity | None = None, *, on_resync: Callable[[], None] = lambda: None) -> Outlet:
+def outlet(wire: Wire, dialect: Dialect | None = None, *, on_resync: Callable[[], None] = lambda: None) -> Outlet:
     peer = Peer()
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"reconnect","params":{}}')
     spoken = dialect or Identity("0.4.0")
@@ -199,3 +202,80 @@ def test_a_stream_that_cannot_tell_an_action_is_ended_and_the_others_go_on() -> 
     fanout.subscribe("a", outlet(loud, Shouting(), on_resync=lambda: ended.append("loud")))
     fanout.deliver([typed(1, "other"), typed(2, "impossible")])
     assert (sent(plain), sent(loud), ended) == (["<1}><2}>"], [], ["loud"])
+
+
+class Nowhere:
+    """Surroundings of dialects that project no states."""
+
+    def kind(self, uri: str) -> str | None:
+        return None
+
+    def session_of(self, uri: str) -> str | None:
+        return None
+
+    def summary(self, session: str) -> dict[str, Any] | None:
+        return None
+
+
+def every_generation(wire: type[Wire]) -> tuple[Fanout, dict[Generation, Wire]]:
+    """A fan-out with a subscriber of each generation."""
+    fanout, wires = Fanout(), {generation: wire() for generation in Generation}
+    for generation, one in wires.items():
+        fanout.subscribe("a", outlet(one, dialect_for(Agreed(generation.release, generation), Nowhere())))
+    return fanout, wires
+
+
+def logged(seq: int, action: dict[str, Any]) -> Entry:
+    return typed(seq, action["type"])._replace(payload=encode({"channel": "a", "action": action, "serverSeq": seq}))
+
+
+STREAMED: list[dict[str, Any]] = [
+    {"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"},
+    {"type": "chat/usage", "turnId": "t", "usage": {}},
+    {"type": "terminal/data", "data": "y"},
+]
+
+FAILED: dict[str, Any] = {
+    "type": "chat/error",
+    "turnId": "t",
+    "duration": 1,
+    "part": {"kind": "error", "error": {"message": "no"}},
+}
+
+
+@requirement("gen:project:identical-undecoded")
+def test_what_streams_is_decoded_for_nobody_and_framed_once_for_all_generations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(data: bytes) -> None:
+        raise AssertionError("an action that is the same for all was decoded")
+
+    monkeypatch.setattr("ahpkit.dialects.actions_down.decode_json", never)
+    monkeypatch.setattr("ahpkit.host.clients.outlet.decode_json", never)
+    fanout, wires = every_generation(Counting)
+    Counting.framed = 0
+    fanout.deliver([logged(number, action) for number, action in enumerate(STREAMED)])
+    assert Counting.framed == len(STREAMED)
+    assert len({bytes(wire.writes[0]) for wire in wires.values()}) == 1
+
+
+@requirement("gen:project:three-streams")
+def test_a_batch_is_written_in_three_forms_at_most() -> None:
+    fanout, wires = every_generation(Counting)
+    Counting.framed = 0
+    fanout.deliver([logged(1, FAILED)])
+    assert Counting.framed == 3
+    forms = {generation: wire.writes[0] for generation, wire in wires.items()}
+    assert forms[Generation.V1_0] == forms[Generation.V0_9]
+    assert len({forms[one] for one in Generation if Generation.V0_4 < one < Generation.V0_9}) == 1
+    assert len(set(forms.values())) == 3
+
+
+class Counting(Wire):
+    """Counts what all wires frame together."""
+
+    framed = 0
+
+    def frame(self, message: bytes) -> bytes:
+        Counting.framed += 1
+        return super().frame(message)

@@ -465,7 +465,7 @@ def _without_times(value: Any) -> Any:
 def test_after_any_history_everyone_agrees_and_nothing_happened_twice(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("ahpkit.client.core._now", lambda: NOW)
+    monkeypatch.setattr("ahpkit.client.core.now", lambda: NOW)
     run_state_machine_as_test(
         Histories,
         settings=settings(

@@ -78,7 +78,7 @@ async def _talk(terminal: Console, client: Client, session: Session, chat: Chat)
 
 
 def _greeting(session: Session) -> str:
-    provider = session.state["summary"]["provider"]
+    provider = session.state["provider"]
     return f"Session {short_id(session.uri)} with {provider}. Ctrl-C cancels a turn, Ctrl-D leaves."
 
 

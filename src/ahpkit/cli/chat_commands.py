@@ -15,7 +15,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.plans import plan_lines, plan_of
 from ahpkit.cli.text import shorten
 from ahpkit.client import Chat, Client, Dispatch, Rejected, Session
-from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol_next.chat.commands import CompletionItem
 
 _COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
@@ -92,12 +92,11 @@ class Commands:
             await self._told(self._session.set_model(argument))
             self._say(f"  From now on: {argument}")
             return
-        summary = self._session.state["summary"]
-        chosen = summary.get("model", {}).get("id")
+        chosen = self._session.selection.get("model", {}).get("id")
         models = [
             model
             for agent in self._client.root["agents"]
-            if agent["provider"] == summary["provider"]
+            if agent["provider"] == self._session.state["provider"]
             for model in agent["models"]
         ]
         for model in models:

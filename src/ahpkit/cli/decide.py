@@ -45,7 +45,8 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
             _show(console, rest)
             rest = ""
         elif pressed == "e":
-            edited = await _edit(console, event.call.get("toolInput", "") if edited is None else edited)
+            given = event.call.get("toolInput", "")
+            edited = await _edit(console, (given if isinstance(given, str) else "") if edited is None else edited)
         else:
             break
     return decisions[pressed] if pressed in decisions else _undecided(console, pressed)

@@ -10,7 +10,7 @@ from ahpkit.cli.console import Console
 from ahpkit.cli.decide import ask_approval, ask_questions
 from ahpkit.cli.race import race
 from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
-from ahpkit.client.answers import answer_to
+from ahpkit.client.answers import answer_to, open_requests
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
 from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.errors import AhpError
@@ -139,7 +139,7 @@ def _is_decided(call_id: str) -> Settled:
 
 
 def _is_answered(request_id: str) -> Settled:
-    return lambda state: all(one["id"] != request_id for one in state.get("inputRequests", ()))
+    return lambda state: all(one["id"] != request_id for one in open_requests(state))
 
 
 __all__ = ["Decisions"]

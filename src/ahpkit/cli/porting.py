@@ -34,8 +34,7 @@ async def export_session(client: Client, uri: str, progress: Progress) -> dict[s
     for entry in entries:
         turns = await _fetch(client, entry["resource"], progress, sum(len(chat["turns"]) for chat in chats))
         chats.append({"title": entry["title"], "turns": turns})
-    summary = state["summary"]
-    return {"format": FORMAT, "title": summary["title"], "provider": summary["provider"], "chats": chats}
+    return {"format": FORMAT, "title": state["title"], "provider": state["provider"], "chats": chats}
 
 
 async def _fetch(client: Client, chat: str, progress: Progress, before: int) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from ahpkit.cli.text import as_json, plain, shorten
 from ahpkit.client import Client
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.protocol_next.session.state import SessionStatus
 
 _ACTIVITIES = (
     (SessionStatus.InputNeeded, "needs input"),
@@ -85,11 +85,10 @@ def _summary_line(summary: Any) -> str:
     return f"{short_id(summary['resource']):8}  {when:16}  {summary['provider']:10}  {status:14}  {title}"
 
 
-def _when(milliseconds: float) -> str:
+def _when(time: str) -> str:
     """Local time; nothing for an agent's conversation of which nobody knows."""
-    if not milliseconds:
-        return ""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    moment = datetime.fromisoformat(time)
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment.timestamp() else ""
 
 
 @sessions.command()
@@ -123,8 +122,7 @@ def _answer(turn: Any) -> str:
     shown = [text for part in turn["responseParts"] if (text := _part(part)) is not None]
     if turn["state"] == "cancelled":
         shown.append("✗ cancelled")
-    if "error" in turn:
-        shown.append(f"✗ {turn['error']['message']}")
+    shown += [f"✗ {part['error']['message']}" for part in turn["responseParts"] if part["kind"] == "error"]
     return "\n".join(shown)
 
 
@@ -188,7 +186,7 @@ async def dispose(url: str | None, token: str | None, session: str, yes: bool) -
         uri = await find_session(client, session)
         opened = await client.session(uri)
         if not yes:
-            _confirm(f"Delete {short_id(uri)} ({shorten(opened.state['summary']['title'], 60)}) for good?")
+            _confirm(f"Delete {short_id(uri)} ({shorten(opened.state['title'], 60)}) for good?")
         await opened.dispose()
 
 

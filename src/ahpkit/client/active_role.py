@@ -6,7 +6,7 @@ Knows no chats beyond following them for tool calls.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from ahpkit.client.canvas import Canvas, CanvasError, CanvasRunner
@@ -15,8 +15,9 @@ from ahpkit.client.core import Core
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.tool_runner import ToolRunner
 from ahpkit.client.tools import Tool
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.state import ClientPluginCustomization, SessionActiveClient
+from ahpkit.dialects.generations import Generation
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import ClientPluginCustomization, SessionActiveClient
 from ahpkit.wire.errors import AhpError
 
 _log = logging.getLogger(__name__)
@@ -105,14 +106,14 @@ class ActiveRole:
     def claim(self) -> Dispatch:
         """Take the role, or refresh what it brings."""
         self.begin()
-        return self._publish({"type": "session/activeClientChanged", "activeClient": self.description()})
+        return self._publish({"type": "session/activeClientSet", "activeClient": self.description()})
 
     def release(self) -> Dispatch | None:
         """Give the role up; None when the host does not see us in it."""
         self.end()
         if not self.held:
             return None
-        return self._publish({"type": "session/activeClientChanged", "activeClient": None})
+        return self._publish({"type": "session/activeClientRemoved", "clientId": self._core.client_id})
 
     def end(self) -> None:
         """Stop doing what the role brings."""
@@ -129,8 +130,8 @@ class ActiveRole:
     def on_action(self, envelope: JsonObject) -> None:
         action = envelope["action"]
         self._look()
-        if action["type"] == "session/activeClientChanged" and action["activeClient"] is None:
-            self._reclaim()
+        if action["type"] == "session/activeClientRemoved" and action["clientId"] == self._core.client_id:
+            self._reclaim_unless_taken()
 
     def on_reset(self) -> None:
         self._look()
@@ -143,11 +144,8 @@ class ActiveRole:
             self._reclaim()
 
     def _on_offers(self, changed: Offered) -> None:
-        """Tools have an action of their own; canvases are published with the role."""
-        if changed == "tools":
-            self._publish({"type": "session/activeClientToolsChanged", "tools": self.description()["tools"]})
-        else:
-            self.claim()
+        """What a client offers is published with the role, as a whole."""
+        self.claim()
 
     def _reclaim(self) -> None:
         """The host lets go of a client that disconnects; when it is back it wants its role back."""
@@ -155,8 +153,14 @@ class ActiveRole:
             self.claim().then(self._log_refusal)
 
     def _is_in(self, state: JsonObject | None) -> bool:
-        active: JsonObject = (state or {}).get("activeClient") or {}
-        return active.get("clientId") == self._core.client_id
+        clients: Sequence[JsonObject] = (state or {}).get("activeClients") or ()
+        return any(client["clientId"] == self._core.client_id for client in clients)
+
+    def _reclaim_unless_taken(self) -> None:
+        """A 0.4 host knows one active client: whoever has the role now keeps it."""
+        taken = (self._session.confirmed or {}).get("activeClients")
+        if not (taken and self._core.dialect.generation == Generation.V0_4):
+            self._reclaim()
 
     def _log_refusal(self, outcome: Outcome | None) -> None:
         if isinstance(outcome, Rejected):
@@ -171,7 +175,7 @@ class ActiveRole:
             self._leave(uri)
 
     def _follow(self, uri: str) -> None:
-        chat = self._core.channels.hold(uri)
+        chat = self._core.channels.hold(uri, "chat")
         runner = ToolRunner(
             self._core.channels,
             self._core.tasks,

@@ -5,14 +5,14 @@ A callback may answer with plain Python values; this module gives them the shape
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from ahpkit.client.core import given
-from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
-from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
-from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+from ahpkit.protocol_next.chat.input_requests import ANSWER_KINDS
+from ahpkit.protocol_next.chat.state import ChatInputAnswer, ChatInputRequest
+from ahpkit.protocol_next.common.state import JsonObject, StringOrMarkdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,13 @@ def answer_to(
     return wire
 
 
+def open_requests(chat: Mapping[str, Any]) -> list[ChatInputRequest]:
+    """The questions of a chat that nobody has answered yet."""
+    turn: Mapping[str, Any] = chat.get("activeTurn") or {}
+    parts: Sequence[Any] = turn.get("responseParts", ())
+    return [part["request"] for part in parts if part["kind"] == "inputRequest" and part.get("response") is None]
+
+
 __all__ = [
     "Answer",
     "Approve",
@@ -116,6 +123,7 @@ __all__ = [
     "confirmed",
     "decision_of",
     "input_completed",
+    "open_requests",
     "reply_of",
     "result_confirmed",
 ]

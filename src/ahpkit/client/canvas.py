@@ -21,7 +21,7 @@ from ahpkit.protocol.canvas import (
     canvas,
     canvas_action,
 )
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

@@ -18,8 +18,9 @@ from ahpkit.client.errors import ChannelGone
 from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, Settled
 from ahpkit.client.plain import PlainStates
 from ahpkit.client.tasks import Tasks
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.errors import AhpError, RpcError, TransportClosed
+from ahpkit.dialects.older_host import HostDialect
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.wire.errors import AhpError, LocalProtocolError, RpcError, TransportClosed
 
 
 class Listener(Protocol):
@@ -119,20 +120,23 @@ class Channels:
 
     # Holding.
 
-    def hold(self, uri: str) -> Channel:
-        """Follow a channel. Every hold needs a `release`. Raises when the client is closed."""
+    def hold(self, uri: str, kind: str | None = None) -> Channel:
+        """Follow a channel, of a kind that its URI need not tell. Every hold needs a `release`.
+
+        Raises when the client is closed.
+        """
         if self._connection.failure is not None:
             raise self._connection.failure
         channel = self._channels.get(uri)
         if channel is None:
-            channel = self._channels[uri] = Channel(self._mirror.follow(uri))
+            channel = self._channels[uri] = Channel(self._mirror.follow(uri, kind))
             self._join(channel)
         channel.holders += 1
         return channel
 
-    async def open(self, uri: str) -> Channel:
+    async def open(self, uri: str, kind: str | None = None) -> Channel:
         """Hold a channel and wait for its state."""
-        channel = self.hold(uri)
+        channel = self.hold(uri, kind)
         try:
             await channel.wait_ready()
         except BaseException:
@@ -152,6 +156,11 @@ class Channels:
         """The confirmed state of a channel that is followed, else None."""
         channel = self._channels.get(uri)
         return None if channel is None else channel.confirmed
+
+    def optimistic(self, uri: str) -> JsonObject | None:
+        """The same with our unanswered actions on top."""
+        channel = self._channels.get(uri)
+        return None if channel is None else channel.optimistic
 
     def _close(self, error: AhpError) -> None:
         """Nothing will come any more: tell everyone who waits. Some of them let go of other channels then."""
@@ -229,6 +238,19 @@ class Channels:
 
     # The handshake of a new connection.
 
+    @property
+    def dialect(self) -> HostDialect:
+        """How the host speaks."""
+        return self._mirror.dialect
+
+    def speak(self, dialect: HostDialect) -> None:
+        """The handshake found out how the host speaks."""
+        self._mirror.dialect = dialect
+
+    def session_of(self, uri: str) -> str | None:
+        """The followed session that a chat belongs to."""
+        return self._mirror.session_of(uri)
+
     def begin(self) -> None:
         """A new connection: nothing is live on it yet."""
         self._sent.clear()
@@ -273,7 +295,7 @@ class Channels:
         channel = self.hold(uri)
         dispatch = Dispatch(uri, action, next(self._numbers))
         self._dispatches[dispatch.client_seq] = channel, dispatch
-        self._mirror.dispatch(uri, dispatch.client_seq, action, now=self._now())
+        self._mirror.dispatch(uri, dispatch.client_seq, action)
         if self._connection.connected and channel.live:
             self._send(channel)
         return dispatch
@@ -283,14 +305,23 @@ class Channels:
         self._tell(self._mirror.envelope(envelope, now=self._now()))
 
     def _send(self, channel: Channel) -> None:
-        for pending in self._mirror[channel.uri].pending.values():
+        for pending in tuple(self._mirror[channel.uri].pending.values()):
             self._send_action(channel.uri, pending)
 
     def _send_action(self, uri: str, pending: PendingAction) -> None:
         if pending.client_seq not in self._sent:
             self._sent.add(pending.client_seq)
-            params = {"channel": uri, "clientSeq": pending.client_seq, "action": pending.action}
-            self._connection.notify("dispatchAction", params)
+            try:
+                written = self._mirror.written(uri, pending.action, now=self._now())
+            except LocalProtocolError as error:
+                self._tell(self._mirror.refuse(uri, pending.client_seq, str(error)))
+                return
+            for channel, action in written.before:
+                self._notify_action(channel, next(self._numbers), action)
+            self._notify_action(uri, pending.client_seq, written.action)
+
+    def _notify_action(self, uri: str, client_seq: int, action: JsonObject) -> None:
+        self._connection.notify("dispatchAction", {"channel": uri, "clientSeq": client_seq, "action": action})
 
     def _tell(self, changes: Iterable[Change]) -> None:
         for change in changes:

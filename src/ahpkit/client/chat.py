@@ -18,17 +18,22 @@ from ahpkit.client.answers import (
     answer_to,
     confirmed,
     input_completed,
+    open_requests,
     result_confirmed,
 )
 from ahpkit.client.channels import Channel
-from ahpkit.client.core import Core, given
+from ahpkit.client.core import Core, given, now
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.tracing import start_turn, with_context
 from ahpkit.client.turn import TurnStream
-from ahpkit.protocol.chat.commands import CompletionItem, FetchTurnsResult
-from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
-from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+from ahpkit.client.turn_pages import TurnPage, page_of
+from ahpkit.dialects.actions_up import elapsed
+from ahpkit.dialects.generations import Generation
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol_next.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
+from ahpkit.protocol_next.common.state import JsonObject, StringOrMarkdown
 
 TYPING_PAUSE = 0.1
 """Seconds without a keystroke before completions are asked for: short enough to feel immediate."""
@@ -87,8 +92,8 @@ class Chat:
     ) -> TurnStream:
         """Start a turn and iterate over what happens in it. The callbacks replace the client's for this turn."""
         turn_id, span = str(uuid.uuid4()), start_turn(self.uri)
-        message = _message(text, attachments, with_context(meta, span))
-        dispatch = self._dispatch("turnStarted", turnId=turn_id, message=message)
+        message = self._message(text, attachments, with_context(meta, span))
+        dispatch = self._dispatch("turnStarted", turnId=turn_id, startedAt=iso_time(now()), message=message)
         turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch)
         turn.when_over(span.end)
         if on_confirmation is not None or on_input is not None:
@@ -115,7 +120,8 @@ class Chat:
 
     def cancel(self) -> Dispatch:
         """Cancel the running turn. Raises `LookupError` when none is running."""
-        return self._dispatch("turnCancelled", turnId=self._turn_id())
+        duration = elapsed(cast("JsonObject", self.optimistic), now())
+        return self._dispatch("turnCancelled", turnId=self._turn_id(), duration=duration)
 
     def truncate(self, turn_id: str | None = None) -> Dispatch:
         """Cut the history after a turn; without one, all of it."""
@@ -131,7 +137,7 @@ class Chat:
         meta: Mapping[str, Any] | None = None,
     ) -> Dispatch:
         """Have a message sent when the chat is idle. Its id is `dispatch.action["id"]`."""
-        return self._pend("queued", _message(text, attachments, with_context(meta)))
+        return self._pend("queued", self._message(text, attachments, with_context(meta)))
 
     def unqueue(self, message_id: str) -> Dispatch:
         """Take a queued message back."""
@@ -143,7 +149,7 @@ class Chat:
 
     def steer(self, text: str, *, attachments: Sequence[MessageAttachment] = ()) -> Dispatch:
         """Tell the running turn something. A steering message that was not taken yet is replaced."""
-        return self._pend("steering", _message(text, attachments, with_context(None)))
+        return self._pend("steering", self._message(text, attachments, with_context(None)))
 
     def _pend(self, kind: Literal["queued", "steering"], message: Message) -> Dispatch:
         return self._dispatch("pendingMessageSet", kind=kind, id=str(uuid.uuid4()), message=message)
@@ -181,9 +187,18 @@ class Chat:
 
     # Looking back, and completing what is being typed.
 
-    async def fetch_turns(self, before: str | None = None, limit: int | None = None) -> FetchTurnsResult:
-        """A page of history, oldest first: the turns before one, or the latest."""
-        return await self._core.request("fetchTurns", given(before=before, limit=limit), channel=self.uri)
+    async def fetch_turns(self, before: str | None = None, limit: int | None = None) -> TurnPage:
+        """A page of history, oldest first: the turns before one, or the latest.
+
+        Raises `NotFound` when there is no such turn.
+        """
+        if self._core.dialect.generation < Generation.V0_5_1:
+            return await self._core.request("fetchTurns", given(before=before, limit=limit), channel=self.uri)
+        while True:
+            page, cursor = page_of(self.confirmed, before, limit)
+            if cursor is None:
+                return page
+            await self._core.request("fetchTurns", {"cursor": cursor}, channel=self.uri)
 
     async def history(self, *, page: int = 50) -> AsyncIterator[Turn]:
         """All finished turns, newest first, fetched as they are asked for."""
@@ -221,6 +236,17 @@ class Chat:
     def _act(self, action: JsonObject) -> Dispatch:
         return self._core.channels.dispatch(self.uri, action)
 
+    def _message(self, text: str, attachments: Sequence[MessageAttachment], meta: JsonObject) -> Message:
+        """What a person says, with the model and agent that this client chose for the session."""
+        session = self._core.channels.session_of(self.uri)
+        chosen = self._core.selections.of(session) if session is not None else {}
+        message = cast("Message", {"text": text, "origin": {"kind": "user"}, **chosen})
+        if attachments:
+            message["attachments"] = list(attachments)
+        if meta:
+            message["_meta"] = meta
+        return message
+
     def _turn_id(self) -> str:
         active = (self._channel.optimistic or {}).get("activeTurn")
         if active is None:
@@ -228,19 +254,10 @@ class Chat:
         return active["id"]
 
     def _request(self, request_id: str) -> ChatInputRequest:
-        for request in (self._channel.optimistic or {}).get("inputRequests", ()):
+        for request in open_requests(self._channel.optimistic or {}):
             if request["id"] == request_id:
                 return request
         raise LookupError(f"{self.uri}: there is no open input request {request_id!r}")
-
-
-def _message(text: str, attachments: Sequence[MessageAttachment], meta: JsonObject) -> Message:
-    message: Message = {"text": text, "origin": {"kind": "user"}}
-    if attachments:
-        message["attachments"] = list(attachments)
-    if meta:
-        message["_meta"] = meta
-    return message
 
 
 __all__ = ["Chat"]

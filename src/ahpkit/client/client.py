@@ -21,13 +21,14 @@ from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
-from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.dialects.generations import FORK, SELECTION
 from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, UNSAVED_TEXT
-from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
-from ahpkit.protocol.root.state import RootState
-from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol_next.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
+from ahpkit.protocol_next.root.state import RootState
+from ahpkit.protocol_next.session.state import SessionSummary, ToolAnnotations
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,7 +151,7 @@ class Client:
 
     async def session(self, uri: str) -> Session:
         """Open a session; raises `ChannelGone` when there is none."""
-        channel = await self._core.channels.open(uri)
+        channel = await self._core.channels.open(uri, "session")
         return Session(self._core, channel, self._roles, self._responders)
 
     async def create_session(
@@ -170,14 +171,16 @@ class Client:
         session's active one from the start.
         """
         uri = f"ahp-session:/{uuid.uuid4()}"
+        chosen = given(model={"id": model} if isinstance(model, str) else model, agent=agent)
+        forked = None if fork is None else {"session": fork[0], "turnId": fork[1]}
+        notes = given(**{SELECTION: chosen or None, FORK: forked})
         params = given(
             provider=provider,
-            model={"id": model} if isinstance(model, str) else model,
-            agent=agent,
-            workingDirectory=working_directory,
+            workingDirectories=None if working_directory is None else [working_directory],
             config=config,
-            fork=None if fork is None else {"session": fork[0], "turnId": fork[1]},
+            _meta=notes or None,
         )
+        self._core.selections.begin(uri, chosen)
         await self.request("createSession", params, channel=uri)
         session = await self.session(uri)
         await session.wait_ready()

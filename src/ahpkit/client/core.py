@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from ahpkit.client.channels import Channels
@@ -14,11 +14,13 @@ from ahpkit.client.handshake import Handshake
 from ahpkit.client.host_requests import HostRequests
 from ahpkit.client.mirror import Mirror
 from ahpkit.client.resources import OnUnsavedText, Resources
+from ahpkit.client.selections import Selections
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tracing import span, with_context
-from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.dialects.negotiation import OFFERED
+from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.validation import make_whole
+from ahpkit.protocol_next.common.state import ROOT_URI, JsonObject
 from ahpkit.wire.rpc import RpcConnection
 
 
@@ -35,6 +37,7 @@ class Core:
         capabilities: Mapping[str, Any],
         request_timeout: float | None,
         unsaved_text: OnUnsavedText | None,
+        versions: Sequence[str] = OFFERED,
     ) -> None:
         self.client_id = client_id or str(uuid.uuid4())
         self.tasks = Tasks()
@@ -51,9 +54,12 @@ class Core:
         # The host remembers (clientId, clientSeq) for good. An id that is used again must not repeat its numbers.
         first_client_seq = 1 if client_id is None else time.time_ns() // 1000
         self.channels = Channels(
-            Mirror(self.client_id), self.connection, self.tasks, now=_now, first_client_seq=first_client_seq
+            Mirror(self.client_id), self.connection, self.tasks, now=now, first_client_seq=first_client_seq
         )
-        self.handshake = Handshake(self.client_id, self.channels, locale=locale, capabilities=capabilities)
+        self.selections = Selections(self.channels)
+        self.handshake = Handshake(
+            self.client_id, self.channels, locale=locale, capabilities=capabilities, versions=versions
+        )
         self._request_timeout = request_timeout
 
     async def __aenter__(self) -> Self:
@@ -87,11 +93,17 @@ class Core:
                 asked["_meta"] = meta
             try:
                 async with asyncio.timeout(seconds):
-                    result = await self.connection.request(method, asked)
+                    rpc = await self.connection.wait_connected()
+                    result = await rpc.request(method, self.dialect.write(method, asked))
                     make_whole(method, {}, result=result)
-                    return result
+                    return self.dialect.result(method, result)
             except TimeoutError:
                 raise TimeoutError(f"{method}: no answer within {seconds:g} s") from None
+
+    @property
+    def dialect(self) -> HostDialect:
+        """How the host speaks; known once it is connected."""
+        return self.channels.dialect
 
     async def _greet(self, rpc: RpcConnection) -> None:
         await self.handshake.greet(rpc)
@@ -101,6 +113,7 @@ class Core:
         if method == "action":
             self.channels.receive(params)
         else:
+            params = self.dialect.notification(method, params)
             self.host_requests.hear(method, params)
         for uri in self._removed(method, params):
             self.channels.gone(uri, "it was removed")
@@ -116,7 +129,8 @@ class Core:
         return []
 
 
-def _now() -> int:
+def now() -> int:
+    """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
@@ -125,4 +139,4 @@ def given(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-__all__ = ["Core"]
+__all__ = ["Core", "given", "now"]

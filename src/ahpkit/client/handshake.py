@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ahpkit.client.channels import Channels
 from ahpkit.client.errors import ExtensionNotSupported
-from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.dialects.generations import generation_of
+from ahpkit.dialects.negotiation import OFFERED
+from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.extensions import announces
 from ahpkit.protocol.meta_keys import CAPABILITIES
 from ahpkit.protocol.validation import make_whole
-from ahpkit.protocol.version import SPOKEN
+from ahpkit.protocol.version import Version
+from ahpkit.protocol_next.channels import ROOT_URI
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import RemoteProtocolError, RpcError
 from ahpkit.wire.rpc import RpcConnection
 
@@ -43,12 +46,19 @@ class Handshake:
     """Greets the host on every new connection."""
 
     def __init__(
-        self, client_id: str, channels: Channels, *, locale: str | None, capabilities: Mapping[str, Any]
+        self,
+        client_id: str,
+        channels: Channels,
+        *,
+        locale: str | None,
+        capabilities: Mapping[str, Any],
+        versions: Sequence[str] = OFFERED,
     ) -> None:
         self._client_id = client_id
         self._channels = channels
         self._locale = locale
         self._capabilities = capabilities
+        self._versions = versions
         self.host: HostInfo | None = None
 
     async def greet(self, rpc: RpcConnection) -> None:
@@ -64,7 +74,7 @@ class Handshake:
     async def _initialize(self, rpc: RpcConnection) -> None:
         params: JsonObject = {
             "channel": ROOT_URI,
-            "protocolVersions": list(SPOKEN),
+            "protocolVersions": list(self._versions),
             "clientId": self._client_id,
             "initialSubscriptions": self._channels.followed(),
         }
@@ -75,6 +85,7 @@ class Handshake:
         result = await rpc.request("initialize", params)
         make_whole("initialize", {}, result=result)
         self.host = HostInfo.of(result)
+        self._channels.speak(_dialect_of(self.host.protocol_version))
         self._channels.take_snapshots(result["snapshots"])
 
     async def _reconnect(self, rpc: RpcConnection) -> bool:
@@ -101,6 +112,13 @@ class Handshake:
             for uri in missing:
                 self._channels.gone(uri, "it was removed while the client was away")
         return True
+
+
+def _dialect_of(version: str) -> HostDialect:
+    generation = generation_of(Version.parse(version))
+    if generation is None:
+        raise RemoteProtocolError(f"the host chose version {version}, which nobody offered")
+    return HostDialect(version, generation)
 
 
 def check_announced(method: str, announced: Mapping[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """The client's copy of the host's states: confirmed, pending, optimistic. Pure: knows no connection, tasks or clock.
 
+All of it is 1.0.0, whatever the host speaks: its words are read by the host's dialect before they get here.
+
 For every channel that is followed:
 
 * `confirmed` is what the host said: its snapshot and every action after it, each once.
@@ -19,8 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.client.dispatch import Accepted, Outcome, Rejected
-from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.dialects.generations import Generation
+from ahpkit.dialects.older_host import Heard, HostDialect, Written
+from ahpkit.protocol_next.channels import CHANNELS, channel_of
+from ahpkit.protocol_next.common.state import JsonObject
+
+_NEWEST = HostDialect(Generation.V1_0.release, Generation.V1_0)
+
+_ANNOTATIONS = "/annotations"
+"""How the URI of a session's annotations ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +38,6 @@ class PendingAction:
 
     client_seq: int
     action: JsonObject
-    at: int
-    """When it was dispatched, in milliseconds: replaying it gives the same state each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +61,12 @@ Change = Applied | Settled
 
 
 class ChannelMirror:
-    """One channel's states."""
+    """One channel's states. Who follows it may know its `kind`: URIs can have any form."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, kind: str | None) -> None:
         self.uri = uri
+        found = channel_of(uri) if kind is None else CHANNELS[kind]
+        self.kind = None if found is None else found.name
         self.confirmed: JsonObject | None = None
         """None before the snapshot, and always for a channel without state."""
         self.seq = 0
@@ -68,8 +77,7 @@ class ChannelMirror:
         self.waiting: list[JsonObject] | None = []
         """Envelopes that came before the snapshot or replay they follow; None when nothing is awaited."""
         self._optimistic: JsonObject | None = None
-        kind = channel_of(uri)
-        self._reducer = kind.reducer if kind is not None else None
+        self._reducer = None if found is None else found.reducer
 
     @property
     def optimistic(self) -> JsonObject | None:
@@ -78,7 +86,7 @@ class ChannelMirror:
         if self._optimistic is None:
             state = self.confirmed
             for pending in self.pending.values():
-                state = self._reduce(state, pending.action, pending.at)
+                state = self._reduce(state, pending.action)
             self._optimistic = state
         return self._optimistic
 
@@ -86,16 +94,16 @@ class ChannelMirror:
         self.confirmed, self.seq, self.joined = state, seq, True
         self._optimistic = None
 
-    def apply(self, action: JsonObject, seq: int, now: int) -> None:
+    def apply(self, action: JsonObject, seq: int) -> None:
         if self.confirmed is not None:
-            self.confirmed = self._reduce(self.confirmed, action, now)
+            self.confirmed = self._reduce(self.confirmed, action)
         self.seq = seq
         self._optimistic = None
 
     def add(self, pending: PendingAction) -> None:
         state = self.optimistic
         self.pending[pending.client_seq] = pending
-        self._optimistic = None if state is None else self._reduce(state, pending.action, pending.at)
+        self._optimistic = None if state is None else self._reduce(state, pending.action)
 
     def drop(self, client_seq: int) -> bool:
         """Take a pending action away; False when it was not there."""
@@ -104,8 +112,8 @@ class ChannelMirror:
         self._optimistic = None
         return True
 
-    def _reduce(self, state: JsonObject, action: JsonObject, now: int) -> JsonObject:
-        return state if self._reducer is None else self._reducer(state, action, now=now)
+    def _reduce(self, state: JsonObject, action: JsonObject) -> JsonObject:
+        return state if self._reducer is None else self._reducer(state, action)
 
 
 class Mirror:
@@ -114,6 +122,8 @@ class Mirror:
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._channels: dict[str, ChannelMirror] = {}
+        self.dialect = _NEWEST
+        """How the host speaks."""
 
     def __getitem__(self, uri: str) -> ChannelMirror:
         return self._channels[uri]
@@ -133,9 +143,33 @@ class Mirror:
 
     # What this side does.
 
-    def follow(self, uri: str) -> ChannelMirror:
+    def follow(self, uri: str, kind: str | None = None) -> ChannelMirror:
         """Have a place for the channel; envelopes wait until `snapshot` or `resume`."""
-        return self._channels.setdefault(uri, ChannelMirror(uri))
+        if uri not in self._channels:
+            self._channels[uri] = ChannelMirror(uri, kind or ("chat" if self._is_chat(uri) else None))
+        return self._channels[uri]
+
+    def _is_chat(self, uri: str) -> bool:
+        """Whether a session that is followed has a chat with this URI."""
+        return self.session_of(uri) is not None and not uri.endswith(_ANNOTATIONS)
+
+    def session_of(self, uri: str) -> str | None:
+        """The followed session that a chat or an annotations channel belongs to; None when there is none."""
+        if uri.endswith(_ANNOTATIONS):
+            return uri.removesuffix(_ANNOTATIONS)
+        for channel in self._channels.values():
+            if channel.kind == "session" and channel.confirmed is not None:
+                chats: list[JsonObject] = channel.confirmed["chats"]
+                if any(chat["resource"] == uri for chat in chats):
+                    return channel.uri
+        return None
+
+    def _heard(self, uri: str, now: int) -> Heard:
+        return Heard(uri, now, self._state_of, self.session_of)
+
+    def _state_of(self, uri: str) -> JsonObject | None:
+        channel = self._channels.get(uri)
+        return None if channel is None else channel.confirmed
 
     def forget(self, uri: str) -> list[int]:
         """Stop following; returns the clientSeq of the actions that nobody will answer now."""
@@ -146,15 +180,26 @@ class Mirror:
         for uri in uris:
             self._channels[uri].waiting = []
 
-    def dispatch(self, uri: str, client_seq: int, action: JsonObject, *, now: int) -> None:
+    def dispatch(self, uri: str, client_seq: int, action: JsonObject) -> None:
         """Show an own action's effect until the host answers."""
-        self._channels[uri].add(PendingAction(client_seq, action, now))
+        self._channels[uri].add(PendingAction(client_seq, action))
+
+    def written(self, uri: str, action: JsonObject, *, now: int) -> Written:
+        """An own action in the host's words; raises `LocalProtocolError` when it has none for it."""
+        return self.dialect.write_action(action, self._heard(uri, now))
+
+    def refuse(self, uri: str, client_seq: int, reason: str) -> list[Change]:
+        """Take an own action back that the host was never told."""
+        self._channels[uri].drop(client_seq)
+        return [Settled(uri, client_seq, Rejected(reason))]
 
     # What the host says.
 
     def snapshot(self, snapshot: Mapping[str, Any]) -> None:
         """The host's state of a channel takes the place of ours, whatever we had: the host may have lost its log."""
-        self._channels[snapshot["resource"]].reset(snapshot["state"], snapshot["fromSeq"])
+        channel = self._channels[snapshot["resource"]]
+        state = self.dialect.state(channel.kind, snapshot["state"], self._heard(channel.uri, 0))
+        channel.reset(state, snapshot["fromSeq"])
 
     def without_state(self, uri: str) -> None:
         """The host confirmed a subscription that has no snapshot: envelopes pass through."""
@@ -191,8 +236,9 @@ class Mirror:
         seq: int = envelope["serverSeq"]
         changes: list[Change] = []
         if seq > channel.seq:
-            channel.apply(envelope["action"], seq, now)
-            changes.append(Applied(channel.uri, envelope))
+            for action in self.dialect.actions(envelope["action"], self._heard(channel.uri, now)):
+                channel.apply(action, seq)
+                changes.append(Applied(channel.uri, {**envelope, "action": action}))
         return changes + self._settle(channel, envelope, Accepted(seq))
 
     def _settle(self, channel: ChannelMirror, envelope: JsonObject, outcome: Outcome) -> list[Change]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ahpkit.client.resources import FolderResources, MemoryResources, ResourceProvider, Resources, fingerprint
-from ahpkit.protocol.session.state import ClientPluginCustomization
+from ahpkit.protocol_next.session.state import ClientPluginCustomization
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def publish(resources: Resources, plugin: InMemoryPlugin | Path | str, *, sessio
         "id": uri,
         "uri": uri,
         "name": name,
-        "enabled": True,
+        "enablement": [{"kind": "global", "enabled": True}],
         "nonce": fingerprint(provider),
     }
 

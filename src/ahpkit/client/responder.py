@@ -18,6 +18,7 @@ from ahpkit.client.answers import (
     confirmed,
     decision_of,
     input_completed,
+    open_requests,
     reply_of,
     result_confirmed,
 )
@@ -27,7 +28,7 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.plain import plain
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None] | Decision | bool | None]
@@ -96,7 +97,7 @@ class Responder:
                 if call["status"] in _WAITING:
                     yield (call["status"], call["toolCallId"]), self._confirmer(turn["id"], call)
         if self._on_input is not None:
-            for request in state.get("inputRequests", ()):
+            for request in open_requests(state):
                 yield ("input", request["id"]), self._questioner(request)
 
     def _confirmer(self, turn_id: str, call: Any) -> Callable[[], Any]:

@@ -20,10 +20,12 @@ from ahpkit.client.errors import SessionFailed
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
-from ahpkit.protocol.chat.state import ChatSummary
-from ahpkit.protocol.common.state import AgentSelection, ModelSelection
-from ahpkit.protocol.session.enablement import Placed, walk
-from ahpkit.protocol.session.state import CustomizationType, SessionState
+from ahpkit.dialects.generations import SELECTION
+from ahpkit.protocol_next.chat.state import ChatSummary
+from ahpkit.protocol_next.common.state import AgentSelection, ModelSelection
+from ahpkit.protocol_next.session.customizations import CustomizationEnablement
+from ahpkit.protocol_next.session.enablement import Placed, walk
+from ahpkit.protocol_next.session.state import CustomizationType, SessionState
 
 
 class Session:
@@ -69,7 +71,7 @@ class Session:
     async def wait_ready(self) -> None:
         """Wait until the host has created the session; raises `SessionFailed` when it could not."""
         state: SessionState = await wait_for(self._channel, lambda state: state["lifecycle"] != "creating")
-        if state["lifecycle"] == "creationFailed":
+        if state["lifecycle"] == "failed":
             raise SessionFailed(self.uri, dict(state.get("creationError", {})))
 
     # Chats.
@@ -84,7 +86,7 @@ class Session:
         if uri is None and (uri := _default_chat(self.state)) is None:
             await self.wait_ready()
             uri = _default_chat(await wait_for(self._channel, lambda state: _default_chat(state) is not None))
-        channel = await self._core.channels.open(cast("str", uri))
+        channel = await self._core.channels.open(cast("str", uri), "chat")
         return Chat(self._core, channel, self._responders)
 
     async def create_chat(
@@ -96,8 +98,9 @@ class Session:
     ) -> Chat:
         """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from."""
         uri = f"ahp-chat:/{uuid.uuid4()}"
-        source = None if fork is None else {"chat": fork[0], "turnId": fork[1]}
-        params = {"chat": uri, **given(model=model, agent=agent, source=source)}
+        source = None if fork is None else {"kind": "fork", "chat": fork[0], "turnId": fork[1]}
+        chosen = given(model=model, agent=agent)
+        params = {"chat": uri, **given(source=source, _meta={SELECTION: chosen} if chosen else None)}
         await self._core.request("createChat", params, channel=self.uri)
         return await self.chat(uri)
 
@@ -116,12 +119,18 @@ class Session:
         return self._dispatch("isReadChanged", isRead=read)
 
     def set_model(self, model: str | ModelSelection) -> Dispatch:
-        """Choose the model, by id or with its configuration."""
-        return self._dispatch("modelChanged", model={"id": model} if isinstance(model, str) else model)
+        """Choose the model for this client's next messages, by id or with its configuration."""
+        chosen = {"id": model} if isinstance(model, str) else model
+        return self._core.selections.choose(self.uri, "model", chosen)
 
     def set_agent(self, uri: str | None) -> Dispatch:
         """Choose a custom agent by its URI; None goes back to the provider's own behaviour."""
-        return self._dispatch("agentChanged", **given(agent=None if uri is None else {"uri": uri}))
+        return self._core.selections.choose(self.uri, "agent", None if uri is None else {"uri": uri})
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        """The `model` and the `agent` of this client's next messages, where one was chosen."""
+        return self._core.selections.of(self.uri)
 
     def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
         """Change configuration values; with `replace` those not named go back to nothing."""
@@ -155,8 +164,12 @@ class Session:
         return [placed for placed in found if type is None or placed.entry.get("type") == type]
 
     def toggle_customization(self, id: str, enabled: bool) -> Dispatch:
-        """Switch a container or a child on or off."""
-        return self._dispatch("customizationToggled", id=id, enabled=enabled)
+        """Switch a container or a child on or off for this session. What was decided elsewhere stays."""
+        decided: list[CustomizationEnablement] = [{"kind": "session", "enabled": enabled}]
+        for placed in self.customizations():
+            if placed.entry.get("id") == id:
+                decided += [one for one in placed.entry.get("enablement", ()) if one["kind"] != "session"]
+        return self._dispatch("customizationToggled", id=id, enablement=decided)
 
     # Being the active client.
 

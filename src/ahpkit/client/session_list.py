@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any, Self, cast
 
 from ahpkit.client.core import Core
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.state import SessionSummary
+from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol_next.session.state import SessionSummary
 from ahpkit.wire.errors import TransportClosed
 
 
@@ -76,7 +76,8 @@ class SessionList:
                 self._summaries.pop(params["session"], None)
             case "root/sessionSummaryChanged" if params["session"] in self._summaries:
                 known = self._summaries[params["session"]]
-                self._summaries[params["session"]] = {**known, **params["changes"]}
+                changed = {**known, **params["changes"]}
+                self._summaries[params["session"]] = {key: one for key, one in changed.items() if one is not None}
             case _:
                 return False
         return True

@@ -13,7 +13,7 @@ from ahpkit.client.errors import ActionRejected, ClientClosed, TurnError
 from ahpkit.client.events import TextDelta, TurnCancelled, TurnEvent, TurnFailed
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.turns import find_turn
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 _BEHIND = 1000
@@ -35,7 +35,7 @@ class TurnStream:
         self.dispatch = dispatch
         """The dispatched `chat/turnStarted`, when this client sent it."""
         self._channels = channels
-        self._channel = channels.hold(chat)
+        self._channel = channels.hold(chat, "chat")
         self._tracker = TurnTracker(turn_id)
         self._queue: BoundedQueue[tuple[JsonObject | None, JsonObject]] = BoundedQueue(_BEHIND)
         self._events: deque[TurnEvent] = deque()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ahpkit.client.answers import open_requests
 from ahpkit.client.events import (
     TURN_OVER,
     ConfirmationNeeded,
@@ -34,10 +35,13 @@ from ahpkit.client.events import (
 )
 from ahpkit.client.plain import plain
 from ahpkit.protocol.chat.turns import find_turn
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol_next.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
 """Parts that are streamed, and what their growth is called."""
+
+_TOLD_OTHERWISE = frozenset({"inputRequest", "error"})
+"""Parts that have events of their own: a question while it is open, an error with the end of the turn."""
 
 _BY_STATUS: dict[str, Callable[[Any], TurnEvent]] = {
     "pending-confirmation": ConfirmationNeeded,
@@ -100,7 +104,7 @@ class TurnTracker:
         for part in turn["responseParts"]:
             events += self._part(part, reported=known)
         events += self._use(turn.get("usage"))
-        events += self._ask(state.get("inputRequests", ()))
+        events += self._ask(open_requests(state) if turn is state.get("activeTurn") else ())
         return events + self._end(turn)
 
     # Beginning and end.
@@ -118,7 +122,7 @@ class TurnTracker:
             case "cancelled":
                 return self._finish(TurnCancelled(plain(turn)))
             case "error":
-                return self._finish(TurnFailed(turn["error"], plain(turn)))
+                return self._finish(TurnFailed(_error_of(turn), plain(turn)))
             case _:
                 return []
 
@@ -136,6 +140,8 @@ class TurnTracker:
             return self._grow(part["id"], str(part["content"])[length:] if len(part["content"]) > length else "")
         if kind == "toolCall":
             return self._call(part["toolCall"])
+        if kind in _TOLD_OTHERWISE:
+            return []
         self._others += 1
         if self._others <= reported:
             return []
@@ -152,7 +158,7 @@ class TurnTracker:
 
     def _input(self, action: JsonObject) -> list[TurnEvent]:
         call = self._calls.get(action["toolCallId"])
-        if call is None or call.status != "streaming" or not action["content"]:
+        if call is None or call.status != "streaming" or not action.get("content"):
             return []
         call.input_length += len(action["content"])
         return [ToolCallInputDelta(action["toolCallId"], action["content"])]
@@ -191,6 +197,12 @@ class TurnTracker:
         self._questions = set(open_now)
         events: list[TurnEvent] = [InputResolved(id) for id in sorted(resolved)]
         return events + [InputNeeded(request) for id, request in open_now.items() if id in asked]
+
+
+def _error_of(turn: Any) -> Any:
+    """What a failed turn failed of: its last error, if it says so."""
+    errors = [part["error"] for part in turn["responseParts"] if part["kind"] == "error"]
+    return errors[-1] if errors else {"errorType": "unknown", "message": "the turn failed"}
 
 
 __all__ = ["TurnTracker"]

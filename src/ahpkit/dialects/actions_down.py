@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from ahpkit.dialects import states_down as states
@@ -201,9 +202,13 @@ _PROJECTIONS: Final[Mapping[str, _Projection]] = {
 _AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
 """The oldest reader of a stream: what is written for it, all its readers take."""
 
+_RECENT = 64
+"""Envelopes that are kept in their other forms: those of the batch that is being delivered."""
 
+
+@lru_cache(maxsize=_RECENT)
 def payload(logged: bytes, stream: Stream) -> bytes:
-    """A logged envelope in the bytes of a stream that `routes` chose for it."""
+    """A logged envelope in the bytes of a stream that `routes` chose for it: the same object for all its readers."""
     if stream not in _AS:
         return logged
     envelope: JsonObject = decode_json(logged)

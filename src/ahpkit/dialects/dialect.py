@@ -114,6 +114,8 @@ class GenerationDialect:
         stream = routes(action_type, envelope, ours=self.ours)[self.generation]
         if stream is Stream.RESYNC:
             raise Resync(f"version {self.version} has no way to tell {action_type}")
+        if stream is Stream.N:
+            return envelope
         return None if stream is Stream.OMIT else actions_down.payload(envelope, stream)
 
     def _action(self, action: JsonObject) -> JsonObject | None:

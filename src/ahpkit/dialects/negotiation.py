@@ -60,10 +60,11 @@ class _Offer(NamedTuple):
 def _without_drafts(offer: list[_Offer]) -> list[_Offer]:
     """The offer without the 1.x that means an earlier draft.
 
-    VS Code 1.135 and 1.136 offer 1.0.0 beside versions from 0.5 to 0.8, and have the shapes of 0.9 or older ones. No
-    client of the released 1.0 offers any of those.
+    VS Code 1.135 and 1.136 offer 1.0.0 beside versions below 0.9, and have the shapes of 0.9 or older ones. Of the
+    clients of the released 1.0 only ours offers something older than 0.9: it offers 0.9.0 and 0.4.0 beside it.
     """
-    if not any(Generation.V0_4 < entry.generation < Generation.V0_9 for entry in offer):
+    older = {entry.generation for entry in offer if entry.generation < Generation.V1_0}
+    if older <= {Generation.V0_9} or older == {Generation.V0_9, Generation.V0_4}:
         return offer
     return [entry for entry in offer if entry.generation < Generation.V1_0]
 

@@ -179,8 +179,8 @@ async def test_a_login_that_a_client_sends_makes_the_next_session_work(scripted:
             await client.create_session()
         await until(lambda: told)
         [needed] = told
-        assert (needed["resource"], needed["reason"]) == ("acp://scripted/key", "required")
-        await client.authenticate(needed["resource"], "sk-1")
+        assert (needed["resource"], needed["reason"]) == ({"resource": "acp://scripted/key"}, "required")
+        await client.authenticate(needed["resource"]["resource"], "sk-1")
         chat = await (await client.create_session()).chat()
 
         assert await chat.ask("x") == "You said: x"
@@ -339,7 +339,7 @@ MODES: dict[str, Any] = {
 async def test_a_mode_chosen_when_the_session_is_created_holds_from_the_first_turn_on(scripted: Scripted) -> None:
     async with hosted(scripted, session=MODES) as at:
         session = await at.client.create_session(
-            working_directory=at.session.state["summary"]["workingDirectory"], config={"mode": "code"}
+            working_directory=at.session.state["workingDirectories"][0], config={"mode": "code"}
         )
         await (await session.chat()).ask("x")
 
@@ -361,7 +361,7 @@ async def test_options_that_depend_on_another_are_as_the_agent_has_them_now(scri
     later = [{"update": {"sessionUpdate": "config_option_update", **reported("small", "off", "low")}}, {"text": "ok"}]
     methods = {"session/set_config_option": answers}
     async with hosted(scripted, session=reported("small", "off", "low"), methods=methods, turns=[later]) as first:
-        directory = first.session.state["summary"]["workingDirectory"]
+        directory = first.session.state["workingDirectories"][0]
         session = await first.client.create_session(working_directory=directory)
         assert isinstance(await session.set_config({"level": "high"}), Rejected)
         await session.set_config({"model": "large"}).accepted()

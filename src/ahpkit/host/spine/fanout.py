@@ -91,25 +91,44 @@ class Fanout:
 
 def _add_run(entries: list[Entry], subscribers: set[Receiver]) -> None:
     """Add the actions of one channel to what each subscriber is about to get."""
-    made: dict[Sameness, bytes | None] = {}
+    run = _Run(entries)
     for receiver in subscribers:
-        sameness = receiver.sameness
-        if sameness not in made:
-            made[sameness] = _frames(entries, receiver)
-        buffer = made[sameness]
+        buffer = run.frames(receiver)
         if buffer is None:
             receiver.resync()
         else:
             receiver.parts.append(buffer)
 
 
-def _frames(entries: list[Entry], receiver: Receiver) -> bytes | None:
-    """The actions for everyone who is like this receiver; None when one of them cannot be expressed."""
-    try:
-        told = [body for entry in entries if (body := receiver.project(entry)) is not None]
-    except Resync:
-        return None
-    return b"".join(_framed(told, receiver.frame))
+class _Run:
+    """Actions of one channel that follow each other in a batch.
+
+    Generations mostly get the very same bytes. Whoever is told the same bodies shares the buffer that is made of them,
+    so that a run is written in as many forms as there are, and not once for each version.
+    """
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._known: dict[Sameness, bytes | None] = {}
+        self._made: dict[tuple[str, tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
+        """By framing and the identities of the bodies; the bodies are kept, so that no other gets their identity."""
+
+    def frames(self, receiver: Receiver) -> bytes | None:
+        """The run for everyone who is like this receiver; None when one of its actions cannot be expressed."""
+        sameness = receiver.sameness
+        if sameness not in self._known:
+            self._known[sameness] = self._make(receiver)
+        return self._known[sameness]
+
+    def _make(self, receiver: Receiver) -> bytes | None:
+        try:
+            bodies = [body for entry in self._entries if (body := receiver.project(entry)) is not None]
+        except Resync:
+            return None
+        key = receiver.sameness.framing, tuple(map(id, bodies))
+        if key not in self._made:
+            self._made[key] = b"".join(_framed(bodies, receiver.frame)), bodies
+        return self._made[key][0]
 
 
 def _framed(envelopes: Iterable[bytes], frame: Callable[[bytes], bytes]) -> Iterable[bytes]:
