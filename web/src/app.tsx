@@ -9,7 +9,7 @@ import { link, notice, refusal, retry } from "./mirror/store.ts";
 import { type Route, route } from "./routes.ts";
 import { Announcer, Confirm, Toasts } from "./ui/bits.tsx";
 import { InboxView } from "./views/inbox.tsx";
-import { useStale } from "./views/link.tsx";
+import { LinkState, useStale } from "./views/link.tsx";
 import { Help, help, nextPending, Palette, palette } from "./views/palette.tsx";
 import { SessionsPane } from "./views/sessions.tsx";
 
@@ -109,7 +109,7 @@ function Main(): JSX.Element {
 function Notices(): JSX.Element | null {
   if (link.value === "refused")
     return <div class="note danger row wrap" role="alert"><span class="grow break">{refusal()}</span><button type="button" class="btn" onClick={retry}>Try again</button></div>;
-  if (!notice.value) return null;
+  if (!notice.value) return link.value === "live" ? null : <div class="note phone-only"><LinkState /></div>;
   return (
     <div class="note row wrap" role="status"><span class="grow">{notice.value}</span>
       <button type="button" class="btn" onClick={() => location.reload()}>Reload</button>

@@ -61,6 +61,9 @@ const deny = (request: Approval, option?: ConfirmationOption, note?: string): Pr
 /** The narrowest option of a kind: hosts put it first, and "always" never counts as narrow. */
 export function narrowest(options: ConfirmationOption[] | undefined, kind: string): ConfirmationOption | undefined {
   const fitting = (options ?? []).filter((option) => option.kind === kind);
+  // Options of the first group are about this call only.
+  const once = fitting.filter((option) => option.group === 0);
+  if (once.length === 1) return once[0];
   return fitting.find((option) => !/always|session|remember|forever|global|workspace/i.test(`${option.id} ${option.label}`)) ?? fitting[0];
 }
 
@@ -135,7 +138,7 @@ function Question({ request, session }: { request: Approval; session: SessionSta
   );
 }
 
-function Answers({ request, onDone }: { request: Approval; onDone?: () => void }): JSX.Element {
+function Answers({ request, compact = false }: { request: Approval; compact?: boolean }): JSX.Element {
   const call = request.toolCall;
   const key = keyOf(request);
   const { ref, still } = useStill(key);
@@ -149,10 +152,7 @@ function Answers({ request, onDone }: { request: Approval; onDone?: () => void }
   const act = (run: () => Promise<boolean>) => () => {
     if (!still() || busy) return;
     setBusy(true);
-    void run().then(() => {
-      setBusy(false);
-      onDone?.();
-    });
+    void run().then(() => setBusy(false));
   };
   if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
   return (
@@ -172,15 +172,15 @@ function Answers({ request, onDone }: { request: Approval; onDone?: () => void }
           {result ? "Use the result" : editing === undefined ? "Allow once" : "Allow as edited"}
         </button>
         <button type="button" class="btn equal" disabled={busy} onClick={act(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
-        {wider.length > 0 && (
+        {!compact && wider.length > 0 && (
           <Menu label="More answers" class="btn" disabled={busy} entries={wider.map((option) => ({
             label: option.label,
             ...(about(option) ? { sub: about(option) as string } : {}),
             run: () => void act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))(),
           }))}>More…</Menu>
         )}
-        {!result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}
-        {!result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (
+        {!compact && !result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}
+        {!compact && !result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (
           <button type="button" class="btn quiet" onClick={() => edit(pretty(call.toolInput as string))}>Edit input</button>
         )}
       </div>
@@ -203,9 +203,9 @@ export function InlineApproval({ request }: { request: Approval; session: Sessio
   const call = request.toolCall;
   return (
     <div class="tool open waiting">
-      <div class="row small"><Mark of="needs" word /><span class="name break grow">{plain(call.invocationMessage) || call.displayName}</span></div>
-      <Payload call={call} />
-      <Answers key={keyOf(request)} request={request} />
+      <div class="row wrap small"><Mark of="needs" word /><span class="name break grow">{plain(call.invocationMessage) || call.displayName}</span>
+        <Answers key={keyOf(request)} request={request} compact />
+      </div>
     </div>
   );
 }

@@ -8,23 +8,40 @@ import { tellRefused, toast } from "../ui/bits.tsx";
 
 interface Rule {
   id: string;
-  /** allow or deny */
-  decision?: string;
-  effect?: string;
+  decision: string;
+  scope: string;
+  /** The rule in words, as the host reads it. */
+  says?: string;
   tool?: string;
-  description?: string;
-  scope?: string | { kind?: string; uri?: string };
-  createdAt?: string;
+  place?: string;
+  createdAt?: number;
+  createdBy?: string;
+  /** It stands in the host's settings and is taken out there. */
+  configured?: boolean;
 }
 
-const words = (rule: Rule): string => rule.description ?? `${rule.decision ?? rule.effect ?? "allow"} ${rule.tool ?? "every tool"}`;
-const scopeOf = (rule: Rule): string => (typeof rule.scope === "string" ? rule.scope : [rule.scope?.kind, rule.scope?.uri].filter(Boolean).join(" "));
+interface Decision {
+  at: number;
+  session: string;
+  tool: string;
+  decision?: string;
+  outcome?: string;
+  by?: string;
+  [field: string]: unknown;
+}
+
+const words = (rule: Rule): string => rule.says ?? `${rule.decision} ${rule.tool ?? "every tool"} (${rule.scope})`;
+const when = (at: number | undefined): string => (at ? new Date(at).toLocaleString() : "");
 
 export default function RulesView(): JSX.Element {
   const [rules, set] = useState<Rule[] | undefined>(undefined);
   const [missing, miss] = useState(false);
+  const [decisions, record] = useState<Decision[]>([]);
   const load = (): void => void request<{ rules: Rule[] }>("_ahpkit/rules/list", { channel: ROOT }).then((answer) => set(answer.rules), () => miss(true));
-  useEffect(load, []);
+  useEffect(() => {
+    load();
+    void request<{ approvals: Decision[] }>("_ahpkit/approvals/list", { channel: ROOT, limit: 50 }).then((answer) => record(answer.approvals.toReversed()), () => undefined);
+  }, []);
   const take = (rule: Rule): void => {
     void request("_ahpkit/rules/remove", { channel: ROOT, id: rule.id }).then(() => {
       toast("Taken back. The next such call asks again.");
@@ -40,10 +57,18 @@ export default function RulesView(): JSX.Element {
       {rules && rules.length > 0 && (
         <ul class="tree">{rules.map((rule) => (
           <li key={rule.id} class="tree-row card">
-            <div class="grow"><strong class="break">{words(rule)}</strong><p class="small muted break">{scopeOf(rule)}{rule.createdAt ? ` · since ${new Date(rule.createdAt).toLocaleString()}` : ""}</p></div>
-            <button type="button" class="btn" onClick={() => take(rule)}>Take back</button>
+            <div class="grow"><strong class="break">{words(rule)}</strong><p class="small muted break">{[rule.place, rule.createdAt ? `since ${when(rule.createdAt)}` : "", rule.configured ? "from the host's settings: take it out there" : ""].filter(Boolean).join(" · ")}</p></div>
+            {!rule.configured && <button type="button" class="btn" onClick={() => take(rule)}>Take back</button>}
           </li>
         ))}</ul>
+      )}
+      {decisions.length > 0 && (
+        <>
+          <h2>Decided lately</h2>
+          <table><thead><tr><th>When</th><th>Tool</th><th>Decision</th><th>By</th></tr></thead>
+            <tbody>{decisions.map((each, index) => <tr key={index}><td>{when(each.at)}</td><td class="break">{each.tool}</td><td>{String(each.decision ?? each.outcome ?? "")}</td><td>{each.by}</td></tr>)}</tbody>
+          </table>
+        </>
       )}
     </div></div>
   );
