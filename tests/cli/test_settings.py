@@ -22,6 +22,7 @@ allowed_hosts = ["host.example"]
 allowed_origins = ["https://app.example"]
 tls_certificate = "/tls/cert.pem"
 tls_key = "/tls/key.pem"
+tls_authority = true
 terminals = true
 
 [customizations]
@@ -81,6 +82,7 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         allowed_origins=["https://app.example"],
         tls_certificate=Path("/tls/cert.pem"),
         tls_key=Path("/tls/key.pem"),
+        tls_authority=True,
         terminals=True,
         plugins=[Path("/home/ada/plugins/reviews")],
         remember_toggles=False,

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ from ahpkit.platform.processes import end_orphans
 from ahpkit.platform.signals import handling_signals
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
+from ahpkit.web.addresses import own_addresses
 from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve, Tell, command, notifying, webhook
 from ahpkit.web.page import PageServer, page_name
@@ -218,7 +220,8 @@ async def running_host(
         if orphans := await asyncio.to_thread(end_orphans):
             _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
-        page = PageServer(Devices(data_dir / "devices.json", clock=time.time), name=page_name(token))
+        devices = Devices(data_dir / "devices.json", clock=time.time)
+        page = PageServer(devices, name=page_name(token), authority=data_dir / "tls" / "authority.crt")
         auth = Authenticator(token, checks=[page.check])
         pages, routes = Pages(origins=settings.allowed_origins), Router()
         page.mount(routes)
@@ -248,12 +251,12 @@ async def running_host(
                 port=settings.port,
                 hosts=settings.allowed_hosts,
                 origins=settings.allowed_origins,
-                ssl=_tls(settings),
+                ssl=_tls(settings, data_dir),
                 routes=routes,
             ) as server,
             pages.serving(server.url, page_url=settings.page_url),
         ):
-            page.listening(server.url, page_url=settings.page_url)
+            page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
             yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, host.serve)
 
 
@@ -345,16 +348,36 @@ def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
     return Canvases([builtin_provider(pages)], sources=sources, pages=pages)
 
 
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_certificate is None:
-        return None
+def _tls(settings: Settings, data_dir: Path) -> ssl.SSLContext | None:
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None:
+        if not settings.tls_authority:
+            return None
+        certificate, key = _own_certificate(settings, data_dir)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+        context.load_cert_chain(certificate, key)
     except OSError as error:  # ssl.SSLError is one, and names no file.
-        files = " and ".join(str(file) for file in (settings.tls_certificate, settings.tls_key) if file is not None)
+        files = " and ".join(str(file) for file in (certificate, key) if file is not None)
         raise SettingsError(f"TLS: cannot use {files}: {error.strerror or error}") from error
     return context
+
+
+def _own_certificate(settings: Settings, data_dir: Path) -> tuple[Path, Path]:
+    try:
+        from ahpkit.web.authority import certificate_for
+    except ImportError as error:
+        raise SettingsError("host.tls_authority needs one more package: pip install 'ahpkit[tls]'") from error
+    names = [*settings.allowed_hosts, *own_addresses(settings.host), "localhost", "127.0.0.1"]
+    return certificate_for(names, data_dir / "tls", now=datetime.now(UTC))
+
+
+def _afar(settings: Settings, server: HttpServer) -> str | None:
+    """Where other devices find the page, when they can."""
+    if is_loopback(settings.host) or not server.url.startswith("wss://"):
+        return None
+    name = next(iter([*settings.allowed_hosts, *own_addresses(settings.host)]), None)
+    return None if name is None else f"https://{name}:{server.port}"
 
 
 __all__ = ["running_host", "serve", "with_options"]

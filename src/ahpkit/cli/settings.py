@@ -45,6 +45,7 @@ class Settings:
     allowed_origins: list[str] = field(default_factory=list[str])
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    tls_authority: bool = False
     terminals: bool = False
     plugins: list[Path] = field(default_factory=list[Path])
     remember_toggles: bool = True
@@ -137,6 +138,7 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "allowed_origins": _texts,
         "tls_certificate": _path,
         "tls_key": _path,
+        "tls_authority": _flag,
         "terminals": _flag,
     },
     "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},

@@ -81,11 +81,12 @@ Handler = Callable[[Transport], Awaitable[None]]
 class PageServer:
     """The page of one host. `name` tells this host's cookie from those of others: cookies know no ports."""
 
-    def __init__(self, devices: Devices, *, name: str, files: Path = FILES) -> None:
+    def __init__(self, devices: Devices, *, name: str, files: Path = FILES, authority: Path | None = None) -> None:
         self._devices = devices
         self._cookie = f"ahpkit_{name}"
         self._name = name
         self._files = files
+        self._authority = authority
         self._url: str | None = None
         self._public_url: str | None = None
         self._open: dict[str, set[Transport]] = {}
@@ -98,8 +99,11 @@ class PageServer:
         scheme = "https" if parts.scheme == "wss" else "http"
         local = is_loopback(host)
         authority = f"ahpkit-{self._name}.localhost:{port}" if local else parts.netloc
-        self._url = f"{scheme}://{authority}"
-        self._public_url = page_url.rstrip("/") if page_url else None if local or scheme == "http" else self._url
+        public = None if page_url is None else page_url.rstrip("/")
+        own = f"{scheme}://{authority}"
+        self._public_url = public or (None if local or scheme == "http" else own)
+        # Over TLS only the name in the certificate will do.
+        self._url = own if scheme == "http" else (public or own)
 
     @property
     def url(self) -> str:
@@ -168,6 +172,7 @@ class PageServer:
         public = [
             Route("/in", self._typed, methods=["POST"]),
             Route("/in", self._enter),
+            Route("/authority.crt", self._certificate),
             Route("/{path:path}", self._file),
         ]
         router.mount("/page", _app(private))
@@ -183,6 +188,12 @@ class PageServer:
         cache = _IMMUTABLE if name.startswith("assets/") else _REVALIDATE
         kind = "application/manifest+json" if name.endswith(".webmanifest") else None
         return FileResponse(found, headers=HEADERS | {"Cache-Control": cache}, media_type=kind)
+
+    async def _certificate(self, request: Request) -> Response:
+        """The certificate of this machine's authority, for devices to install. There is nothing secret in it."""
+        if self._authority is None or not self._authority.is_file():
+            return PlainTextResponse("this host has no authority of its own\n", 404)
+        return FileResponse(self._authority, media_type="application/x-x509-ca-cert")
 
     async def _enter(self, request: Request) -> Response:
         if request.method == "HEAD":
