@@ -24,7 +24,8 @@ effect(() => {
 });
 
 effect(() => {
-  if (started && (link.value === "offline" || link.value === "refused")) void stillKnown();
+  const away = link.value === "offline" || link.value === "refused";
+  if (away && started) void stillKnown();
 });
 
 if ("serviceWorker" in navigator && window.isSecureContext) void navigator.serviceWorker.register("/sw.js").catch(() => undefined);

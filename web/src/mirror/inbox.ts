@@ -1,10 +1,9 @@
 /** Everything that waits for a person, in any session: approvals, questions, sign-ins, failures. */
 
-import { computed, effect, signal } from "@preact/signals";
-import type { InputNeeded, SessionState, SessionSummary, Uri } from "../ahp/index.ts";
-import { activity, isArchived, isRead, keyOf, plain, waiting } from "./selectors.ts";
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import type { ChannelKind, ChatState, InputNeeded, SessionState, SessionSummary, Uri } from "../ahp/index.ts";
+import { activity, asksPerson, isArchived, isRead, keyOf, plain, waiting } from "./selectors.ts";
 import { type Seen, sessions, signIns, watch } from "./store.ts";
-import type { ReadonlySignal } from "@preact/signals";
 
 export interface InboxItem {
   key: string;
@@ -22,7 +21,42 @@ export interface InboxItem {
 /** More sessions than this at once are counted and shown by their summary only. */
 const FOLLOWED = 40;
 
-const watched = signal<ReadonlyMap<Uri, { seen: ReadonlySignal<Seen<SessionState>>; stop(): void }>>(new Map());
+interface Watched<T> {
+  seen: ReadonlySignal<Seen<T>>;
+  stop(): void;
+}
+
+const watched = signal<ReadonlyMap<Uri, Watched<SessionState>>>(new Map());
+/** Chats of those sessions that wait, for a host that does not keep the session's own queue. */
+const chats = signal<ReadonlyMap<Uri, Watched<ChatState>>>(new Map());
+
+/** Follow exactly `uris`; nothing changes when they are the same as before. */
+function follow<T>(held: Signal<ReadonlyMap<Uri, Watched<T>>>, uris: ReadonlySet<Uri>, kind: ChannelKind): void {
+  const before = held.peek();
+  if (uris.size === before.size && [...uris].every((uri) => before.has(uri))) return;
+  const next = new Map(before);
+  for (const [uri, entry] of before)
+    if (!uris.has(uri)) {
+      entry.stop();
+      next.delete(uri);
+    }
+  for (const uri of uris) if (!next.has(uri)) next.set(uri, watch<T>(uri, kind));
+  held.value = next;
+}
+
+/** Chats of a session that wait although its queue does not say so. */
+const silent = (state: SessionState): Uri[] =>
+  (state.inputNeeded ?? []).some(asksPerson) ? [] : state.chats.filter((chat) => activity(chat.status) === "needs").map((chat) => chat.resource);
+
+/** Everything that waits in a session, its helpers included. `open` is the chat on the screen. */
+export function waitingIn(state: SessionState | undefined, open?: ChatState): InputNeeded[] {
+  const found = waiting(state, open);
+  for (const uri of state ? silent(state) : []) {
+    const chat = uri === open?.resource ? undefined : chats.value.get(uri)?.seen.value.state;
+    if (chat) found.push(...waiting(undefined, chat));
+  }
+  return found;
+}
 
 /** Follow exactly the sessions that need somebody. */
 export function startInbox(): void {
@@ -30,18 +64,12 @@ export function startInbox(): void {
     const wanted = [...sessions.value.values()]
       .filter((summary) => activity(summary.status) === "needs" && !isArchived(summary.status))
       .slice(0, FOLLOWED);
-    const uris = new Set(wanted.map((summary) => summary.resource));
-    const before = watched.peek();
-    const same = uris.size === before.size && [...uris].every((uri) => before.has(uri));
-    if (same) return;
-    const next = new Map(before);
-    for (const [uri, entry] of before)
-      if (!uris.has(uri)) {
-        entry.stop();
-        next.delete(uri);
-      }
-    for (const uri of uris) if (!next.has(uri)) next.set(uri, watch<SessionState>(uri, "session"));
-    watched.value = next;
+    follow(watched, new Set(wanted.map((summary) => summary.resource)), "session");
+  });
+  effect(() => {
+    const states = [...watched.value.values()].map((entry) => entry.seen.value.state);
+    const uris = states.flatMap((state) => (state ? silent(state) : []));
+    follow(chats, new Set(uris.slice(0, FOLLOWED)), "chat");
   });
 }
 
@@ -58,7 +86,7 @@ function wantedBy(request: InputNeeded): Pick<InboxItem, "kind" | "what"> {
 
 function* ofSession(summary: SessionSummary, state: SessionState | undefined): Generator<InboxItem> {
   const shared = { session: summary.resource, title: summary.title || "Untitled", summary };
-  const requests = waiting(state);
+  const requests = waitingIn(state);
   for (const request of requests)
     yield { ...shared, ...wantedBy(request), key: keyOf(request), url: sessionUrl(summary.resource, request.chat), request };
   if (state && requests.length === 0) return;

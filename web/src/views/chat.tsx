@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Action, ActiveTurn, Attachment, ChatState, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
-import { failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total, waiting } from "../mirror/selectors.ts";
+import { failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
@@ -14,7 +14,7 @@ import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
 import { sentReview, reviewAttachment, reviewCount } from "./review.ts";
-import { sessionUrl } from "../mirror/inbox.ts";
+import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
 import { go, panelUrl, route } from "../routes.ts";
 
 const MOUNTED = 60;
@@ -373,7 +373,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const mounted = useSignal(MOUNTED);
   const { ref, detached, toEnd, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
   const anchor = useRef<{ fromEnd: number; first: string | undefined } | undefined>(undefined);
-  const requests = waiting(session, chat);
+  const requests = waitingIn(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
   const questions = requests.filter((each) => each.kind === "chatInput");
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);

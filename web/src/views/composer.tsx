@@ -178,7 +178,9 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
         event.preventDefault();
         return choose((chosen + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length);
       }
-      if (event.key === "Enter" || event.key === "Tab") {
+      const typed = /\S*$/.exec(draft.text.slice(0, area.current?.selectionStart ?? 0))?.[0];
+      const whole = event.key === "Enter" && items.some((item) => item.insertText.trim() === typed);
+      if (!whole && (event.key === "Enter" || event.key === "Tab")) {
         event.preventDefault();
         return accept(items[chosen] as Completion);
       }

@@ -62,7 +62,7 @@ describe("the connection", () => {
     host.act(chat, { type: "chat/responsePart", turnId: "t1", part: md("the answer that was missed") });
     await page.getByText("the answer that was missed").waitFor();
     expect(await composer(page).inputValue()).toBe("half a sentence");
-    await page.getByText("Live").waitFor();
+    await page.getByText("Live").first().waitFor();
   });
 
   it("takes a fresh snapshot when the host cannot replay (2)", async () => {
@@ -81,7 +81,7 @@ describe("the connection", () => {
     await composer(page).waitFor();
     const port = server.port;
     await server.close();
-    await page.getByText(/Offline · last update/).waitFor();
+    await page.getByText(/Offline · last update/).first().waitFor();
     await composer(page).fill("sent while offline");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("Waiting for the connection…").waitFor();
@@ -700,7 +700,7 @@ describe("what it weighs", () => {
     // The driver may take the worker's own failed request for the page's: what counts is what is shown.
     await made.page.goto(url).catch(() => undefined);
     await made.page.getByText("ahpkit").first().waitFor();
-    await made.page.getByText(/Offline|Connecting/).waitFor();
+    await made.page.getByText(/Offline|Connecting/).first().waitFor();
     await made.close();
     server = await new PageServer(host).listen();
   });

@@ -34,6 +34,7 @@ export interface Opened {
 export async function open(url: string, options: BrowserContextOptions = {}): Promise<Opened> {
   const context = await (await launch()).newContext({ viewport: DESK, colorScheme: "light", reducedMotion: "reduce", ...options });
   const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   const problems: string[] = [];
   const requests: string[] = [];
   page.on("pageerror", (error) => problems.push(String(error)));

@@ -41,7 +41,7 @@ const last = (at = page) => at.locator(".turn").last();
 describe("getting in", () => {
   it("the printed link leads to the page, and no secret is left where scripts could find it", async () => {
     await page.getByText("Nothing waits for you").waitFor();
-    await page.getByText("Live").waitFor();
+    await page.getByText("Live").first().waitFor();
     expect(page.url()).not.toContain("code=");
     const seen = await page.evaluate(() => `${document.cookie} ${JSON.stringify({ ...localStorage })} ${JSON.stringify({ ...sessionStorage })} ${location.href}`);
     expect(seen).not.toContain(host.announced.token);
@@ -71,7 +71,7 @@ describe("a session", () => {
 
   it("shows reasoning, usage and cost", async () => {
     await say("/think");
-    await page.getByText("Thought").waitFor();
+    await page.locator("details.fold", { hasText: "Thought" }).waitFor();
     await idle();
     await say("/usage");
     await page.getByText(/\d+ in, \d+ out/).first().waitFor();
@@ -132,6 +132,7 @@ describe("a session", () => {
   it("runs a helper as a nested thread", async () => {
     await say("/subagent look around");
     await idle();
+    await last().locator("summary", { hasText: /helper: /i }).last().click();
     await last().locator(".nested").waitFor();
     await shot(page, "real-subagent");
   });
@@ -204,10 +205,10 @@ describe("the host", () => {
     await idle();
     await composer().fill("half a thought");
     await host.stop("SIGKILL");
-    await page.getByText(/Offline/).waitFor();
+    await page.getByText(/Offline/).first().waitFor();
     await composer().pressSequentially(" and more");
     await host.start();
-    await page.getByText("Live").waitFor({ timeout: 40_000 });
+    await page.getByText("Live").first().waitFor({ timeout: 40_000 });
     expect(await composer().inputValue()).toBe("half a thought and more");
     await composer().press("Enter");
     await page.locator(".turn", { hasText: "half a thought and more" }).waitFor();
@@ -224,7 +225,7 @@ describe("the host", () => {
 
   it("revokes a browser: it is cut off at once, and its cookie is worth nothing", async () => {
     const other = await open(await host.link());
-    await other.page.getByText("Live").waitFor();
+    await other.page.getByText("Live").first().waitFor();
     const list = JSON.parse(await host.run("devices", "list", "--json")) as { id: string; current: boolean; createdAt: string }[];
     const newest = list.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))[0];
     await host.run("devices", "revoke", String(newest?.id));

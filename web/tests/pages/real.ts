@@ -16,13 +16,15 @@ export interface Announced {
 }
 
 export class RealHost {
-  readonly home = mkdtempSync(join(tmpdir(), "ahpkit-page-"));
-  readonly work = join(this.home, "work");
+  readonly base = mkdtempSync(join(tmpdir(), "ahpkit-page-"));
+  readonly home = join(this.base, "home");
+  readonly work = join(this.base, "work");
   announced!: Announced;
   #process: ChildProcess | undefined;
   errors = "";
 
   constructor(private readonly options: string[] = []) {
+    mkdirSync(this.home);
     mkdirSync(this.work);
     writeFileSync(join(this.work, "README.md"), "# A project\n\nWith one file.\n");
   }
@@ -30,7 +32,7 @@ export class RealHost {
   /** Start, or start again on the same port. */
   async start(): Promise<this> {
     const port = this.announced ? new URL(this.announced.url).port : "0";
-    const args = ["serve", "--json", "--port", port, "--data-dir", join(this.home, "data"), ...this.options];
+    const args = ["serve", "--json", "--port", port, "--data-dir", join(this.home, "data"), "--root", this.work, ...this.options];
     const environment = { ...process.env, HOME: this.home, XDG_RUNTIME_DIR: this.home, XDG_DATA_HOME: join(this.home, "share"), XDG_CONFIG_HOME: join(this.home, "config") };
     const child = spawn(COMMAND, args, { cwd: this.work, env: environment });
     this.#process = child;
@@ -72,7 +74,7 @@ export class RealHost {
 
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
     const child = this.#process;
-    if (!child || child.exitCode !== null) return;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.on("exit", resolve));
     child.kill(signal);
     await ended;
@@ -80,6 +82,6 @@ export class RealHost {
 
   async remove(): Promise<void> {
     await this.stop();
-    rmSync(this.home, { recursive: true, force: true });
+    rmSync(this.base, { recursive: true, force: true });
   }
 }
