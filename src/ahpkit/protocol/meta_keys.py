@@ -24,4 +24,7 @@ ASK_AGENTS = "ahpkit/ask-agents"
 CONFIG_META = "ahpkit/config"
 """In a session's `_meta`: a config schema learnt after creation, because no action can change `config.schema`."""
 
-__all__ = ["ASK_AGENTS", "CAPABILITIES", "CHANGES", "CONFIG_META", "OURS", "UNSAVED_TEXT"]
+CANVASES = "ahpkit/canvases"
+"""In a client's capabilities: it takes the state and actions of canvases that a session has beyond the protocol."""
+
+__all__ = ["ASK_AGENTS", "CANVASES", "CAPABILITIES", "CHANGES", "CONFIG_META", "OURS", "UNSAVED_TEXT"]

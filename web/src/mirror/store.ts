@@ -224,7 +224,7 @@ export function start(title: string): Client {
     dial,
     clientId,
     clientInfo: { name: "ahpkit-page", title },
-    capabilities: { _meta: { "ahpkit/canvas": true } },
+    capabilities: { _meta: { "ahpkit/canvases": true } },
     locale: navigator.language,
     onNotification: notified,
   });

@@ -10,13 +10,23 @@ from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
 from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.protocol.meta_keys import CANVASES
 from ahpkit.protocol_next.common.state import JsonObject
 
 _PREFIX: Final = "client-version/"
 """Before a client's id: the durable value with the version it speaks."""
 
+_NOTED: Final = " canvases"
+"""After the version, for a client that takes our canvas state and actions."""
+
 _MAX_NOTED: Final = 10_000
 """Clients whose version is remembered; whoever was not seen for that many others is long gone."""
+
+
+def announces_canvases(capabilities: JsonObject) -> bool:
+    """Whether a client says that it takes `session/canvas*`: other clients of 1.0 would only wonder about them."""
+    meta: JsonObject = capabilities.get("_meta") or {}
+    return meta.get(CANVASES) not in (None, False)
 
 
 class Summaries(Protocol):
@@ -55,18 +65,21 @@ class DialectChoice:
     def choose(self, client_id: str, offered: Sequence[str], capabilities: JsonObject) -> Dialect:
         """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
         agreed = negotiate(offered, self.spoken)
-        self._remember(client_id, agreed)
-        return dialect_for(agreed, self.surroundings)
+        canvases = announces_canvases(capabilities)
+        self._remember(client_id, agreed, canvases)
+        return dialect_for(agreed, self.surroundings, canvases=canvases)
 
     def again(self, client_id: str) -> Dialect:
         """The dialect of a client that comes back: `reconnect` says no version, so the last one holds."""
-        version: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
-        return dialect_for(negotiate([version]), self.surroundings)
+        noted: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
+        version = noted.removesuffix(_NOTED)
+        return dialect_for(negotiate([version]), self.surroundings, canvases=version != noted)
 
-    def _remember(self, client_id: str, agreed: Agreed) -> None:
+    def _remember(self, client_id: str, agreed: Agreed, canvases: bool) -> None:
         """Clients of 0.4 need no note: whoever is not noted is one."""
         key = _PREFIX + client_id
-        version = None if agreed.version == Generation.V0_4.release else agreed.version
+        note = agreed.version + (_NOTED if canvases else "")
+        version = None if agreed.version == Generation.V0_4.release else note
         if self.values.get(key) == version:
             return
         self.values.set(key, version)
