@@ -39,7 +39,7 @@ export function LazyDiff(props: { edit: FileEdit; comments?: LineComments }): JS
 }
 
 export function Counts({ added, removed }: { added?: number | undefined; removed?: number | undefined }): JSX.Element | null {
-  if (added === undefined && removed === undefined) return null;
+  if (!added && !removed) return null;
   return (
     <span class="changes-count">
       <span class="plus">+{added ?? 0}</span> <span class="minus">−{removed ?? 0}</span>
