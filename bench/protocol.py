@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from ahpkit.protocol.channels import reduce
-from ahpkit.protocol.codec import Notification, decode, encode, encode_notification
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.validation import check_action, check_params
+from ahpkit.wire.codec import Notification, decode, encode, encode_notification
 
 CHAT = "ahp-chat:/0b0e7a52-6f0c-4f3b-9a53-6f6c5d1f8a10"
 NOW = 1_700_000_000_000

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
-EDGE = {"agents", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports", "web"}
+EDGE = {"agents", "authoring", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports", "web"}
 
 ALLOWED: dict[str, set[str]] = {
     "platform": {"platform"},
@@ -18,14 +18,26 @@ ALLOWED: dict[str, set[str]] = {
     "protocol": {"protocol", "wire"},
     "protocol_next": {"protocol", "protocol_next", "wire"},
     "log": {"platform", "protocol", "wire", "log"},
+    "authoring": {"protocol", "protocol_next", "wire", "authoring"},
     "dialects": {"protocol", "protocol_next", "wire", "dialects"},
     "host": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "tools", "host"},
-    "client": {"platform", "protocol", "protocol_next", "wire", "dialects", "client"},
+    "client": {"authoring", "platform", "protocol", "protocol_next", "wire", "dialects", "client"},
     "transports": {"platform", "protocol", "protocol_next", "wire", "transports"},
-    "agents": {"platform", "protocol", "protocol_next", "wire", "host", "tools", "agents", "transports"},
+    "agents": {"authoring", "platform", "protocol", "protocol_next", "wire", "host", "tools", "agents", "transports"},
     "customizations": {"platform", "protocol", "protocol_next", "wire", "host", "customizations"},
     "http": {"protocol", "wire", "http", "transports"},
-    "canvas": {"platform", "protocol", "protocol_next", "wire", "host", "tools", "canvas", "http", "transports"},
+    "canvas": {
+        "authoring",
+        "platform",
+        "protocol",
+        "protocol_next",
+        "wire",
+        "host",
+        "tools",
+        "canvas",
+        "http",
+        "transports",
+    },
     "cli": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "cli", "testing"}
     | EDGE,
     "testing": {"platform", "protocol", "protocol_next", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,

@@ -14,6 +14,7 @@ from ahpkit.agents.demo_commands import COMMANDS, QUESTIONS
 from ahpkit.agents.demo_text import fenced
 from ahpkit.agents.demo_tools import calculate
 from ahpkit.agents.tools import ToolError
+from ahpkit.authoring.canvas import CanvasError
 from ahpkit.host.agent import (
     AgentError,
     Confirmation,
@@ -23,7 +24,6 @@ from ahpkit.host.agent import (
     ToolOutcome,
     TurnContext,
 )
-from ahpkit.protocol.canvas import CanvasError
 from ahpkit.protocol_next.chat.state import ChatInputAnswer
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.testing.recording import RecordingChat, RecordingTurn

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, dialect_for, with_hints
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
+from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 
 V = Generation

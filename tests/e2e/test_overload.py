@@ -16,9 +16,9 @@ from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import ChannelSnapshot
 from ahpkit.log.memory import MemoryStorage
-from ahpkit.protocol.codec import encode
 from ahpkit.transports.auth import Authenticator
 from ahpkit.transports.connect import connect_transport
+from ahpkit.wire.codec import encode
 from support import requirement
 from support.bench import ScriptedAgent
 from support.flow import open_session, remark, state_of, title

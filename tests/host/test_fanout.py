@@ -12,7 +12,7 @@ from ahpkit.dialects.base import Identity, Resync
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.log.entry import Entry
-from ahpkit.protocol.codec import encode
+from ahpkit.wire.codec import encode
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.transport import PeerInfo
 from support import requirement

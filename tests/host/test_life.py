@@ -11,8 +11,8 @@ import pytest
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.log.durability import open_storage
-from ahpkit.protocol.codec import decode_json
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.wire.codec import decode_json
 from support.bench import Bench
 
 

@@ -10,8 +10,8 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import Refused
-from ahpkit.protocol.codec import decode_json
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.wire.codec import decode_json
 from support import requirement
 from support.late_log import LateLog
 

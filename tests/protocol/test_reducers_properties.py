@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.channels import CHANNELS, Channel
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.registry import ACTIONS
+from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 from support.properties import examples
 

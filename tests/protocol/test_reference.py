@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ahpkit.protocol.channels import CHANNELS
-from ahpkit.protocol.codec import MAX_ANSWER_DEPTH, MAX_BYTES, MAX_DEPTH
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
+from ahpkit.wire.codec import MAX_ANSWER_DEPTH, MAX_BYTES, MAX_DEPTH
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
 

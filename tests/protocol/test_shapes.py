@@ -6,11 +6,11 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.types import TYPES
 from ahpkit.protocol.validation import check
+from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 
 BASE = {"id": "1", "uri": "file:///x", "name": "X"}

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol_next.channels import CHANNELS, Channel
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.registry import ACTIONS
+from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 from support.properties import examples
 

@@ -13,7 +13,7 @@ from ahpkit.dialects import Generation, Stream, payload, routes, with_hints
 from ahpkit.dialects import states_down as down
 from ahpkit.dialects.actions_up import Said
 from ahpkit.dialects.actions_up import action as read_action
-from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.wire.codec import decode_json, encode
 from support.histories import SAID_BY_0_4, SESSION
 
 Json = dict[str, Any]

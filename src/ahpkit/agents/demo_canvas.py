@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ahpkit.agents.demo_text import fenced_json
+from ahpkit.authoring.canvas import CanvasError
 from ahpkit.host.agent import CanvasRuntime, Turn
-from ahpkit.protocol.canvas import CanvasError
 from ahpkit.protocol_next.common.state import JsonObject
 
 USAGE = "list | open CANVASID INSTANCEID [JSON] | invoke INSTANCEID ACTION [JSON] | close INSTANCEID"

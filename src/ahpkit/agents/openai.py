@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ahpkit.agents.instructions import instructions
 from ahpkit.agents.openai_messages import Answer, functions, history, tool_result, user_message
-from ahpkit.agents.shape import integer, obj, objects, strings, text
 from ahpkit.agents.sse import HttpError, post_events, request
 from ahpkit.agents.tools import Toolbox, text_of
+from ahpkit.agents.turn_input import instructions
+from ahpkit.agents.untrusted_json import integer, obj, objects, strings, text
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
 from ahpkit.protocol_next.chat.state import UsageInfo
 from ahpkit.protocol_next.common.state import JsonObject

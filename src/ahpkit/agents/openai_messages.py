@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ahpkit.agents.attachments import attachments
-from ahpkit.agents.shape import integer, obj, objects, text
+from ahpkit.agents.turn_input import attachments
+from ahpkit.agents.untrusted_json import integer, obj, objects, text
 from ahpkit.protocol_next.chat.state import Message
 from ahpkit.protocol_next.chat.state import Turn as TurnRecord
 from ahpkit.protocol_next.common.state import JsonObject

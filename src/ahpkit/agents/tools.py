@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, get_type_hints, overload
 
+from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
-from ahpkit.protocol.tool_schema import ToolFunction, ToolInputError
 from ahpkit.protocol_next.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol_next.session.state import ToolDefinition
 

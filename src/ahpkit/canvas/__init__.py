@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ahpkit.authoring.canvas import Canvas, CanvasError, canvas, canvas_action
     from ahpkit.canvas.author import run_extension
     from ahpkit.canvas.extension_sources import ExtensionProcess, ExtensionSocket
     from ahpkit.canvas.feature import Canvases
     from ahpkit.canvas.provider import Provider
     from ahpkit.canvas.python import PythonProvider
     from ahpkit.canvas.url_policy import UrlPolicy, check_url
-    from ahpkit.protocol.canvas import Canvas, CanvasError, canvas, canvas_action
 
 _HOMES = {
     "ahpkit.canvas.author": ["run_extension"],
@@ -24,7 +24,7 @@ _HOMES = {
     "ahpkit.canvas.provider": ["Provider"],
     "ahpkit.canvas.python": ["PythonProvider"],
     "ahpkit.canvas.url_policy": ["UrlPolicy", "check_url"],
-    "ahpkit.protocol.canvas": ["Canvas", "CanvasError", "canvas", "canvas_action"],
+    "ahpkit.authoring.canvas": ["Canvas", "CanvasError", "canvas", "canvas_action"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -15,10 +15,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ahpkit.authoring.canvas import Canvas
 from ahpkit.canvas import extension_protocol as plane
 from ahpkit.canvas.errors import NOT_FOUND, CanvasError
 from ahpkit.canvas.extension_protocol import ExtensionRefused, to_rpc_error
-from ahpkit.protocol.canvas import Canvas
 from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.transports.stdio import LineTransport, open_stdio

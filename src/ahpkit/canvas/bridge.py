@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from ahpkit.authoring.canvas import call_context, can_render
 from ahpkit.canvas.errors import INSTANCE_NOT_FOUND, INSTANCE_TAKEN, LIMIT, PROVIDER_UNAVAILABLE, CanvasError
 from ahpkit.canvas.limits import check_id, own_changes, own_input
 from ahpkit.canvas.provider import Provider, ProviderGone
@@ -32,7 +33,6 @@ from ahpkit.canvas.registry import (
 from ahpkit.canvas.requests import Requests
 from ahpkit.canvas.runtime import SessionCanvases
 from ahpkit.host.feature import Services
-from ahpkit.protocol.canvas import call_context, can_render
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.actions import SessionAction
 from ahpkit.protocol_next.session.canvases import (

@@ -5,7 +5,7 @@ A provider may answer with codes of its own; these are the host's.
 
 from __future__ import annotations
 
-from ahpkit.protocol.canvas import NO_HANDLER, PROVIDER_ERROR, PROVIDER_UNAVAILABLE, CanvasError
+from ahpkit.authoring.canvas import NO_HANDLER, PROVIDER_ERROR, PROVIDER_UNAVAILABLE, CanvasError
 
 NOT_FOUND = "canvas_not_found"
 AMBIGUOUS = "canvas_ambiguous"

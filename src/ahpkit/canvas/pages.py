@@ -27,10 +27,10 @@ from starlette.routing import Route
 
 from ahpkit.canvas.errors import INVALID_INPUT, CanvasError
 from ahpkit.http.router import Access, Router
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.errors import RpcError
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.validation import check
+from ahpkit.wire.codec import decode_json, encode
 
 PREFIX = "/canvas"
 """What all their paths start with."""

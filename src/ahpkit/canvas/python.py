@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ahpkit.authoring.canvas import Canvas
 from ahpkit.canvas.errors import NOT_FOUND, CanvasError
 from ahpkit.canvas.provider import ProviderEvents
-from ahpkit.protocol.canvas import Canvas
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.canvases import ClientCanvasDeclaration
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import cast
 
+from ahpkit.authoring.canvas import answer
 from ahpkit.canvas.errors import (
     INSTANCE_CLOSED,
     LIMIT,
@@ -24,7 +25,6 @@ from ahpkit.canvas.errors import (
 from ahpkit.canvas.limits import MAX_REQUESTS, own_answer, own_error
 from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.host.feature import Services
-from ahpkit.protocol.canvas import answer
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.canvases import CanvasCancellationReason, CanvasRequestKind, SessionCanvasRequest
 from ahpkit.protocol_next.session.constructors import (

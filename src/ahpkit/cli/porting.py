@@ -10,7 +10,7 @@ from typing import Any
 
 from ahpkit.client import Client
 from ahpkit.host.sessions.session_import import EXTENSION, FORMAT, check_export
-from ahpkit.protocol.codec import encode
+from ahpkit.wire.codec import encode
 
 Progress = Callable[[str], None]
 """Is told how far the work is."""

@@ -18,7 +18,7 @@ from ahpkit.cli.show_turn import TurnPrinter, event_line, subagents
 from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.platform.signals import handling_signals
-from ahpkit.protocol.codec import encode
+from ahpkit.wire.codec import encode
 
 _NO_APPROVALS = "approvals are off; --approve all turns them on"
 

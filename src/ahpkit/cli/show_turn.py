@@ -9,7 +9,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.text import plain, shorten
 from ahpkit.client import events
 from ahpkit.client.events import TurnEvent
-from ahpkit.protocol.codec import encode
+from ahpkit.wire.codec import encode
 
 _LONGEST_REASON = 200
 """Characters of a tool's error: the agent gets all of it."""

@@ -17,8 +17,8 @@ from ahpkit.cli.race import race
 from ahpkit.cli.terminals import TERMINAL, printed, readable
 from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.codec import encode
 from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.codec import encode
 
 _LONGEST = 160
 """Characters of an action shown to people."""

@@ -1,6 +1,6 @@
 """Canvases that this client provides: answering the host's requests to them. Knows no rendering.
 
-What a canvas is stands in `ahpkit.protocol.canvas`: the same one serves in a client, in a host, or on its own.
+What a canvas is stands in `ahpkit.authoring.canvas`: the same one serves in a client, in a host, or on its own.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ahpkit.client.channels import Channel, Channels
-from ahpkit.client.tasks import Tasks
-from ahpkit.protocol.canvas import (
+from ahpkit.authoring.canvas import (
     PROVIDER_ERROR,
     PROVIDER_UNAVAILABLE,
     Canvas,
@@ -21,6 +19,8 @@ from ahpkit.protocol.canvas import (
     canvas,
     canvas_action,
 )
+from ahpkit.client.channels import Channel, Channels
+from ahpkit.client.tasks import Tasks
 from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)

@@ -251,7 +251,7 @@ class Client:
     def canvas(
         self, canvas_id: str, *, display_name: str, description: str, input_schema: Any | None = None
     ) -> Callable[[Any], Canvas]:
-        """Offer a canvas made of a class, an object or a function, as `ahpkit.protocol.canvas.canvas` makes it."""
+        """Offer a canvas made of a class, an object or a function, as `ahpkit.authoring.canvas.canvas` makes it."""
         make = canvas(canvas_id, display_name=display_name, description=description, input_schema=input_schema)
         return lambda handlers: self.add_canvas(make(handlers))
 

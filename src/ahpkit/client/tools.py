@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard, cast, get_type_hints
 
-from ahpkit.protocol.codec import encode
-from ahpkit.protocol.tool_schema import ToolFunction
+from ahpkit.authoring.tool_functions import ToolFunction
 from ahpkit.protocol_next.chat.state import ToolCallResult, ToolResultContent
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.state import ToolAnnotations, ToolDefinition
+from ahpkit.wire.codec import encode
 
 Content = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """What a tool shows: text, one content object of the wire, or several."""

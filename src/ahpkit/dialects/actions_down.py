@@ -8,9 +8,9 @@ from typing import Any, Final, cast
 
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.generations import CHANGED, PRIMARY, SELECTION, Generation, Stream, knows_action, selection_of
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.codec import decode_json, encode
 
 V = Generation
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
 from ahpkit.dialects.generations import PRIMARY, SELECTION, Generation, selection_of
-from ahpkit.protocol.codec import encode
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import IDLE, IN_PROGRESS, with_activity
+from ahpkit.wire.codec import encode
 
 V = Generation
 

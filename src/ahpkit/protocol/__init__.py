@@ -1,4 +1,4 @@
-"""The Agent Host Protocol 0.4.0: wire types, tables, codec, validation, reducers, versions. Pure: no I/O, no tasks.
+"""The Agent Host Protocol 0.4.0: wire types, tables, validation, reducers, versions. Pure: no I/O, no tasks.
 
 The names below are the public surface; the wire types are found where the specification puts them, in
 `ahpkit.protocol.<channel>.{state,actions,commands,notifications}`. A name is loaded when it is first used: who needs
@@ -12,25 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ahpkit.protocol.channels import CHANNELS, MAX_URI, ROOT_URI, Channel, Reducer, channel_of, reduce
-    from ahpkit.protocol.codec import (
-        MAX_ANSWER_DEPTH,
-        MAX_BYTES,
-        MAX_DEPTH,
-        ErrorResponse,
-        Json,
-        Message,
-        Notification,
-        Request,
-        Response,
-        decode,
-        decode_json,
-        encode,
-        encode_error,
-        encode_notification,
-        encode_request,
-        encode_response,
-        is_deeper,
-    )
     from ahpkit.protocol.errors import (
         ERRORS,
         AhpError,
@@ -76,7 +57,7 @@ if TYPE_CHECKING:
     from ahpkit.protocol.validation import check, check_action, check_params, make_whole
     from ahpkit.protocol.version import SPOKEN, Version, has_action, has_notification, negotiate
 
-_PARTS = ("errors", "rope", "codec", "version", "registry", "channels", "validation", "session.enablement")
+_PARTS = ("errors", "rope", "version", "registry", "channels", "validation", "session.enablement")
 
 
 def __getattr__(name: str) -> Any:
@@ -93,9 +74,6 @@ __all__ = [
     "CHANNELS",
     "COMMANDS",
     "ERRORS",
-    "MAX_ANSWER_DEPTH",
-    "MAX_BYTES",
-    "MAX_DEPTH",
     "MAX_URI",
     "NOTIFICATIONS",
     "ROOT_URI",
@@ -111,17 +89,13 @@ __all__ = [
     "ContentNotFound",
     "Direction",
     "Effective",
-    "ErrorResponse",
     "InternalError",
     "InvalidAnswer",
     "InvalidParams",
     "InvalidRequest",
-    "Json",
     "LocalProtocolError",
-    "Message",
     "MethodNotFound",
     "NotFound",
-    "Notification",
     "NotificationSpec",
     "ParseError",
     "PermissionDenied",
@@ -129,9 +103,7 @@ __all__ = [
     "ProviderNotFound",
     "Reducer",
     "RemoteProtocolError",
-    "Request",
     "RequestId",
-    "Response",
     "Rope",
     "RpcError",
     "SessionAlreadyExists",
@@ -145,18 +117,10 @@ __all__ = [
     "check",
     "check_action",
     "check_params",
-    "decode",
-    "decode_json",
     "effective",
-    "encode",
-    "encode_error",
-    "encode_notification",
-    "encode_request",
-    "encode_response",
     "from_error_object",
     "has_action",
     "has_notification",
-    "is_deeper",
     "make_whole",
     "negotiate",
     "reduce",

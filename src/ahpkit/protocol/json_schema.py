@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, cast
 
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.wire.codec import decode_json, encode
 
 MAX_BYTES = 128 * 1024
 """Of a schema as JSON. The largest of real tools have some ten kilobytes."""

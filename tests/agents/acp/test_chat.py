@@ -7,7 +7,7 @@ import pytest
 
 from ahpkit.agents.acp.chat import STARTS
 from ahpkit.agents.acp.connection import EXITED
-from ahpkit.agents.acp.kept import SESSION_ID
+from ahpkit.agents.acp.conversations import SESSION_ID
 from ahpkit.host.agent import AgentError, TurnContext
 from ahpkit.protocol_next.chat.state import Turn as TurnRecord
 from ahpkit.testing.acp_agent import CAPABILITIES

@@ -156,7 +156,7 @@ async def test_a_missing_login_names_the_ways_to_log_in(tmp_path: Path) -> None:
 async def test_a_message_over_the_limit_ends_the_connection_with_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ahpkit.agents.acp.process.MAX_LINE", 1_000_000)
+    monkeypatch.setattr("ahpkit.agents.acp.connection.MAX_LINE", 1_000_000)
     flood = {"session/list": [{"zeros": 3_000_000}, {"sleep": None}]}
     async with connection(tmp_path, methods=flood) as agent:
         with pytest.raises(AgentError, match="sent a message of more than") as error:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from ahpkit.protocol.chat.reducer import HANDLERS, STAMPED, chat_reducer
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.rope import Rope
+from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 
 UNKNOWN = 1 << 10

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol_next.chat import constructors as make
 from ahpkit.protocol_next.chat.reducer import chat_reducer
 from ahpkit.protocol_next.chat.state import BackgroundWork, ErrorResponsePart, Message
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 
 IDLE, ERROR, IN_PROGRESS, INPUT_NEEDED, READ, ARCHIVED, FUTURE = 1, 2, 8, 24, 32, 64, 1 << 31

@@ -12,10 +12,10 @@ from ahpkit.agents.acp.access import FileAccess, TerminalAccess
 from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import AcpConnection
-from ahpkit.agents.acp.kept import SESSION_ID, kept_sessions
+from ahpkit.agents.acp.conversations import SESSION_ID, kept_sessions
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
-from ahpkit.agents.shape import objects, text
+from ahpkit.agents.untrusted_json import objects, text
 from ahpkit.host.agent import Agent, AgentError, AgentSession, Chat, History
 from ahpkit.protocol_next.common.state import JsonObject, ProtectedResourceMetadata
 from ahpkit.protocol_next.session.state import SessionConfigSchema

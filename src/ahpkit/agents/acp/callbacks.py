@@ -18,7 +18,7 @@ from ahpkit.agents.acp.limits import MAX_WAITING, MAX_WORDS, cut
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
-from ahpkit.agents.shape import integer, objects, strings, text
+from ahpkit.agents.untrusted_json import integer, objects, strings, text
 from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol_next.common.state import JsonObject

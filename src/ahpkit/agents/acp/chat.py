@@ -14,10 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 from ahpkit.agents.acp.connection import EXITED, AcpConnection
-from ahpkit.agents.acp.kept import SESSION_ID
+from ahpkit.agents.acp.conversations import SESSION_ID
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
-from ahpkit.agents.instructions import instructions
+from ahpkit.agents.turn_input import instructions
 from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn
 from ahpkit.protocol_next.chat.state import Turn as TurnRecord
 from ahpkit.protocol_next.common.state import AgentSelection, ModelSelection

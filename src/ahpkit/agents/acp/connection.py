@@ -19,12 +19,12 @@ from ahpkit.agents.acp.content import OUTPUT_KEYS
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import upward, without_secrets, wrapped
 from ahpkit.agents.acp.permissions import ANSWER_META
-from ahpkit.agents.acp.process import MAX_LINE, AgentProcess
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import AgentError, LoginNeeded
 from ahpkit.platform.processes import MARK
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc
 from ahpkit.wire.errors import RpcError, TransportClosed
@@ -32,6 +32,9 @@ from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
 
 PROTOCOL_VERSION = 1
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one message: the largest seen is 0.6 MB; an image or a file in one message fits."""
 
 EXITED = "acp/agent-exited"
 """Error type of a turn or a start that ended because the process did."""
@@ -77,7 +80,7 @@ class AcpConnection:
         self._extensions = extensions or {}
         self._secrets = secrets or {}
         self._stack = AsyncExitStack()
-        self._process: AgentProcess | None = None
+        self._process: ChildProcess | None = None
         self.rpc: RpcConnection
 
     async def __aenter__(self) -> Self:
@@ -179,11 +182,11 @@ class AcpConnection:
         assert self._process is not None
         self._process.kill()
 
-    async def _start(self) -> AgentProcess:
+    async def _start(self) -> ChildProcess:
         if not self._cwd.is_dir():
             raise self._error(f"cannot start: the working directory {self._cwd} does not exist", "acp/start")
         env = self._config.environment(os.environ) | dict(self._secrets)
-        process = AgentProcess([self._config.command, *self._config.args], env=env, cwd=self._cwd)
+        process = ChildProcess([self._config.command, *self._config.args], env=env, cwd=self._cwd, max_line=MAX_LINE)
         try:
             return await self._stack.enter_async_context(process)
         except FileNotFoundError:

@@ -18,7 +18,7 @@ import msgspec
 
 from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, MAX_TEXT, cut, short
 from ahpkit.agents.acp.meta import annotated
-from ahpkit.agents.shape import integer, obj, objects, text
+from ahpkit.agents.untrusted_json import integer, obj, objects, text
 from ahpkit.protocol_next.chat.state import ToolResultContent
 from ahpkit.protocol_next.common.state import FileEdit, FileEditStats, JsonObject
 

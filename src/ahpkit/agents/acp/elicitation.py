@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_WORDS, cut, short
-from ahpkit.agents.shape import number, obj, objects, strings, text
+from ahpkit.agents.untrusted_json import number, obj, objects, strings, text
 from ahpkit.host.agent import InputAnswers
 from ahpkit.protocol_next.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
 from ahpkit.protocol_next.common.state import JsonObject

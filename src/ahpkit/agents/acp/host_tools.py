@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ahpkit.agents.shape import obj, text
+from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.protocol_next.common.state import JsonObject
 
 SERVER = "ahp"

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ahpkit.agents.acp.config import parse_agent_option
 from ahpkit.agents.acp.connection import AcpConnection
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
-from ahpkit.agents.shape import obj, text
+from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import MethodNotFound

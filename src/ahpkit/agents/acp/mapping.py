@@ -18,7 +18,7 @@ from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.replay import Replay
 from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, notice_text
 from ahpkit.agents.acp.usage import Usage
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Chat, Command, History, StopReason, Turn
 from ahpkit.protocol_next.common.state import JsonObject
 

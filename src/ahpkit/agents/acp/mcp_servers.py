@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ahpkit.agents.shape import obj, strings, text
+from ahpkit.agents.untrusted_json import obj, strings, text
 from ahpkit.host.agent import McpServerOffer
 from ahpkit.protocol_next.common.state import JsonObject
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any, TypeVar, cast
 
 from ahpkit.agents.acp.limits import MAX_KINDS, short
-from ahpkit.agents.shape import obj
+from ahpkit.agents.untrusted_json import obj
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import encode
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, short
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.protocol_next.common.state import JsonObject, ModelSelection
 from ahpkit.protocol_next.root.state import SessionModelInfo
 from ahpkit.protocol_next.session.state import SessionConfigPropertySchema, SessionConfigSchema

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ahpkit.agents.acp.limits import MAX_LISTED, short
 from ahpkit.agents.acp.meta import annotated
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation
 from ahpkit.protocol_next.chat.state import ConfirmationOption
 from ahpkit.protocol_next.common.state import JsonObject

@@ -6,8 +6,8 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from ahpkit.agents.attachments import attachments
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.turn_input import attachments
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.protocol_next.chat.state import Message
 from ahpkit.protocol_next.chat.state import Turn as TurnRecord
 from ahpkit.protocol_next.common.state import JsonObject

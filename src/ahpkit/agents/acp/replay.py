@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper
-from ahpkit.agents.shape import obj
+from ahpkit.agents.untrusted_json import obj
 from ahpkit.host.agent import History, Turn
 from ahpkit.protocol_next.common.state import JsonObject
 

@@ -26,7 +26,7 @@ from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.options import Change, SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.acp.turn import TurnMapper
-from ahpkit.agents.shape import obj, text
+from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol_next.chat.state import Message
 from ahpkit.protocol_next.common.state import JsonObject, ModelSelection

@@ -15,7 +15,7 @@ from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
 from ahpkit.agents.acp.host_tools import host_tool
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation, ToolCall, Turn
 from ahpkit.protocol_next.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol_next.common.state import JsonObject

@@ -10,7 +10,7 @@ from ahpkit.agents.acp.limits import MAX_WORDS, Allowance, cut, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
 from ahpkit.agents.acp.usage import Usage
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import StopReason, Turn
 from ahpkit.protocol_next.common.state import JsonObject
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ahpkit.agents.acp.meta import upward, wrapped
-from ahpkit.agents.shape import integer, obj
+from ahpkit.agents.untrusted_json import integer, obj
 from ahpkit.protocol_next.chat.state import UsageInfo
 from ahpkit.protocol_next.common.state import JsonObject
 

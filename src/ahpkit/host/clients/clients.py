@@ -15,10 +15,10 @@ from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import Origin, Store
-from ahpkit.protocol.codec import encode
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
 from ahpkit.protocol_next.channels import ROOT_URI
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.wire.codec import encode
 
 _GOING_AWAY = 1001
 """WebSocket close code of a server that stops: clients dial again until it is back."""

@@ -17,8 +17,8 @@ from ahpkit.host.spine.durable_values import PREFIX as VALUES
 from ahpkit.log.engine import OPENED
 from ahpkit.log.entry import ChannelSnapshot, Recovery
 from ahpkit.protocol.channels import channel_of, reduce
-from ahpkit.protocol.codec import decode_json, encode
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.wire.codec import decode_json, encode
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ahpkit.protocol.codec import decode_json, encode
+from ahpkit.wire.codec import decode_json, encode
 
 PREFIX = "value/"
 """Keeps these keys apart from what the log stores for itself."""

@@ -12,13 +12,13 @@ from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Applied, ToolSource
-from ahpkit.protocol.codec import encode
 from ahpkit.protocol_next.chat.state import ToolCallContributor
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.session.actions import SessionAction
 from ahpkit.protocol_next.session.constructors import session_server_tools_changed
 from ahpkit.protocol_next.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, ToolRegistry
+from ahpkit.wire.codec import encode
 
 MAX_SHOWN = 500
 """Tools in `serverTools`. A model finds the others with `find_tool`."""

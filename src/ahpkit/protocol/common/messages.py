@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages as types, for round trips and schemas. `ahpkit.protocol.codec` reads and writes them."""
+"""JSON-RPC 2.0 messages as types, for round trips and schemas. `ahpkit.wire.codec` reads and writes them."""
 
 from __future__ import annotations
 

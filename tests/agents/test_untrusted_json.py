@@ -1,4 +1,4 @@
-from ahpkit.agents.shape import integer, number, obj, objects, strings, text
+from ahpkit.agents.untrusted_json import integer, number, obj, objects, strings, text
 
 
 def test_reading_gives_the_value_only_when_it_has_the_expected_type() -> None:

@@ -1,10 +1,26 @@
-"""What customizations add to a turn, in words: for agents that have no other place for it. Pure."""
+"""What a turn gives to an agent besides its text: attachments, and what customizations say. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
+from ahpkit.agents.untrusted_json import text
 from ahpkit.host.agent import SkillOffer, TurnContext
+from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol_next.common.state import JsonObject
+
+
+def attachments(message: Message) -> list[JsonObject]:
+    """The attachments that say more than the message itself."""
+    items = [cast("JsonObject", item) for item in message.get("attachments", ())]
+    return [item for item in items if not _is_said(item, message["text"])]
+
+
+def _is_said(item: JsonObject, words: str) -> bool:
+    """A name without content that is in the text: what the completion of a slash command attaches."""
+    bare = item.get("type") == "simple" and not text(item.get("modelRepresentation"))
+    return bare and str(item.get("label", "")) in words
 
 
 def instructions(context: TurnContext) -> str:
@@ -21,4 +37,4 @@ def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:
     return "\n".join([heading, *lines]) if lines else ""
 
 
-__all__ = ["instructions"]
+__all__ = ["attachments", "instructions"]

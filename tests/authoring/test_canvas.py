@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.protocol.canvas import Canvas, CanvasError, answer, call_context, canvas, canvas_action
+from ahpkit.authoring.canvas import Canvas, CanvasError, answer, call_context, canvas, canvas_action
 
 
 class Recorder:

@@ -1,10 +1,11 @@
-"""Which attachments of a message an agent is told of."""
+"""What a turn gives to an agent besides its text: attachments, and what customizations say."""
 
 from typing import Any, cast
 
 import pytest
 
-from ahpkit.agents.attachments import attachments
+from ahpkit.agents.turn_input import attachments, instructions
+from ahpkit.host.agent import SkillOffer, TurnContext
 from ahpkit.protocol_next.chat.state import Message
 from ahpkit.testing.recording import user_message
 
@@ -31,3 +32,20 @@ def test_whatever_says_more_than_the_text_is_told(item: dict[str, Any]) -> None:
 
 def test_a_message_needs_no_attachments() -> None:
     assert attachments(user_message("hi")) == []
+
+
+def test_instructions_name_rules_skills_and_agents() -> None:
+    context = TurnContext(
+        system_prompt="Be brief.",
+        rules=["Use tabs."],
+        skills=[SkillOffer("pdf", "Reads PDFs", "file:///pdf/SKILL.md")],
+        agents=[SkillOffer("reviewer", "Reviews", "file:///r.md")],
+    )
+
+    told = instructions(context)
+
+    assert "Be brief." in told
+    assert "Use tabs." in told
+    assert "- pdf: Reads PDFs (file:///pdf/SKILL.md)" in told
+    assert "- reviewer: Reviews" in told
+    assert instructions(TurnContext()) == ""

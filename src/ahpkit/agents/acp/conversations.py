@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ahpkit.agents.acp.connection import AcpConnection
-from ahpkit.agents.shape import obj, objects, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import AgentSession
 from ahpkit.protocol_next.common.state import JsonObject
 

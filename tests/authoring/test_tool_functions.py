@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from ahpkit.protocol.tool_schema import ToolFunction, ToolInputError, schema_of
+from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError, schema_of
 
 
 class Colour(enum.Enum):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp import kept
+from ahpkit.agents.acp import conversations
 from ahpkit.host.agent import AgentError
 from support.scripted_acp import Scripted
 
@@ -47,7 +47,7 @@ async def test_an_entry_that_makes_no_sense_is_left_out(scripted: Scripted, bad:
 
 
 async def test_an_agent_that_lists_without_end_is_stopped(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_SESSIONS", 5)
+    monkeypatch.setattr(conversations, "MAX_SESSIONS", 5)
     page = {"sessions": [entry(str(number)) for number in range(2)], "nextCursor": "more"}
 
     assert len(await found(scripted, **listing(page))) == 5
