@@ -58,7 +58,7 @@ class Target:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def timed(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[HostProcess, Path]]:
     home = tmp_path_factory.mktemp("host")
-    async with host_process(home, "--terminals", steps=home / "steps") as host:
+    async with host_process(home, "--terminals", through=("support.timed_host", str(home / "steps"))) as host:
         yield host, home / "steps"
         assert "Traceback" not in host.errors, host.errors
 

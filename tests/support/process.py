@@ -81,16 +81,14 @@ class HostProcess:
         return await self.ended()
 
 
-async def start_host(home: Path, *options: str, steps: Path | None = None) -> HostProcess:
+async def start_host(home: Path, *options: str, through: Sequence[str] = ("ahpkit",)) -> HostProcess:
     """Start a host and wait until it accepts connections; its data is below `home`.
 
-    With `steps`, the slow steps of its event loop are written there: see `support.timed_host`.
+    `through` is the module that runs it, with arguments of its own: see `support.timed_host`.
     """
-    command = ["serve", "--port", "0", "--json", "--data-dir", str(home / "data"), *options]
-    if steps is None:
-        process = await run_cli(command, home)
-    else:
-        process = await run_cli([str(steps), *command], home, module="support.timed_host", PYTHONPATH=_TESTS)
+    module, *arguments = through
+    command = [*arguments, "serve", "--port", "0", "--json", "--data-dir", str(home / "data"), *options]
+    process = await run_cli(command, home, module=module, PYTHONPATH=_TESTS)
     assert process.stdout is not None
     async with asyncio.timeout(BOUND):
         line = await process.stdout.readline()
@@ -132,8 +130,8 @@ async def finish_cli(arguments: Sequence[str], home: Path, *, input: str = "", *
 
 
 @asynccontextmanager
-async def host_process(home: Path, *options: str, steps: Path | None = None) -> AsyncGenerator[HostProcess]:
-    host = await start_host(home, *options, steps=steps)
+async def host_process(home: Path, *options: str, through: Sequence[str] = ("ahpkit",)) -> AsyncGenerator[HostProcess]:
+    host = await start_host(home, *options, through=through)
     try:
         yield host
     finally:

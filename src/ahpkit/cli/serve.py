@@ -53,8 +53,11 @@ _EXIT_AT_ONCE = 130
 
 _AGENT_HELP = "Add an agent: one `ahpkit agents` lists, a program that speaks ACP, or a model's URL (repeatable)."
 
-_STOP_DEADLINE = 20.0
-"""Seconds after which a host that was told to stop ends, finished or not. The log needs no goodbye."""
+_EXIT_STUCK = 70
+"""Exit code when something had to be left behind. What was echoed is safe: it was stored before."""
+
+STOP_DEADLINE = 20.0
+"""Seconds from the signal to the end of the process, whatever hangs. Agents and clients get five to say goodbye."""
 
 _PATIENCE = 1.0
 """Seconds before a person wonders whether Ctrl-C did anything."""
@@ -171,25 +174,23 @@ def _stop_signals() -> Generator[asyncio.Event]:
     def asked() -> None:
         if stop.is_set():
             running.cancel()
-        if not stop.is_set():
-            _end_at_last()
         stop.set()
         loop.call_later(_PATIENCE, lambda: click.echo("stopping; Ctrl-C again ends it at once", err=True))
 
-    with handling_signals({"SIGINT": asked, "SIGTERM": asked}):
+    with handling_signals({"SIGINT": asked, "SIGTERM": asked}, at_once=_end_in_time):
         yield stop
 
 
-def _end_at_last() -> None:
-    """A stop ends, whatever hangs: a thread in a dead file system cannot be ended, and nobody waits for it."""
-
-    def end() -> None:
-        os.write(2, b"something did not stop in time; the host ends without it\n")
-        os._exit(1)
-
-    timer = threading.Timer(_STOP_DEADLINE, end)
+def _end_in_time() -> None:
+    """A stop always ends: what hangs in a thread or holds the loop does not keep the process alive."""
+    timer = threading.Timer(STOP_DEADLINE, _end_at_once)
     timer.daemon = True
     timer.start()
+
+
+def _end_at_once() -> None:
+    os.write(2, f"something did not stop within {STOP_DEADLINE:g} s; the host ends without it\n".encode())
+    os._exit(_EXIT_STUCK)
 
 
 class Running(NamedTuple):

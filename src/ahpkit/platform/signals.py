@@ -9,14 +9,19 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def handling_signals(handlers: Mapping[str, Callable[[], object]]) -> Generator[None]:
-    """Inside, a signal (`"SIGINT"`) calls its handler on the running loop. A signal this system lacks never comes."""
+def handling_signals(
+    handlers: Mapping[str, Callable[[], object]], *, at_once: Callable[[], object] = lambda: None
+) -> Generator[None]:
+    """Inside, a signal (`"SIGINT"`) calls its handler on the running loop. A signal this system lacks never comes.
+
+    `at_once` is called for each of them as well, in the main thread, also when something holds the loop.
+    """
     loop = asyncio.get_running_loop()
     known = {signal.Signals[name]: handler for name, handler in handlers.items() if hasattr(signal, name)}
     restore: list[Callable[[], object]] = []
     try:
         for signum, handler in known.items():
-            restore.append(_handle(loop, signum, handler))
+            restore.append(_handle(loop, signum, handler, at_once))
         yield
     finally:
         for back in restore:
@@ -24,7 +29,10 @@ def handling_signals(handlers: Mapping[str, Callable[[], object]]) -> Generator[
 
 
 def _handle(
-    loop: asyncio.AbstractEventLoop, signum: signal.Signals, handler: Callable[[], object]
+    loop: asyncio.AbstractEventLoop,
+    signum: signal.Signals,
+    handler: Callable[[], object],
+    at_once: Callable[[], object],
 ) -> Callable[[], object]:
     """Set one handler; returns what takes it away."""
     try:
@@ -32,10 +40,12 @@ def _handle(
     except NotImplementedError:  # A loop that cannot: Python's own handler wakes it.
 
         def wake(number: int, frame: object) -> None:
+            at_once()
             loop.call_soon_threadsafe(handler)
 
         before = signal.signal(signum, wake)
         return lambda: signal.signal(signum, before)
+    signal.signal(signum, lambda number, frame: at_once())  # The loop hears of the signal all the same, by a pipe.
     return lambda: loop.remove_signal_handler(signum)
 
 
