@@ -17,12 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from watchfiles._rust_notify import (
-    RustNotify,
-    WatchfilesRustInternalError,
-)  # watchfiles documents it as its backend; `awatch` blocks while it opens
-
 from ahpkit.customizations.source import IGNORED_FOLDERS
+from ahpkit.host.resources.notify import open_notify
 
 _log = logging.getLogger(__name__)
 
@@ -167,7 +163,7 @@ class _Arm:
         folders = folders[:_FOLDER_LIMIT]
         self.folders = frozenset(folders)
         self.places = [(place.key, place, root) for place in places for root in _spellings(place.root)]
-        self._notify = _open(folders)
+        self._notify = open_notify(folders, recursive=False)
         self._stop = threading.Event()
         self._heard = heard
         self._thread = threading.Thread(target=self._run, name="customization-watcher", daemon=True)
@@ -203,19 +199,9 @@ def _open_arm(places: list[Watched], heard: Callable[[Collection[str]], None]) -
             return _Arm(places, folders, heard) if folders else None
         except FileNotFoundError:
             continue
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             _log.warning("cannot watch customizations: %s. Changes are seen by the next session.", error)
             return None
-
-
-def _open(folders: list[str]) -> RustNotify:
-    try:
-        return RustNotify(folders, False, False, 0, False, True)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        _log.warning("cannot watch folders (%s); looking at them every 250 ms instead", error)
-        return RustNotify(folders, False, True, 250, False, True)
 
 
 def _all_folders(root: str) -> Iterator[str]:

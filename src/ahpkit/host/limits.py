@@ -41,6 +41,16 @@ MAX_REASON = 2_000
 MAX_TYPED = 1_000_000
 """Characters of a message that is being typed, for which completions are asked with every key."""
 
+MAX_WATCHES = 100
+"""Watches of files that one client may have: an editor has a handful."""
+
+MAX_WATCHES_OF_ALL = 1_000
+"""Watches of files of all clients together."""
+
+MAX_WATCHED_FOLDERS = 10_000
+"""Folders below a place that is watched with all below it. A system has some ten thousand for all programs of a user.
+"""
+
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -100,6 +110,9 @@ __all__ = [
     "MAX_TOOLS_BYTES",
     "MAX_TYPED",
     "MAX_VALUES",
+    "MAX_WATCHED_FOLDERS",
+    "MAX_WATCHES",
+    "MAX_WATCHES_OF_ALL",
     "MESSAGES_PER_SECOND",
     "MESSAGE_BURST",
     "FloodLimit",

@@ -72,7 +72,7 @@ class Resources(Feature):
         host.recover(self._watches.recover)
 
     async def aclose(self) -> None:
-        self._watches.close()
+        await self._watches.aclose()
         self._workers.close()
 
     @property
@@ -299,7 +299,7 @@ class Resources(Feature):
             return entry.path
 
         path = await self._look(client, params["uri"], found)
-        return {"channel": self._watches.create(path, params)}
+        return {"channel": await self._watches.create(client.client_id, path, params)}
 
     async def _change(self, work: Callable[[], None]) -> None:
         """One at a time: a check and the change it belongs to are not interrupted by another change."""

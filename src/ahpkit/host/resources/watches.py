@@ -1,25 +1,45 @@
-"""Resource watches: each a channel that lives as long as somebody is subscribed. Knows no access rules."""
+"""Resource watches: each a channel that lives as long as somebody is subscribed. Knows no access rules.
+
+However many there are, the system is asked to watch at most twice: once for folders by themselves, once for whole
+trees. A new watch replaces what was asked before, and the new one is on before the old one goes.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType]  # names trio's Event
+from watchfiles import Change
 
 from ahpkit.host.feature import Services
-from ahpkit.protocol.errors import NotFound
+from ahpkit.host.limits import MAX_WATCHED_FOLDERS, MAX_WATCHES, MAX_WATCHES_OF_ALL
+from ahpkit.host.resources.notify import open_notify
+from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.resource_watch.constructors import resource_watch_changed
 from ahpkit.protocol_next.resource_watch.state import ResourceChange, ResourceChangeType
 
+_log = logging.getLogger(__name__)
+
 _UNCLAIMED = 30.0
 """Seconds after which a watch that nobody subscribed to is given up."""
 
-_STEP = 50
-"""Milliseconds: changes this close together are told together."""
+_STEP_MS = 50
+"""Changes this close together are told together."""
+
+_DEBOUNCE_MS = 1_600
+_TIMEOUT_MS = 3_600_000
+"""How long one wait of the backend lasts; the thread simply waits again."""
+
+_MAX_PATTERNS = 100
+_MAX_PATTERN = 200
+"""Characters. Each change is compared with each pattern of each watch."""
 
 _CHANGES: dict[Change, ResourceChangeType] = {
     Change.added: "added",
@@ -27,56 +47,178 @@ _CHANGES: dict[Change, ResourceChangeType] = {
     Change.deleted: "deleted",
 }
 
+_Changes = set[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    client_id: str
+    path: Path
+    recursive: bool
+    params: JsonObject
+
+    def items(self, changes: Sequence[tuple[int, str]]) -> list[ResourceChange]:
+        """What of these changes this watch is about."""
+        return [
+            {"uri": Path(changed).as_uri(), "type": _CHANGES[Change(change)]}
+            for change, changed in changes
+            if self._covers(changed) and _wanted(Path(changed), self.path, self.params)
+        ]
+
+    def _covers(self, changed: str) -> bool:
+        root = str(self.path)
+        if changed == root or os.path.dirname(changed) == root:
+            return True
+        return self.recursive and changed.startswith(root.rstrip(os.sep) + os.sep)
+
 
 class Watches:
     """All watches of a host."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._stops: dict[str, asyncio.Event] = {}
+        self._watches: dict[str, _Watch] = {}
+        self._ears = [_Ears(recursive=recursive, heard=self._heard) for recursive in (False, True)]
 
     def recover(self) -> None:
         """Nothing of an earlier run is watched any more."""
         for uri in self._services.channels("resourceWatch"):
             self._services.close_channel(uri)
 
-    def create(self, path: Path, params: JsonObject) -> str:
-        """Begin to watch; returns the channel."""
-        if not path.exists():
-            raise NotFound(f"{path} does not exist")
+    async def create(self, client_id: str, path: Path, params: JsonObject) -> str:
+        """Begin to watch; returns the channel once every change from now on will be noticed."""
+        recursive = params.get("recursive", False)
+        self._check_room(client_id)
+        _check_patterns(params)
+        await asyncio.to_thread(_check_place, path, recursive)
+        self._check_room(client_id)  # Again: others may have come meanwhile.
         uri = f"ahp-resource-watch:/{self._services.new_id()}"
+        self._watches[uri] = _Watch(client_id, path, recursive, params)
+        try:
+            await self._listen(recursive)
+        except BaseException:
+            self._watches.pop(uri, None)
+            raise
         state = {key: params[key] for key in ("excludes", "includes") if key in params}
-        self._services.open_channel(uri, {"root": params["uri"], "recursive": params.get("recursive", False), **state})
-        self._stops[uri] = stop = asyncio.Event()
-        self._services.spawn(self._watch(uri, path, params, stop), name=f"watch {path}")
+        self._services.open_channel(uri, {"root": params["uri"], "recursive": recursive, **state})
         asyncio.get_running_loop().call_later(_UNCLAIMED, self._give_up, uri)
         return uri
 
     def release(self, uri: str) -> None:
         """The last subscriber left."""
-        stop = self._stops.pop(uri, None)
-        if stop is not None:
-            stop.set()
+        watch = self._watches.pop(uri, None)
+        if watch is not None:
             self._services.close_channel(uri)
+            self._services.spawn(self._listen(watch.recursive), name="watch fewer files")
 
-    def close(self) -> None:
-        for uri in list(self._stops):
-            self.release(uri)
+    async def aclose(self) -> None:
+        for uri in list(self._watches):
+            del self._watches[uri]
+            self._services.close_channel(uri)
+        for ears in self._ears:
+            await ears.listen(frozenset())
+
+    def _check_room(self, client_id: str) -> None:
+        own = sum(watch.client_id == client_id for watch in self._watches.values())
+        if own >= MAX_WATCHES:
+            raise InvalidRequest(f"one client may have {MAX_WATCHES} watches; unsubscribe from some first")
+        if len(self._watches) >= MAX_WATCHES_OF_ALL:
+            raise InvalidRequest(f"all clients together have {MAX_WATCHES_OF_ALL} watches; try again later")
+
+    async def _listen(self, recursive: bool) -> None:
+        paths = frozenset(str(watch.path) for watch in self._watches.values() if watch.recursive == recursive)
+        await self._ears[recursive].listen(paths)
 
     def _give_up(self, uri: str) -> None:
-        if uri in self._stops and not self._services.subscribers(uri):
+        if uri in self._watches and not self._services.subscribers(uri):
             self.release(uri)
 
-    async def _watch(self, uri: str, path: Path, params: JsonObject, stop: asyncio.Event) -> None:
-        recursive = params.get("recursive", False)
-        async for changes in awatch(path, stop_event=stop, step=_STEP, recursive=recursive, watch_filter=None):
-            items: list[ResourceChange] = [
-                {"uri": Path(changed).as_uri(), "type": _CHANGES[change]}
-                for change, changed in sorted(changes)
-                if _wanted(Path(changed), path, params)
-            ]
-            if items and not stop.is_set():
+    def _heard(self, changes: _Changes, recursive: bool) -> None:
+        ordered = sorted(changes)
+        for uri, watch in list(self._watches.items()):
+            if watch.recursive == recursive and self._services.state(uri) and (items := watch.items(ordered)):
                 self._services.dispatch(uri, resource_watch_changed(changes={"items": items}))
+
+
+class _Ears:
+    """Hears of changes below a set of paths that may change."""
+
+    def __init__(self, *, recursive: bool, heard: Callable[[_Changes, bool], None]) -> None:
+        self._recursive = recursive
+        self._heard = heard
+        self._wanted: frozenset[str] = frozenset()
+        self._arming = asyncio.Lock()
+        self._armed: tuple[frozenset[str], _Arm | None] = (frozenset(), None)
+
+    async def listen(self, paths: frozenset[str]) -> None:
+        """Hear of these and no others; of many who ask at once, the last one counts."""
+        self._wanted = paths
+        async with self._arming:
+            wanted, (known, old) = self._wanted, self._armed
+            if wanted == known:
+                return
+            loop = asyncio.get_running_loop()
+
+            def heard(changes: _Changes) -> None:
+                loop.call_soon_threadsafe(self._heard, changes, self._recursive)
+
+            arm = await asyncio.to_thread(_open_arm, wanted, self._recursive, heard)
+            self._armed = (wanted, arm)
+            if old is not None:
+                await asyncio.to_thread(old.close)
+
+
+class _Arm:
+    """One set of watched paths, and the thread that waits for their changes."""
+
+    def __init__(self, paths: Sequence[str], recursive: bool, heard: Callable[[_Changes], None]) -> None:
+        self._notify = open_notify(paths, recursive=recursive)
+        self._heard = heard
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="resource-watcher", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
+            if changes in ("stop", "signal"):
+                return
+            if isinstance(changes, set) and not self._stop.is_set():
+                self._heard(changes)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._notify.close()
+
+
+def _open_arm(paths: Iterable[str], recursive: bool, heard: Callable[[_Changes], None]) -> _Arm | None:
+    """Watch what is there; again when something goes in between."""
+    while there := [path for path in sorted(paths) if os.path.exists(path)]:
+        try:
+            return _Arm(there, recursive, heard)
+        except FileNotFoundError:
+            continue
+        except (OSError, RuntimeError) as error:
+            _log.warning("files cannot be watched: %s", error)
+            return None
+    return None
+
+
+def _check_place(path: Path, recursive: bool) -> None:
+    if not path.exists():
+        raise NotFound(f"{path} does not exist")
+    if recursive:
+        for number, _ in enumerate(os.walk(path)):
+            if number > MAX_WATCHED_FOLDERS:
+                raise InvalidParams(f"uri: has more than {MAX_WATCHED_FOLDERS} folders below it; watch a part of it")
+
+
+def _check_patterns(params: JsonObject) -> None:
+    for key in ("includes", "excludes"):
+        patterns: list[str] = params.get(key, {}).get("items", [])
+        if len(patterns) > _MAX_PATTERNS or any(len(pattern) > _MAX_PATTERN for pattern in patterns):
+            raise InvalidParams(f"{key}: at most {_MAX_PATTERNS} patterns of at most {_MAX_PATTERN} characters")
 
 
 def _wanted(changed: Path, root: Path, params: JsonObject) -> bool:

@@ -1,0 +1,33 @@
+"""Opens the system's notice of changed files; where the system has no more, files are looked at. Knows no watches."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+
+from watchfiles._rust_notify import RustNotify  # watchfiles documents it as its backend; `awatch` blocks while it opens
+
+_log = logging.getLogger(__name__)
+
+_POLL_MS = 1_000
+"""How often folders are looked at when the system does not tell."""
+
+
+def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
+    """Watch these paths; raises `FileNotFoundError` when one is not there.
+
+    Linux gives a user 128 watchers and some ten thousand watched folders, for all programs together.
+    """
+    try:
+        return RustNotify(list(paths), False, False, 0, recursive, True)
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError) as error:
+        if missing := next((path for path in paths if not os.path.exists(path)), None):
+            raise FileNotFoundError(missing) from error
+        _log.warning("the system watches no more files (%s); looking at %d places every second", error, len(paths))
+        return RustNotify(list(paths), False, True, _POLL_MS, recursive, True)
+
+
+__all__ = ["RustNotify", "open_notify"]

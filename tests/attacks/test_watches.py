@@ -1,0 +1,68 @@
+"""No client can use up the system's watchers: it has a limit, and all watches share two of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.process import HostProcess
+from support.raw_client import Json, RawClient
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def watchers(host: HostProcess) -> int:
+    """How many watchers of the system the host has."""
+    links = Path(f"/proc/{host.process.pid}/fd").iterdir()
+    return sum("inotify" in os.readlink(link) for link in links if link.is_symlink())
+
+
+def _of(channel: str) -> Callable[[Json], bool]:
+    return lambda said: said["channel"] == channel
+
+
+async def workspace(host: HostProcess, client: RawClient, name: str) -> Path:
+    """A folder that a session of this client works in."""
+    folder = host.home / name
+    folder.mkdir()
+    await client.ask("createSession", f"ahp-session:/{name}", workingDirectory=folder.as_uri())
+    return folder
+
+
+async def test_a_hundred_and_forty_watches(host: HostProcess) -> None:
+    client = await host.client()
+    work = await workspace(host, client, "many")
+    folders = [work / f"folder-{number}" for number in range(140)]
+    answers: list[Json] = []
+    for folder in folders:
+        folder.mkdir()
+        answers.append(await client.call("createResourceWatch", uri=folder.as_uri(), recursive=len(answers) % 2 == 0))
+    made = [answer["result"]["channel"] for answer in answers if "result" in answer]
+    refused = [answer["error"]["message"] for answer in answers if "error" in answer]
+    assert len(made) == 100
+    assert all("one client may have 100 watches" in reason for reason in refused)
+    assert watchers(host) <= 3  # Ours, and the one of the customizations.
+    await client.ask("subscribe", made[0])
+    await client.ask("subscribe", made[99])
+    (folders[0] / "new").write_text("x")
+    (folders[99] / "new").write_text("x")
+    for channel in (made[0], made[99]):
+        await client.action(_of(channel))
+    other = await host.client(client_id="other")
+    assert "result" in await other.call("createResourceWatch", uri=folders[0].as_uri(), recursive=False)
+    await other.aclose()
+    await client.aclose()
+
+
+async def test_patterns_of_a_watch_are_bounded(host: HostProcess) -> None:
+    client = await host.client()
+    work = await workspace(host, client, "patterns")
+    for patterns in (["*"] * 1_000, ["*a" * 1_000]):
+        refused = await client.refused(
+            "createResourceWatch", uri=work.as_uri(), recursive=False, excludes={"items": patterns}
+        )
+        assert "excludes: at most" in refused["message"]
+    await client.aclose()
