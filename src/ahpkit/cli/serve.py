@@ -37,6 +37,7 @@ from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
+from ahpkit.platform.limits import allow_open_files
 from ahpkit.platform.processes import end_orphans
 from ahpkit.platform.signals import handling_signals
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
@@ -58,6 +59,9 @@ _EXIT_STUCK = 70
 
 STOP_DEADLINE = 20.0
 """Seconds from the signal to the end of the process, whatever hangs. Agents and clients get five to say goodbye."""
+
+_FILES = 65_536
+"""Files that may be open at once, where the system lets us have that many."""
 
 _PATIENCE = 1.0
 """Seconds before a person wonders whether Ctrl-C did anything."""
@@ -148,6 +152,7 @@ async def _run(
     settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None, spoken: Sequence[Generation]
 ) -> None:
     running_here = running_host(settings, no_token=no_token, config_file=config_file, spoken=spoken)
+    allow_open_files(_FILES)
     with _stop_signals() as stop:
         async with running_here as running:
             url, token, data_dir = running.server.url, running.token, running.data_dir

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
@@ -55,6 +55,13 @@ _GRACE = 1.0
 
 _BACKLOG = 1024
 """Connections waiting to be accepted: a whole house of clients that reconnect at once after a restart."""
+
+_ACCEPTED_AT_ONCE = 16
+"""Connections that one step of the event loop takes. When no more files can be open, asyncio complains once for each.
+"""
+
+_COMPLAIN_EVERY = 60.0
+"""Seconds between two lines about connections that cannot be accepted."""
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -106,9 +113,11 @@ async def serve_http(
     sockets = _WebSockets(gate, handler, unix_path, max_size=max_size, options=options)
     http = HttpConnections(Front(gate, routes or Router()), limits=limits or Limits(), upgrade=sockets.connection)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_explaining_refused_connections())
         listener = None if unix_path is None else stack.enter_context(unix_listener(unix_path))
         server = sockets.server
         server.server = await _listen(http, host, port, listener, ssl)
+        _let_more_wait(server.server)
         try:
             yield _describe(server, host, unix_path, tls=ssl is not None)
         finally:
@@ -197,7 +206,7 @@ async def _unused() -> asyncio.Server:
 async def _listen(
     http: HttpConnections, host: str, port: int, listener: socket.socket | None, ssl: SSLContext | None
 ) -> asyncio.Server:
-    options: dict[str, Any] = {"backlog": _BACKLOG, "ssl": ssl}
+    options: dict[str, Any] = {"backlog": _ACCEPTED_AT_ONCE, "ssl": ssl}
     if ssl is not None:
         options |= {"ssl_handshake_timeout": _OPEN_TIMEOUT, "ssl_shutdown_timeout": CLOSE_TIMEOUT}
     loop = asyncio.get_running_loop()
@@ -207,6 +216,35 @@ async def _listen(
         return await loop.create_server(http, host, port, **options)
     except OSError as exc:
         raise BindError(f"cannot listen on {host or 'every interface'}, port {port}: {_why(exc)}") from exc
+
+
+def _let_more_wait(server: asyncio.Server) -> None:
+    """The system keeps more connections waiting than one step takes."""
+    for listening in server.sockets:
+        with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
+            same.listen(_BACKLOG)
+
+
+@contextlib.contextmanager
+def _explaining_refused_connections() -> Generator[None]:
+    """asyncio backs off for a second when no more files can be open; one line says so, not a traceback for each."""
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    said = -_COMPLAIN_EVERY
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal said
+        if "socket.accept()" not in context.get("message", ""):
+            before(loop, context) if before else loop.default_exception_handler(context)
+        elif loop.time() - said >= _COMPLAIN_EVERY:
+            said = loop.time()
+            log.warning("no more connections can be accepted now: %s; see `ulimit -n`", context.get("exception"))
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
 
 
 def _to_response(refusal: Refusal) -> Response:
