@@ -173,7 +173,7 @@ class _Arm:
         while True:
             try:
                 changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
-            except WatchfilesRustInternalError as error:  # A name that is not UTF-8: the backend is of no use any more.
+            except RuntimeError as error:  # A name that is not UTF-8: the backend is of no use any more.
                 _log.debug("a change was not understood, everything is looked at again: %s", error)
                 if not self._stop.wait(_PAUSE):
                     self._heard(self.folders)

@@ -51,6 +51,12 @@ MAX_WATCHED_FOLDERS = 10_000
 """Folders below a place that is watched with all below it. A system has some ten thousand for all programs of a user.
 """
 
+MAX_SESSIONS = 50_000
+"""Sessions of one host: a hundred a day for more than a year. Each takes memory and a place in every list."""
+
+MAX_CHATS = 1_000
+"""Chats of one session, those of sub-agents not counted. The session's state lists them all."""
+
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -101,9 +107,11 @@ __all__ = [
     "BYTES_PER_SECOND",
     "BYTE_BURST",
     "LONG_MESSAGE",
+    "MAX_CHATS",
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",
+    "MAX_SESSIONS",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",
     "MAX_TOOLS",

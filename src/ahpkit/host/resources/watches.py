@@ -180,7 +180,11 @@ class _Arm:
 
     def _run(self) -> None:
         while True:
-            changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
+            try:
+                changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
+            except RuntimeError as error:  # A name that is not UTF-8: the backend is of no use any more.
+                _log.warning("a change was not understood, and later ones go unnoticed until a watch is made: %s", error)
+                return
             if changes in ("stop", "signal"):
                 return
             if isinstance(changes, set) and not self._stop.is_set():

@@ -19,6 +19,7 @@ from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration
+from ahpkit.host.limits import MAX_CHATS, MAX_SESSIONS
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import initial_config
@@ -38,6 +39,7 @@ from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import (
     AlreadyExists,
     InvalidParams,
+    InvalidRequest,
     NotFound,
     SessionAlreadyExists,
     SessionNotFound,
@@ -135,6 +137,8 @@ class Sessions:
             raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
         if self._ports.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise InvalidRequest(f"this host has {MAX_SESSIONS} sessions, which is all it takes; dispose of some first")
 
     def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
         default = source[0]["provider"] if source else None
@@ -287,6 +291,8 @@ class Sessions:
             raise SessionNotFound(f"there is no session {session_uri}")
         if self._ports.store.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
+        if len(self._sessions[session_uri].chats) >= MAX_CHATS:
+            raise InvalidRequest(f"a session may have {MAX_CHATS} chats; dispose of some first")
         selection = selection_of(params)
         self._check_model(self._sessions[session_uri].agent, selection.get("model"))
         chosen: JsonObject | None = selection.get("agent")
