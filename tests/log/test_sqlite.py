@@ -263,3 +263,42 @@ def test_what_cannot_be_held_is_told_from_a_disk_that_fails(tmp_path: Path, step
         storage.commit([step])
     storage.commit([Entry(1, "a", b"{}", "me", 1, 0)])
     storage.close()
+
+
+@pytest.mark.parametrize(
+    "deleted", [["log.db-wal"], ["log.db-wal", "log.db-shm"], ["log.db"], ["log.db", "log.db-wal"]]
+)
+def test_a_file_deleted_under_the_host_is_put_back_before_the_commit_is_reported(
+    tmp_path: Path, deleted: list[str]
+) -> None:
+    storage = SqliteStorage(tmp_path / "log.db")
+    storage.load()
+    storage.commit([opening(), *entries(1, 10)])
+    for name in deleted:
+        (tmp_path / name).unlink()
+    storage.commit([entry(11)])
+    storage.commit([entry(12)])
+    assert seqs(storage.read(0)) == list(range(1, 13))
+    assert storage.seen("nobody", 1) is None
+    # As after a crash: nothing is closed, another process looks at the files.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for part in ("log.db", "log.db-wal"):
+        if (tmp_path / part).exists():
+            shutil.copy(tmp_path / part, copy)
+    again = SqliteStorage(copy / "log.db")
+    recovery = again.load()
+    assert (recovery.problems, seqs(recovery.tail)) == ([], list(range(1, 13)))
+    again.close()
+    storage.close()
+
+
+def test_another_file_in_the_place_of_the_log_is_said_loudly(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "log.db")
+    storage.load()
+    storage.commit([opening(), entry(1)])
+    (tmp_path / "log.db").rename(tmp_path / "old.db")
+    (tmp_path / "log.db").write_bytes(b"")
+    with pytest.raises(StorageError, match="another file is in its place"):
+        storage.commit([entry(2)])
+    storage.close()

@@ -94,7 +94,7 @@ class _DemoChat(AgentChat):
 def _answer(turn: Turn, prompt: str) -> str:
     model = turn.model["id"] if turn.model else _MODELS[0]["id"]
     greeting = turn.chat.config.get("greeting", "Hello")
-    labels = [f"- {attachment['label']}" for attachment in turn.message.get("attachments", ())]
+    labels = [f"- {attachment.get('label') or 'something'}" for attachment in turn.message.get("attachments", ())]
     attached = ["", "You attached:", "", *labels] if labels else []
     about = f"I am the demo agent (`{model}`). I need no key and no network; type `/help` to see what I can show you."
     return "\n".join([f"{greeting}! You said:", "", quoted(prompt), *attached, "", about])

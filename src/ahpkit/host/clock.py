@@ -1,21 +1,27 @@
-"""A clock that never goes back.
+"""A clock that goes back only when it was wrong.
 
 Clocks are set back: by time servers, by people, by a virtual machine that wakes up. Then an answer must not be older
-than its question, and the session changed last must stay the one changed last.
+than its question, and the session changed last must stay the one changed last. But a clock that was set far ahead by
+mistake is followed when it comes back: else everything would be dated in the future for good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+_MISTAKE = 5 * 60 * 1000
+"""Milliseconds. A clock that is further back than this was ahead by mistake."""
+
 
 def steady(now: Callable[[], int]) -> Callable[[], int]:
-    """`now`, standing still while it is behind what it said before."""
+    """`now`, standing still while it is a little behind what it said before."""
     latest = 0
 
     def steady_now() -> int:
         nonlocal latest
-        latest = max(latest, now())
+        present = now()
+        if not present < latest <= present + _MISTAKE:
+            latest = present
         return latest
 
     return steady_now

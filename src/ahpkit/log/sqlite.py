@@ -6,6 +6,7 @@ write-ahead log is reset by one connection while another one writes.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -21,6 +22,8 @@ from ahpkit.log.salvage import create, finish, repair
 from ahpkit.log.schema import OLD_STATES, is_intact, migrate, version
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
 from ahpkit.log.upgrade import Convert, upgrade
+
+_log = logging.getLogger(__name__)
 
 _CHECKPOINT_PAGES = 4000
 """16 MiB of write-ahead log: rare enough to cost nothing, small enough to be read back in a moment."""
@@ -73,6 +76,8 @@ class SqliteStorage:
         self._durability = durability
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._connections: list[sqlite3.Connection] = []
+        self._files: tuple[int | None, ...] | None = None
+        """The inodes of the file and of its write-ahead log, once both are there."""
         self._replay_lock = threading.Lock()
         self._lookup_lock = threading.Lock()
 
@@ -117,6 +122,7 @@ class SqliteStorage:
                 if not self._connections:  # Closed: that is no fault of the values.
                     raise
                 raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
+            self._check_files()
 
     def trim(self, before_seq: int) -> int:
         with self._explained():
@@ -177,6 +183,32 @@ class SqliteStorage:
         self._lookup = Tables(self._connect("ro"))
         return self._writer.recover(), found
 
+    def _check_files(self) -> None:
+        """A file that was deleted under us still takes what is written, and all of it is gone with the process.
+
+        As long as we have it open, nothing is lost yet: it is put back before the commit is reported.
+        """
+        present = _inodes(self._path, self._wal)
+        if self._files is None:
+            self._files = present
+        elif present != self._files:
+            self._put_back(present)
+
+    def _put_back(self, present: tuple[int | None, ...]) -> None:
+        assert self._files is not None
+        if present[0] == self._files[0]:
+            self._connections[0].execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        elif present[0] is None:
+            self._connections[0].execute("VACUUM INTO ?", (str(self._path),))
+        else:
+            raise StorageError(f"{self._path}: another file is in its place: stop the host and look what happened")
+        _log.warning("%s: a file of the log was deleted or replaced while it was in use; it was put back", self._path)
+        with self._replay_lock, self._lookup_lock:
+            self.close()
+            self._wal.unlink(missing_ok=True)
+            self._open()
+        self._files = None
+
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{self._path.absolute().as_uri()}?mode={mode}"
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -216,6 +248,16 @@ class SqliteStorage:
             raise StorageError(f"{self._path}: {reason} ({exc})" if reason else f"{self._path}: {exc}") from exc
         except OSError as exc:
             raise StorageError(f"{self._path}: {exc.strerror or exc}") from exc
+
+
+def _inodes(*paths: Path) -> tuple[int | None, ...]:
+    found: list[int | None] = []
+    for path in paths:
+        try:
+            found.append(path.stat().st_ino)
+        except FileNotFoundError:
+            found.append(None)
+    return tuple(found)
 
 
 def _code(exc: Exception) -> int:

@@ -75,5 +75,15 @@ class ChatSummaries:
 def _updated(chat: str, changes: JsonObject) -> StateAction:
     return session_chat_updated(chat=chat, changes=cast("PartialChatSummary", changes))
 
+    def nothing_runs(self, session_uri: str) -> None:
+        """After a start no chat is doing anything, whatever was said before."""
+        session = self._state_of(session_uri) or {}
+        for entry in session.get("chats", ()):
+            if entry.get("activity"):
+                changes = {"type": "session/chatUpdated", "chat": entry["resource"], "changes": {"activity": ""}}
+                self._dispatch(session_uri, changes)
+        if session.get("summary", {}).get("activity"):
+            self._dispatch(session_uri, {"type": "session/activityChanged"})
+
 
 __all__ = ["ChatSummaries"]

@@ -229,6 +229,8 @@ class Turns:
                 duration = elapsed(self._ports.store.state(uri), self._ports.now())
                 part: ErrorResponsePart = {"kind": "error", "error": error}
                 self._dispatch(uri, chat_error(turn_id=turn["id"], duration=duration, part=part))
+        for session_uri in self._ports.index.sessions():
+            self._summaries.nothing_runs(session_uri)
 
     # -- sub-agents ------------------------------------------------------------------------------------------------
 
