@@ -37,6 +37,6 @@ async def test_after_a_crash_nothing_is_shown_as_running(tmp_path: Path) -> None
     async with host_process(tmp_path) as host:
         client = await host.client(ROOT)
         state = await state_of(client, session)
-        assert not state["summary"].get("activity")
-        assert not any(entry.get("activity") for entry in state["chats"])
+        assert not state.get("activity")
+        assert not (await state_of(client, chat)).get("activity")
         await client.aclose()

@@ -183,7 +183,7 @@ class _Arm:
             try:
                 changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
             except RuntimeError as error:  # A name that is not UTF-8: the backend is of no use any more.
-                _log.warning("a change was not understood, and later ones go unnoticed until a watch is made: %s", error)
+                _log.warning("a change was not understood; later ones go unnoticed until a watch is made: %s", error)
                 return
             if changes in ("stop", "signal"):
                 return

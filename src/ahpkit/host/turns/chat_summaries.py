@@ -71,19 +71,17 @@ class ChatSummaries:
         if chat.session.get("defaultChat") == chat.uri:
             self._dispatch(chat.session_uri, session_activity_changed(activity=text or None))
 
+    def nothing_runs(self, session_uri: str) -> None:
+        """After a start no chat is doing anything, whatever was said before."""
+        for uri in self._index.chats(session_uri):
+            if (self._state_of(uri) or {}).get("activity"):
+                self._dispatch(uri, chat_activity_changed(activity=None))
+        if (self._state_of(session_uri) or {}).get("activity"):
+            self._dispatch(session_uri, session_activity_changed(activity=None))
+
 
 def _updated(chat: str, changes: JsonObject) -> StateAction:
     return session_chat_updated(chat=chat, changes=cast("PartialChatSummary", changes))
-
-    def nothing_runs(self, session_uri: str) -> None:
-        """After a start no chat is doing anything, whatever was said before."""
-        session = self._state_of(session_uri) or {}
-        for entry in session.get("chats", ()):
-            if entry.get("activity"):
-                changes = {"type": "session/chatUpdated", "chat": entry["resource"], "changes": {"activity": ""}}
-                self._dispatch(session_uri, changes)
-        if session.get("summary", {}).get("activity"):
-            self._dispatch(session_uri, {"type": "session/activityChanged"})
 
 
 __all__ = ["ChatSummaries"]
