@@ -279,7 +279,9 @@ class LiveTurn:
             self._steered.set()
         elif kind == "chat/inputCompleted":
             self._answered(action, before)
-        elif isinstance(call_id := action.get("toolCallId"), str) and (call := self.tool_calls.get(call_id)) is not None:
+        elif (
+            isinstance(call_id := action.get("toolCallId"), str) and (call := self.tool_calls.get(call_id)) is not None
+        ):
             call.heard(action, client_id)
 
     def _answered(self, action: JsonObject, before: JsonObject) -> None:
