@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.changes.feature import Changesets
 from ahpkit.host.feature import Command
 from ahpkit.host.host import Host
 from ahpkit.host.policy import RULES
@@ -90,10 +91,11 @@ def test_every_command_of_the_protocol_has_its_row(tmp_path: Path) -> None:
 
 
 def table(directory: Path) -> Mapping[str, Command]:
-    """The table of commands of a host with files and terminals."""
+    """The table of commands of a host with files, terminals and changesets."""
     resources = Resources()
     terminals = Terminals(resources.access, directory=directory)
-    return Host(MemoryStorage(), agents=[], features=[resources, terminals]).registered.commands
+    changesets = Changesets(directory, default_directory=directory)
+    return Host(MemoryStorage(), agents=[], features=[resources, terminals, changesets]).registered.commands
 
 
 def _allows(rule: MethodRule, call: Call) -> bool:
