@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run page test test-all lint types unit web test-agents test-pages bench docs clean
+.PHONY: run page test test-all lint types unit web test-agents test-vscode test-pages bench docs clean
 
 # The host listens at once; the page follows when it had to be built.
 run: $(READY)
@@ -37,6 +37,10 @@ web: $(READY)
 # The page in a browser, where there is one.
 test-pages: $(READY)
 	$(BIN)/python tools/page_tests.py --browser
+
+# VS Code itself in Chromium against our host (npm and Chromium).
+test-vscode: $(READY)
+	tools/vscode.sh
 
 # Real agents of other people, installed into a scratch directory (npm and PyPI).
 test-agents: $(READY)
