@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from customizations.desk import Publisher
+from support import requirement
 from support.raw_client import Json
 from support.site import Site
 
@@ -36,6 +37,7 @@ def place(path: Path, text: str) -> Path:
     ],
     ids=["by a session in a parent directory", "below the working directory", "in a home folder that we read"],
 )
+@requirement("security:execution:sealed")
 async def test_a_hook_file_is_not_written_and_not_run(site: Site, directory: str, file: str) -> None:
     (site.work / "sub").mkdir()
     marker = site.home / "ran"
@@ -57,6 +59,7 @@ async def test_a_hook_file_is_not_written_and_not_run(site: Site, directory: str
     assert not marker.exists()
 
 
+@requirement("security:execution:sealed")
 async def test_hook_files_cannot_be_built_elsewhere_and_moved_into_place(site: Site) -> None:
     place(site.work / "mine" / "hooks" / "evil.json", "{}")
     place(site.work / "claude" / "settings.json", "{}")
@@ -108,6 +111,7 @@ SEALED = [
 ]
 
 
+@requirement("security:execution:sealed")
 async def test_clients_do_not_write_what_can_cause_execution_at_any_depth_in_any_spelling(site: Site) -> None:
     async with site.serving() as client:
         await site.session()
@@ -122,6 +126,7 @@ async def test_clients_do_not_write_what_can_cause_execution_at_any_depth_in_any
         assert client.closed is None
 
 
+@requirement("security:execution:agents-ask")
 async def test_an_agent_writes_it_only_after_an_approval_that_says_what_it_is(site: Site) -> None:
     path = site.work / ".github" / "hooks" / "evil.json"
     step = {"request": "fs/write_text_file", "params": {"path": str(path), "content": hook("true")}}
@@ -140,6 +145,7 @@ async def test_an_agent_writes_it_only_after_an_approval_that_says_what_it_is(si
     assert not path.exists()
 
 
+@requirement("security:execution:agents-ask")
 async def test_an_agents_link_to_a_sealed_file_is_the_sealed_file(site: Site) -> None:
     place(site.work / ".mcp.json", "{}")
     (site.work / "innocent").symlink_to(".mcp.json")
@@ -165,6 +171,7 @@ async def test_an_agents_link_to_a_sealed_file_is_the_sealed_file(site: Site) ->
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
+@requirement("security:trust:content")
 async def test_a_hook_runs_as_it_was_trusted_and_a_change_is_shown_and_not_run(site: Site) -> None:
     ran, evil = site.home / "ran", site.home / "evil"
     file = place(site.work / ".github" / "hooks" / "a.json", hook(f"touch {ran}"))
@@ -189,6 +196,7 @@ async def test_a_hook_runs_as_it_was_trusted_and_a_change_is_shown_and_not_run(s
         assert not evil.exists()
 
 
+@requirement("security:trust:content")
 async def test_trust_given_at_an_earlier_start_does_not_cover_what_changed_since(site: Site) -> None:
     ran = site.home / "ran"
     file = place(site.work / ".github" / "hooks" / "a.json", hook("true"))
@@ -202,6 +210,7 @@ async def test_trust_given_at_an_earlier_start_does_not_cover_what_changed_since
     assert not ran.exists()
 
 
+@requirement("security:trust:content")
 async def test_a_script_that_a_trusted_hook_names_is_part_of_what_was_trusted(site: Site) -> None:
     ran = site.home / "ran"
     script = place(site.work / "check.sh", f"echo good >> {ran}\n")
@@ -219,6 +228,7 @@ async def test_a_script_that_a_trusted_hook_names_is_part_of_what_was_trusted(si
     assert ran.read_text() == "good\n"
 
 
+@requirement("security:trust:consent")
 async def test_a_server_of_a_client_or_of_an_agent_is_not_started_and_gets_no_environment(site: Site) -> None:
     server = {"command": "sh", "args": ["-c", f"echo ${{MY_API_KEY}} > {site.home}/started"]}
     async with site.serving(*site.agent(), "--trust", str(site.work)) as client:
@@ -238,6 +248,7 @@ async def test_a_server_of_a_client_or_of_an_agent_is_not_started_and_gets_no_en
         await publisher.aclose()
 
 
+@requirement("security:trust:environment")
 async def test_the_environment_is_only_for_the_users_own_and_for_trusted_content(site: Site) -> None:
     own = {"mcpServers": {"own": {"command": "x", "args": ["${HOME}/own"]}}}
     trusted = {"mcpServers": {"ours": {"command": "x", "args": ["${HOME}/ours"]}}}
@@ -254,6 +265,7 @@ async def test_the_environment_is_only_for_the_users_own_and_for_trusted_content
         assert not (site.home / "started").exists()
 
 
+@requirement("security:trust:private")
 async def test_trust_and_roots_are_kept_in_private_files(site: Site) -> None:
     async with site.serving("--trust", str(site.work)):
         for name in ("roots.json", "trust/trust.json", "token"):

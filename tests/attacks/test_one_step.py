@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support import requirement
 from support.raw_client import Json, RawClient
 from support.site import SECRET, Site
 
@@ -20,6 +21,7 @@ def send(client: RawClient, number: int, method: str, **params: Any) -> None:
     client.send(request)
 
 
+@requirement("security:files:one-step")
 async def test_pipelined_moves_reads_and_writes_on_a_directory_that_holds_a_link_stay_inside(site: Site) -> None:
     (site.work / "real").mkdir()
     (site.work / "real" / "secret").write_text("inside")
@@ -51,6 +53,7 @@ async def test_pipelined_moves_reads_and_writes_on_a_directory_that_holds_a_link
     assert (site.outside / "secret").read_text() == SECRET
 
 
+@requirement("security:files:one-step")
 async def test_a_link_that_other_programs_swap_all_the_time_leads_nowhere(site: Site) -> None:
     """Reads and writes while a program of the user swaps a directory and a link to outside, as fast as it can."""
     (site.work / "at").mkdir()
@@ -79,6 +82,7 @@ async def test_a_link_that_other_programs_swap_all_the_time_leads_nowhere(site: 
 
 
 @pytest.mark.parametrize("method", ["resourceCopy", "resourceMove"])
+@requirement("security:files:one-step")
 async def test_a_link_in_the_destination_of_a_copy_or_a_move_is_not_followed(site: Site, method: str) -> None:
     settings = site.work / ".claude" / "settings.json"
     settings.parent.mkdir()
@@ -117,6 +121,7 @@ async def test_a_hard_link_is_not_written_through(site: Site) -> None:
     assert settings.read_text() == "{}"
 
 
+@requirement("security:files:regular-only")
 async def test_only_regular_files_are_read_and_nothing_hangs_the_host(site: Site) -> None:
     os.mkfifo(site.work / "pipe")
     (site.work / "device").symlink_to("/dev/zero")
@@ -139,6 +144,7 @@ async def test_only_regular_files_are_read_and_nothing_hangs_the_host(site: Site
         assert await site.host.stop() == 0
 
 
+@requirement("security:files:flat-memory")
 async def test_a_byte_added_to_a_large_file_costs_no_memory_and_no_copy(site: Site) -> None:
     large = site.work / "large"
     with large.open("wb") as file:

@@ -10,6 +10,7 @@ import pytest
 
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
+from support import requirement
 from support.http import get
 from support.process import finish_cli
 from support.site import Site
@@ -24,6 +25,7 @@ async def test_it_listens_on_loopback_and_nowhere_else_without_a_token(site: Sit
     assert (code, "--no-token" in errors) == (1, True)
 
 
+@requirement("security:token:no-path")
 async def test_a_token_is_asked_for_and_the_answer_does_not_say_where_it_is(site: Site) -> None:
     async with site.serving():
         for token in (None, "wrong"):
@@ -94,6 +96,7 @@ async def test_errors_carry_a_code_and_safe_words(site: Site) -> None:
         assert "Traceback" not in site.host.errors
 
 
+@requirement("security:export:private")
 async def test_an_export_is_for_its_owner_only(site: Site) -> None:
     async with site.serving():
         session, _ = await site.session()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support import requirement
 from support.process import environment
 from support.raw_client import Json, RawClient
 from support.site import SECRET, Site
@@ -32,6 +33,7 @@ NOWHERE = [
 ]
 
 
+@requirement("security:roots:outside-refused")
 async def test_a_session_in_the_system_is_refused_and_the_refusal_names_the_option(site: Site) -> None:
     calls: list[tuple[str, str, Json]] = [
         ("createSession", "ahp-session:/x", {}),
@@ -47,6 +49,7 @@ async def test_a_session_in_the_system_is_refused_and_the_refusal_names_the_opti
         assert "error" in await client.call("subscribe", "ahp-session:/x")
 
 
+@requirement("security:roots:outside-refused")
 async def test_every_way_out_of_a_session_at_home_is_shut(site: Site) -> None:
     data, runtime = site.home / "data", site.home / "runtime"
     (site.work / "door").symlink_to("/")
@@ -78,6 +81,7 @@ async def test_every_way_out_of_a_session_at_home_is_shut(site: Site) -> None:
         assert (data / "token").exists()
 
 
+@requirement("security:roots:outside-refused")
 async def test_nothing_is_made_changed_or_taken_outside(site: Site) -> None:
     (site.work / "mine").write_text("mine")
     mine = (site.work / "mine").as_uri()
@@ -112,6 +116,7 @@ async def test_nothing_is_made_changed_or_taken_outside(site: Site) -> None:
     assert sorted(os.listdir(site.work)) == ["mine"]
 
 
+@requirement("security:roots:default")
 async def test_by_default_the_roots_are_the_start_directory_and_the_home(site: Site) -> None:
     async with site.serving() as client:
         assert await site.run("roots", "list") == f"{site.home}\n"
@@ -122,6 +127,7 @@ async def test_by_default_the_roots_are_the_start_directory_and_the_home(site: S
 
 
 @pytest.mark.parametrize("started_in", ["/", "/etc", "/usr/share"])
+@requirement("security:roots:default")
 async def test_a_host_started_in_the_system_has_only_the_home(site: Site, started_in: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ahpkit", "serve", "--port", "0", "--json", "--data-dir", str(site.home / "data")),
@@ -140,6 +146,7 @@ async def test_a_host_started_in_the_system_has_only_the_home(site: Site, starte
 
 
 @pytest.mark.parametrize("by", ["option", "configuration"])
+@requirement("security:roots:exactly-those-named")
 async def test_roots_that_are_named_are_exactly_the_roots(site: Site, by: str) -> None:
     config = site.home / "host.toml"
     config.write_text(f'[host]\nroots = ["{site.work}"]\n')
@@ -153,6 +160,7 @@ async def test_roots_that_are_named_are_exactly_the_roots(site: Site, by: str) -
         assert error["code"] == DENIED
 
 
+@requirement("security:roots:cut-out")
 async def test_a_root_cannot_open_what_is_cut_out_of_every_root(site: Site) -> None:
     async with site.serving("--root", "/") as client:
         for directory in ("file:///etc", (site.home / "data").as_uri(), (site.home / ".config").as_uri()):
@@ -163,6 +171,7 @@ async def test_a_root_cannot_open_what_is_cut_out_of_every_root(site: Site) -> N
         await site.session(site.outside)
 
 
+@requirement("security:roots:cut-out")
 async def test_customization_folders_in_the_home_are_open_although_they_are_hidden(site: Site) -> None:
     skill = site.home / ".claude" / "skills" / "mine" / "SKILL.md"
     skill.parent.mkdir(parents=True)
@@ -174,6 +183,7 @@ async def test_customization_folders_in_the_home_are_open_although_they_are_hidd
         assert (await client.ask("resourceRead", uri=skill.as_uri()))["data"] == "Changed."
 
 
+@requirement("security:roots:still-readable")
 async def test_a_session_that_lies_outside_after_a_change_can_be_read_and_no_more(site: Site) -> None:
     async with site.serving("--root", str(site.work), "--root", str(site.home)) as client:
         (site.work / "a").write_text("a")
@@ -190,6 +200,7 @@ async def test_a_session_that_lies_outside_after_a_change_can_be_read_and_no_mor
         assert (await site.turn(chat, "once more"))["type"] == "chat/turnComplete"
 
 
+@requirement("security:roots:owner-only")
 async def test_a_client_cannot_change_the_roots(site: Site) -> None:
     async with site.serving() as client:
         await site.session(site.home)
