@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ahpkit.client import Client
+from ahpkit.client import Client, Session
 from ahpkit.host.sessions.session_import import EXTENSION, FORMAT, check_export
 from ahpkit.wire.codec import encode
 
@@ -30,24 +30,23 @@ async def export_session(client: Client, uri: str, progress: Progress) -> dict[s
         state = session.state
         default = state.get("defaultChat")
         entries = sorted(state["chats"], key=lambda chat: chat["resource"] != default)
-    chats: list[Any] = []
-    for entry in entries:
-        turns = await _fetch(client, entry["resource"], progress, sum(len(chat["turns"]) for chat in chats))
-        chats.append({"title": entry["title"], "turns": turns})
+        chats: list[Any] = []
+        for entry in entries:
+            turns = await _fetch(session, entry["resource"], progress, sum(len(chat["turns"]) for chat in chats))
+            chats.append({"title": entry["title"], "turns": turns})
     return {"format": FORMAT, "title": state["title"], "provider": state["provider"], "chats": chats}
 
 
-async def _fetch(client: Client, chat: str, progress: Progress, before: int) -> list[Any]:
-    """All finished turns, oldest first, without opening the chat: its snapshot would bring them all at once."""
+async def _fetch(session: Session, chat: str, progress: Progress, before: int) -> list[Any]:
+    """All finished turns of a chat, oldest first."""
     turns: list[Any] = []
-    more = True
-    while more:
-        params = {"limit": _PAGE, **({"before": turns[0]["id"]} if turns else {})}
-        page = await client.request("fetchTurns", params, channel=chat)
-        turns[:0] = page["turns"]
-        more = page["hasMore"] and bool(page["turns"])
-        progress(f"{before + len(turns)} turns")
-    return turns
+    async with await session.chat(chat) as opened:
+        async for turn in opened.history(page=_PAGE):
+            turns.append(turn)
+            if len(turns) % _PAGE == 0:
+                progress(f"{before + len(turns)} turns")
+    progress(f"{before + len(turns)} turns")
+    return turns[::-1]
 
 
 async def import_session(client: Client, document: Any, progress: Progress) -> dict[str, Any]:
