@@ -51,6 +51,7 @@ bench: $(READY)
 	$(BIN)/python bench/host.py --quick
 	$(BIN)/python bench/agents.py --quick
 	$(BIN)/python bench/customizations.py --quick
+	$(BIN)/python bench/growth.py --quick
 
 docs: $(READY)
 	$(BIN)/python tools/requirements.py

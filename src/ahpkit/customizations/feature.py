@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ahpkit.customizations.client_plugins import ClientPlugins
 from ahpkit.customizations.completion import complete
@@ -54,6 +54,9 @@ _TRUST = "trust"
 _NAMED = "named by "
 """Before a location's id: the key of the watched files that it names."""
 
+_UNREAD: Any = object()
+"""Stands for what was never read."""
+
 _PATIENCE = 10.0
 """Seconds a new session waits for its customizations; what takes longer arrives later."""
 
@@ -90,6 +93,10 @@ class Customizations(Feature):
         self._watcher = Watcher()
         self._reading = asyncio.Lock()
         self._trees: dict[str, SessionTree] = {}
+        self._known: dict[str, Location] = {}
+        """Where sessions look, by id."""
+        self._users: dict[str, set[str]] = {}
+        """Sessions that look there, by the same id."""
         self._latest: dict[str, Parsed | None] = {}
         """What was read last, by location; true as long as it is watched."""
         self._named: dict[str, tuple[str, ...]] = {}
@@ -152,7 +159,7 @@ class Customizations(Feature):
 
         async def read() -> None:
             try:
-                await self._read(tree.locations, again=not self._watcher.watching)
+                await self._read(tree.locations, again=not self._watcher.watching, new=tree)
                 await self._watch_named()
             finally:
                 over.set()
@@ -168,11 +175,12 @@ class Customizations(Feature):
         self._toggles.forget_session(session_uri)
         self._hooks.forget(session_uri)
         tree = self._trees.pop(session_uri, None)
-        if tree is not None:
-            for id in {location.id for location in tree.locations} - self._locations().keys():
-                self._library.forget(id)
-                self._latest.pop(id, None)
-                self._named.pop(id, None)
+        left = [] if tree is None else self._forget_places(tree)
+        for id in left:
+            self._library.forget(id)
+            self._latest.pop(id, None)
+            self._named.pop(id, None)
+        if left:
             self.services.spawn(self._watch_all(), name="watch customizations")
 
     # -- what changes ----------------------------------------------------------------------------------------------
@@ -219,11 +227,30 @@ class Customizations(Feature):
         """Where to look for a session. Watched before it is read: no change falls in between."""
         tree = self._tree(session_uri)
         home, plugins = self._settings.home, self._settings.plugins
-        tree.locations = await asyncio.to_thread(locate, tree.workspace, home=home, plugins=plugins)
+        found = await asyncio.to_thread(locate, tree.workspace, home=home, plugins=plugins)
+        before = set(self._known)
+        self._forget_places(tree)
+        tree.locations = found
+        for location in found:
+            self._known[location.id] = location
+            self._users.setdefault(location.id, set()).add(tree.uri)
         tree.expected = await asyncio.to_thread(_expected, tree.locations)
         tree.read = {}
-        await self._watch_all()
+        if set(self._known) != before or not self._watcher.watching:
+            await self._watch_all()
         return tree
+
+    def _forget_places(self, tree: SessionTree) -> list[str]:
+        """A session looks nowhere any more; the places where nobody does now."""
+        left: list[str] = []
+        for location in tree.locations:
+            users = self._users.get(location.id, set())
+            users.discard(tree.uri)
+            if not users and self._known.pop(location.id, None) is not None:
+                self._users.pop(location.id, None)
+                left.append(location.id)
+        tree.locations = []
+        return left
 
     def _announce(self, tree: SessionTree) -> None:
         """The whole set is new: one action for all of it. Entries of other features stay."""
@@ -233,19 +260,31 @@ class Customizations(Feature):
         shown = cast("list[Customization]", entries)
         self.services.dispatch(tree.uri, session_customizations_changed(customizations=shown))
 
-    async def _read(self, locations: Iterable[Location], *, again: bool) -> None:
-        """Read containers one after the other, and tell every session that has them.
+    async def _read(self, locations: Iterable[Location], *, again: bool, new: SessionTree | None = None) -> None:
+        """Read containers one after the other. Sessions that have them are told of what changed, a new one of all.
 
-        Without `again` what another session had read is taken: it is watched, so it is true.
+        Without `again` what another session had read is taken: it is watched, so it is true. A session that shares its
+        containers with many others costs no more than the first.
         """
         for location in locations:
             async with self._reading:
-                if again or location.id not in self._latest:
+                before = self._latest.get(location.id, _UNREAD)
+                if again or before is _UNREAD:
                     self._latest[location.id] = await asyncio.to_thread(self._read_now, location)
-            for tree in list(self._trees.values()):
-                if any(known.id == location.id for known in tree.locations):
-                    tree.read[location.id] = self._latest.get(location.id)
-                    self._publish(tree)
+            latest = self._latest.get(location.id)
+            if new is not None:
+                new.read[location.id] = latest
+            if latest != before:
+                self._tell(location.id, latest)
+        if new is not None:
+            self._publish(new)
+
+    def _tell(self, location_id: str, latest: Parsed | None) -> None:
+        for uri in tuple(self._users.get(location_id, ())):
+            tree = self._trees.get(uri)
+            if tree is not None:
+                tree.read[location_id] = latest
+                self._publish(tree)
 
     def _read_now(self, location: Location) -> Parsed | None:
         """Read a container and judge what would run of it, in a worker."""
@@ -279,7 +318,7 @@ class Customizations(Feature):
 
     async def _follow_changes(self) -> None:
         async for changed in self._watcher:
-            locations = self._locations()
+            locations = self._known
             changed = frozenset(key.removeprefix(_NAMED) for key in changed)
             if _TRUST in changed:
                 changed |= {id for id, location in locations.items() if runs_something(location)}
@@ -296,19 +335,16 @@ class Customizations(Feature):
     async def _watch_all(self) -> None:
         places = [
             Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
-            for location in self._locations().values()
+            for location in self._known.values()
         ]
         places += (
             Watched(_NAMED + id, Path("/"), tuple(path.lstrip("/") for path in self._named[id]))
-            for id in self._locations()
+            for id in self._known
             if self._named.get(id)
         )
         if (path := self._settings.trust.path) is not None:
             places.append(Watched(_TRUST, path.parent, (path.name,)))
         await self._watcher.watch(places)
-
-    def _locations(self) -> dict[str, Location]:
-        return {location.id: location for tree in self._trees.values() for location in tree.locations}
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
