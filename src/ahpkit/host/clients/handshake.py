@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from msgspec import Raw
 
+from ahpkit import __version__
 from ahpkit.dialects.base import Dialect, Reading
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
@@ -114,6 +115,7 @@ class Handshake:
         root = self._store.committed(ROOT_URI) or {}
         return {
             "protocolVersion": dialect.version,
+            "serverInfo": {"name": "ahpkit", "version": __version__},
             "serverSeq": self._store.committed_head,
             "snapshots": [self._clients.subscribe(uri, client) for uri in wanted if self._exists(uri)],
             "defaultDirectory": self._default_directory.as_uri(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +27,13 @@ from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS
 from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.wire.codec import decode_json, encode
 
 _MAX_TURNS = 200
 """Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
+
+_MAX_SESSIONS = 500
+"""Sessions in one page when a client names only a cursor."""
 
 _COMPLETIONS_PATIENCE = 1.0
 """Seconds for each source of completions: a list that comes late is of no use to somebody who types."""
@@ -65,7 +70,7 @@ class SessionCommands:
 
     async def _list_sessions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         await self.kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
-        return {"items": [*self.catalogue.summaries(), *self.kept.summaries()]}
+        return _page([*self.catalogue.summaries(), *self.kept.summaries()], params)
 
     async def _create_session(self, client: ConnectedClient, params: JsonObject) -> None:
         if "activeClient" in params:
@@ -140,6 +145,41 @@ class SessionCommands:
     async def _authenticate(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         await self.agents.authenticate(client.client_id, params["resource"], params["token"])
         return {}
+
+
+def _page(items: list[JsonObject], params: JsonObject) -> JsonObject:
+    """One page of a list, the newest first. A cursor is the place after which to go on: the time and URI of an entry.
+
+    Without `limit` and `cursor` everything is one page.
+    """
+    limit, cursor = params.get("limit"), params.get("cursor")
+    if limit is None and cursor is None:
+        return {"items": items}
+    if limit is not None and limit < 1:
+        raise InvalidParams("limit: must be at least 1")
+    items = sorted(items, key=_place, reverse=True)
+    if cursor is not None:
+        after = _read_cursor(cursor)
+        items = [item for item in items if _place(item) < after]
+    page = items[: limit or _MAX_SESSIONS]
+    more = len(items) > len(page)
+    return {"items": page, **({"nextCursor": _cursor(page[-1])} if more else {})}
+
+
+def _place(summary: JsonObject) -> tuple[str, str]:
+    return summary["modifiedAt"], summary["resource"]
+
+
+def _cursor(summary: JsonObject) -> str:
+    return urlsafe_b64encode(encode(_place(summary))).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[str, str]:
+    try:
+        time, uri = decode_json(urlsafe_b64decode(cursor.encode()))
+        return str(time), str(uri)
+    except Exception:
+        raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out") from None
 
 
 def _directory(params: JsonObject) -> str | None:

@@ -22,6 +22,7 @@ from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.approvals import Approvals, CallGate
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries
+from ahpkit.host.turns.input_needed import InputNeeded
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools
@@ -68,6 +69,7 @@ class Turns:
         self._ports = ports
         self._dispatch = ports.dispatcher.apply
         self._summaries = ChatSummaries(ports.index, ports.store.state, ports.dispatcher.apply)
+        self._input_needed = InputNeeded(ports.index, ports.store.state, ports.dispatcher.apply)
         self._runners: dict[str, ChatRunner] = {}
         self._subturns: dict[str, LiveTurn] = {}
         self._started_by: dict[str, str] = {}
@@ -76,9 +78,11 @@ class Turns:
     def register(self, host: Registration) -> None:
         host.listen(self._heard)
         host.listen(self._summaries.heard)
+        host.listen(self._input_needed.heard)
         host.listen(self._ports.tools.heard)
         host.on_session_disposed(self._ports.tools.forget)
         host.recover(self._end_interrupted)
+        host.recover(self._input_needed.recover)
 
     # -- chats -----------------------------------------------------------------------------------------------------
 

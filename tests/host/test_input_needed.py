@@ -1,0 +1,121 @@
+"""The session's queue of things that wait: in step with the chats, answered from the session alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.host.agent import Turn
+from support import requirement
+from support.bench import Bench
+from support.raw_client import Json, RawClient
+
+NEWEST = ["1.0.0", "0.9.0"]
+MESSAGE = {"text": "hi", "origin": {"kind": "user"}}
+STARTED = {"type": "chat/turnStarted", "turnId": "t1", "startedAt": "2026-11-15T12:00:00.000Z", "message": MESSAGE}
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
+    bench = Bench(tmp_path)
+    await bench.start()
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+async def client(bench: Bench, client_id: str) -> RawClient:
+    raw = await bench.connect(client_id)
+    await raw.ask("initialize", clientId=client_id, protocolVersions=NEWEST)
+    return raw
+
+
+async def asked(raw: RawClient, kind: str) -> Json:
+    envelope = await raw.action(lambda one: one["action"].get("request", {}).get("kind") == kind)
+    return envelope["action"]["request"]
+
+
+def queue(bench: Bench, session: str) -> list[Any]:
+    return (bench.host.services.state(session) or {}).get("inputNeeded", [])
+
+
+@requirement(
+    "gen:input-needed:tool-confirmation-set", "gen:input-needed:answer-unsubscribed", "gen:input-needed:no-orphans"
+)
+async def test_a_call_that_wants_approval_is_listed_and_approved_from_the_session_alone(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call("rm")
+        await call.confirm(tool_input="{}")
+        call.complete()
+
+    bench.agent.script = script
+    owner, watcher = await client(bench, "owner"), await client(bench, "watcher")
+    session, chat = await bench.session(owner)
+    await watcher.ask("subscribe", session)
+    await owner.accepted(chat, STARTED)
+    entry = await asked(watcher, "toolConfirmation")
+    assert (entry["chat"], entry["turnId"], entry["toolCall"]["status"]) == (chat, "t1", "pending-confirmation")
+    call_id = entry["toolCall"]["toolCallId"]
+    yes = {"turnId": "t1", "toolCallId": call_id, "approved": True, "confirmed": "user-action"}
+    watcher.post(chat, {"type": "chat/toolCallConfirmed", **yes})
+    removed = await watcher.action("session/inputNeededRemoved")
+    assert removed["action"]["id"] == entry["id"]
+    await owner.action("chat/turnComplete")
+    assert queue(bench, session) == []
+
+
+@requirement("gen:input-needed:chat-input-set")
+async def test_a_question_is_listed_until_it_is_answered_or_its_turn_ends(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.ask([{"id": "q", "kind": "text", "message": "?"}])
+
+    bench.agent.script = script
+    raw = await client(bench, "raw")
+    session, chat = await bench.session(raw)
+    await raw.accepted(chat, STARTED)
+    entry = await asked(raw, "chatInput")
+    assert entry["request"]["questions"][0]["id"] == "q"
+    await raw.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1", "duration": 1})
+    await raw.action("session/inputNeededRemoved")
+    assert queue(bench, session) == []
+
+
+@requirement("gen:input-needed:client-execution-set", "gen:input-needed:client-execution-running-only")
+async def test_a_call_that_a_client_runs_is_listed_while_it_runs(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.tool_call("look").run_by_client(tool_input="{}")
+
+    bench.agent.script = script
+    raw = await client(bench, "raw")
+    session, chat = await bench.session(raw)
+    entry = {"clientId": "raw", "tools": [{"name": "look"}]}
+    await raw.accepted(session, {"type": "session/activeClientSet", "activeClient": entry})
+    await raw.accepted(chat, STARTED)
+    waiting = await asked(raw, "toolClientExecution")
+    assert (waiting["clientId"], waiting["toolCall"]["status"]) == ("raw", "running")
+    done = {"turnId": "t1", "toolCallId": waiting["toolCall"]["toolCallId"]}
+    result = {"success": True, "pastTenseMessage": "looked"}
+    await raw.accepted(chat, {"type": "chat/toolCallComplete", **done, "result": result})
+    await raw.action("session/inputNeededRemoved")
+
+
+@requirement("gen:list:walk", "gen:list:unknown-cursor", "gen:list:no-paging-asked")
+async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
+    raw = await client(bench, "raw")
+    made = {(await bench.session(raw))[0] for _ in range(5)}
+    seen: list[str] = []
+    params: dict[str, Any] = {"limit": 2}
+    while True:
+        page = await raw.ask("listSessions", **params)
+        seen += [item["resource"] for item in page["items"]]
+        if "nextCursor" not in page:
+            break
+        params = {"limit": 2, "cursor": page["nextCursor"]}
+    assert len(seen) == 5
+    assert set(seen) == made
+    assert len((await raw.ask("listSessions"))["items"]) == 5
+    assert (await raw.refused("listSessions", cursor="nonsense"))["code"] == -32602
