@@ -38,13 +38,13 @@ def test_other_namespaces_do_not_count(announced: str):
 async def test_our_extensions_are_announced_in_the_capabilities_meta(host: FakeHost):
     announced = {"example.com/analytics": ANALYTICS, "example.com/flag": True, "example.com/list": [1, None]}
     async with Client(host.dial, extensions=announced):
-        assert host.sent("initialize")[0]["capabilities"] == {"_meta": announced}
+        assert host.sent("initialize")[0]["capabilities"] == {"_meta": {"ahpkit/canvases": True, **announced}}
 
 
 @requirement("extensibility:capabilities:core-unaffected")
-async def test_without_extensions_there_are_no_capabilities_to_announce(host: FakeHost):
+async def test_without_extensions_only_our_canvases_are_asked_for(host: FakeHost):
     async with Client(host.dial) as client:
-        assert "capabilities" not in host.sent("initialize")[0]
+        assert host.sent("initialize")[0]["capabilities"] == {"_meta": {"ahpkit/canvases": True}}
         assert await client.sessions()
 
 

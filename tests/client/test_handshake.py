@@ -30,7 +30,7 @@ async def test_initialize_says_who_we_are_what_we_speak_and_what_we_follow(host:
                 "clientId": "me",
                 "initialSubscriptions": [ROOT_URI],
                 "locale": "de",
-                "capabilities": {"_meta": {"example.com/x": {"version": "1.0"}}},
+                "capabilities": {"_meta": {"ahpkit/canvases": True, "example.com/x": {"version": "1.0"}}},
             }
         ]
 
@@ -62,7 +62,9 @@ async def test_a_reconnect_asks_from_the_lowest_number_of_any_channel(host: Fake
 async def test_capabilities_are_said_again_for_a_host_that_forgot_them(host: FakeHost):
     async with Client(host.dial, backoff=QUICKLY, extensions={"example.com/x": True}) as client:
         await lose_connection(host, client)
-        assert host.sent("reconnect")[0]["_meta"] == {"ahpkit/capabilities": {"_meta": {"example.com/x": True}}}
+        assert host.sent("reconnect")[0]["_meta"] == {
+            "ahpkit/capabilities": {"_meta": {"ahpkit/canvases": True, "example.com/x": True}}
+        }
 
 
 @requirement("core:hardening:duplicates-dropped")

@@ -23,7 +23,7 @@ from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.dialects.generations import FORK, SELECTION
 from ahpkit.protocol.extensions import check_method
-from ahpkit.protocol.meta_keys import ASK_AGENTS, UNSAVED_TEXT
+from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
 from ahpkit.protocol_next.channels import ROOT_URI
 from ahpkit.protocol_next.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol_next.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
@@ -59,13 +59,15 @@ class Client:
 
         `unsaved_text` is for editors: agents read what it returns for a file instead of what is on disk.
         """
-        announced = dict(extensions or {}) | ({UNSAVED_TEXT: {"version": "1"}} if unsaved_text else {})
+        announced: dict[str, Any] = {CANVASES: True, **(extensions or {})}
+        if unsaved_text:
+            announced[UNSAVED_TEXT] = {"version": "1"}
         self._core = Core(
             dial,
             client_id=client_id,
             backoff=backoff or Backoff(),
             locale=locale,
-            capabilities={"_meta": announced} if announced else {},
+            capabilities={"_meta": announced},
             request_timeout=request_timeout,
             unsaved_text=unsaved_text,
         )
