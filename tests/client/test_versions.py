@@ -1,0 +1,111 @@
+"""One client, hosts of every version it offers: the same calls, the same states, the same events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ahpkit.client import Client
+from ahpkit.client.answers import open_requests
+from ahpkit.client.events import TurnFailed
+from ahpkit.dialects import pin
+from ahpkit.host.agent import Turn
+from ahpkit.host.config import HostConfig
+from ahpkit.transports.memory import MemoryTransport, memory_pair
+from support import requirement
+from support.bench import Bench
+from support.clients import eventually
+
+VERSIONS = ("0.4.0", "0.9.0", "1.0.0")
+
+
+@asynccontextmanager
+async def pinned(directory: Path, version: str) -> AsyncGenerator[tuple[Bench, Client]]:
+    """A host that speaks one version only, and our client on it."""
+    bench = Bench(directory)
+    bench.config = HostConfig(default_directory=directory, spoken=pin(version))
+    await bench.start()
+    serving: set[asyncio.Task[None]] = set()
+
+    async def dial() -> MemoryTransport:
+        ours, theirs = memory_pair()
+        serving.add(asyncio.create_task(bench.host.serve(theirs)))
+        return ours
+
+    try:
+        async with Client(dial, client_id="me") as client:
+            assert client.host.protocol_version == version
+            yield bench, client
+    finally:
+        await bench.stop()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@requirement("gen:negotiation:client-offer", "gen:project-client:old-host")
+async def test_the_same_calls_do_the_same_with_hosts_of_every_version(tmp_path: Path, version: str) -> None:
+    async with pinned(tmp_path, version) as (_, client):
+        session = await client.create_session(model="large", working_directory=tmp_path.as_uri())
+        assert session.state.get("workingDirectories") == [tmp_path.as_uri()]
+        assert session.selection["model"] == {"id": "large"}
+        await session.rename("Ours").accepted()
+        assert session.confirmed["title"] == "Ours"
+        await session.claim().accepted()
+        assert [one["clientId"] for one in session.confirmed["activeClients"]] == ["me"]
+        chat = await session.chat()
+        assert await chat.ask("hello") == "You said: hello"
+        [turn] = chat.confirmed["turns"]
+        assert turn["state"] == "complete"
+        assert [one["id"] async for one in chat.history()] == [turn["id"]]
+        [listed] = await client.sessions()
+        assert listed["title"] == "Ours"
+        assert listed["modifiedAt"].endswith("Z")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@requirement("gen:project-client:old-error")
+async def test_an_error_is_a_part_whatever_the_host_speaks(tmp_path: Path, version: str) -> None:
+    async def script(turn: Turn) -> None:
+        turn.text("half")
+        raise RuntimeError("boom")
+
+    async with pinned(tmp_path, version) as (bench, client):
+        bench.agent.script = script
+        chat = await (await client.create_session()).chat()
+        events = [event async for event in chat.send("x")]
+        assert isinstance(events[-1], TurnFailed)
+        [turn] = chat.confirmed["turns"]
+        assert [part["kind"] for part in turn["responseParts"]] == ["markdown", "error"]
+        assert "error" not in turn
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_tool_of_ours_is_run_and_a_turn_is_cancelled(tmp_path: Path, version: str) -> None:
+    async def script(turn: Turn) -> None:
+        if turn.prompt == "wait":
+            await asyncio.Event().wait()
+        call = turn.tool_call("shout")
+        result = await call.run_by_client(tool_input='{"text": "hey"}')
+        turn.text(str(result))
+
+    async with pinned(tmp_path, version) as (bench, client):
+        bench.agent.script = script
+
+        @client.tool
+        def shout(text: str) -> str:
+            """Say it loudly."""
+            return text.upper()
+
+        session = await client.create_session(active_client=True)
+        chat = await session.chat()
+        assert "HEY" in await chat.ask("go")
+        turn = chat.send("wait")
+        await eventually(lambda: "activeTurn" in chat.confirmed)
+        await chat.cancel().accepted()
+        assert [event async for event in turn]
+        assert chat.confirmed["turns"][-1]["state"] == "cancelled"
+        assert open_requests(chat.confirmed) == []

@@ -1,0 +1,75 @@
+"""The schemas of the specification's releases, when they lie beside the checkout: what they say against a value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, cast
+
+import jsonschema_rs
+
+from support.specification import specification
+
+Json = dict[str, Any]
+
+
+@cache
+def definitions(release: str) -> Json:
+    """All types of a release by name, read as they are meant.
+
+    Names of 0.4 to 0.5.1 that lead nowhere (members of enumerations) match everything, so variants are not told apart
+    and more than one may fit. The status is a set of bits, and not only one of the values that have a name.
+    """
+    found: Json = {"SessionStatus": {"type": "number"}}
+    for path in specification(f"ahp-{release}", "schema"):
+        text = path.read_text(encoding="utf-8").replace('"oneOf"', '"anyOf"')
+        found = json.loads(text)["$defs"] | found
+    return dict.fromkeys(references(found), True) | found
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in cast("Json", value).items():
+            if key == "$ref":
+                yield str(inner).removeprefix("#/$defs/")
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from references(inner)
+
+
+@cache
+def validator(release: str, name: str) -> Any:
+    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{name}", "$defs": definitions(release)})
+
+
+def wrong(release: str, name: str, value: Json) -> list[str]:
+    """What the schema of a release says against a value; nothing without the schema."""
+    if name not in definitions(release):
+        return []
+    return [
+        f"{release} {name}{error.instance_path}: {error.message[:300]}"
+        for error in validator(release, name).iter_errors(value)
+    ]
+
+
+@cache
+def names_of_actions(release: str) -> Json:
+    """Action type → names of its shapes, where the schema says so in one place."""
+    found: Json = {}
+    for name, shape in definitions(release).items():
+        if isinstance(shape, dict) and name.endswith("Action"):
+            members = cast("Json", shape).get("properties", {})
+            if (kind := members.get("type", {}).get("const")) is not None:
+                found.setdefault(kind, []).append(name)
+    return found
+
+
+def wrong_action(release: str, action: Json) -> list[str]:
+    names = names_of_actions(release).get(action["type"], [])
+    found = [wrong(release, name, action) for name in names]
+    return [] if [] in found else [message for messages in found for message in messages]
+
+
+__all__ = ["wrong", "wrong_action"]
