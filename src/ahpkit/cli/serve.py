@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -46,6 +46,9 @@ from ahpkit.web.addresses import own_addresses
 from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve, Tell, command, notifying, webhook
 from ahpkit.web.page import PageServer, page_name
+
+if TYPE_CHECKING:
+    from ahpkit.customizations.feature import Customizations
 
 _log = logging.getLogger(__name__)
 
@@ -302,12 +305,16 @@ def make_parts(
     settings: Settings, data_dir: Path, pages: Pages, *, fence: Fence, directory: Path
 ) -> tuple[Sequence[Agent], Sequence[Feature]]:
     """The agents and the features: agents reach files and run commands through those of the host."""
+    from ahpkit.mcp.feature import McpServers
+
     sealed, trust = programs(settings, fence), Trust(data_dir / TRUST_FILE)
     resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
     changesets = make_changesets(data_dir, directory, trust, fence)
-    return make_agents(settings, resources, terminals), [resources, terminals, customizations, canvases, changesets]
+    servers = McpServers(customizations.servers)
+    features = [resources, terminals, customizations, canvases, changesets, servers]
+    return make_agents(settings, resources, terminals), features
 
 
 def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence) -> Feature:
@@ -323,7 +330,7 @@ def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence)
     )
 
 
-def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Feature:
+def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Customizations:
     from ahpkit.customizations.feature import Customizations, CustomizationSettings
 
     return Customizations(

@@ -20,7 +20,7 @@ from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
-from ahpkit.customizations.offers import Offering, fill_context
+from ahpkit.customizations.offers import Offering, fill_context, servers
 from ahpkit.customizations.runnables import (
     Surrounding,
     Word,
@@ -36,7 +36,7 @@ from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.shown import canonical, is_ours
 from ahpkit.customizations.toggles import ToggleMemory
 from ahpkit.customizations.watch import Watched, Watcher
-from ahpkit.host.agent import AgentError, Chat, TurnContext
+from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
@@ -103,6 +103,13 @@ class Customizations(Feature):
         """Files that hooks and servers name, by location: a script that changes changes what was trusted."""
         self._names_changed = False
         self._started = False
+
+    async def servers(self, session_uri: str) -> list[McpServerOffer]:
+        """The MCP servers of a session that are switched on and may run, ready to be started."""
+        if not self._started or self.services.state(session_uri) is None:
+            return []
+        offering = await self._judged(session_uri, self._tree(session_uri).workspace)
+        return servers(offering, self._settings.environment)
 
     def details(self, session_uri: str) -> Mapping[str, Detail]:
         """What the host knows about a session's customizations and clients do not, by id."""

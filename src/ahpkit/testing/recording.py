@@ -275,6 +275,7 @@ class RecordingTurn:
         self.model = model
         self.canvas = canvas
         self.said: list[Said] = []
+        self.ended = asyncio.Event()
         self.tool_calls: dict[str, RecordingToolCall] = {}
         self.subchats: list[RecordingSubChat] = []
         self.stored: list[bytes] = []

@@ -18,7 +18,7 @@ from ahpkit.agents.acp.conversations import SESSION_ID
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.turn_input import instructions
-from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn
+from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn, TurnContext
 from ahpkit.protocol_next.chat.state import Turn as TurnRecord
 from ahpkit.protocol_next.common.state import AgentSelection, ModelSelection
 from ahpkit.wire.backoff import backoff
@@ -55,7 +55,7 @@ class AcpChat(AgentChat):
         """Start at once when the conversation is new, so that a user sees what it offers, or why it fails."""
         if SESSION_ID not in self._chat.memory:
             async with self._turns:
-                await self._ready(())
+                await self._ready(await self._chat.mcp_servers())
                 self._watch_idle()
 
     async def run(self, turn: Turn) -> StopReason | None:
@@ -87,10 +87,14 @@ class AcpChat(AgentChat):
         if starting:
             turn.activity(f"Starting {self._setup().config.display_name}")
         try:
-            return await self._ready(turn.context.mcp_servers)
+            return await self._ready(await self._servers(turn.context))
         finally:
             if starting:
                 turn.activity(None)
+
+    async def _servers(self, context: TurnContext) -> Sequence[McpServerOffer]:
+        """The host itself, the same all the time; where it offers none, the servers as they are declared."""
+        return await self._chat.mcp_servers() or context.mcp_servers
 
     def _words_before(self, turn: Turn) -> list[str]:
         """What the agent has to know first: a history it does not have, instructions that are new."""

@@ -13,6 +13,7 @@ Only what must wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, 
 from __future__ import annotations
 
 import abc
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -154,6 +155,8 @@ class Turn(Protocol):
     context: TurnContext
     model: ModelSelection | None
     canvas: CanvasRuntime | None
+    ended: asyncio.Event
+    """Set when the turn is over, whoever ended it."""
 
     @property
     def prompt(self) -> str:

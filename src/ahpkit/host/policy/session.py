@@ -161,6 +161,15 @@ def _customization_toggled(attempt: Attempt) -> str | None:
     return None if there else f"this session has no customization with id {wanted!r}"
 
 
+def _mcp_server_requested(attempt: Attempt) -> str | None:
+    wanted = attempt.action["id"]
+    there = enablement.find(attempt.state, wanted)
+    if there is None or there.entry["type"] != "mcpServer":
+        return f"this session has no MCP server with id {wanted!r}"
+    starts = attempt.action["type"] == "session/mcpServerStartRequested"
+    return f"{there.entry['name']} is switched off" if starts and not there.effective.enabled else None
+
+
 def _publisher(placed: Placed) -> str | None:
     return (placed.container or placed.entry).get("clientId")
 
@@ -173,8 +182,8 @@ RULES: Mapping[str, Rule] = {
     "session/configChanged": _config_changed,
     "session/activeClientSet": _active_client_set,
     "session/activeClientRemoved": _active_client_removed,
-    "session/mcpServerStartRequested": not_served,
-    "session/mcpServerStopRequested": not_served,
+    "session/mcpServerStartRequested": _mcp_server_requested,
+    "session/mcpServerStopRequested": _mcp_server_requested,
     "session/mcpServerBackgroundRequested": not_served,
     "session/customizationToggled": _customization_toggled,
 }

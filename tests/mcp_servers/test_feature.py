@@ -1,0 +1,200 @@
+"""MCP servers in sessions of a host: started when they may be, shown, called through the gate, switched off at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.agent import Turn
+from ahpkit.mcp.feature import McpServers
+from mcp_servers.running import PROGRAM, QUICK
+from support import requirement
+from support.bench import Bench, say
+from support.raw_client import Json, RawClient
+from support.waiting import until
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
+    """A host with a trusted workspace that declares the test server."""
+    declared = {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": str(tmp_path / "started")}}
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": declared}}))
+    made = await started(tmp_path, trusted=True)
+    yield made
+    await made.stop()
+
+
+async def started(tmp_path: Path, *, trusted: bool) -> Bench:
+    made = Bench(tmp_path / "work")
+    work = tmp_path / "work"
+    settings = CustomizationSettings(default_directory=work, trusted=[work] if trusted else [])
+    customizations = Customizations(settings)
+    made.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
+    await made.start()
+    return made
+
+
+def servers(state: Json) -> list[Json]:
+    containers: list[Json] = state.get("customizations", [])
+    return [child for one in containers for child in one.get("children", []) if child["type"] == "mcpServer"]
+
+
+async def shown(bench: Bench, client: RawClient, session: str, kind: str) -> Json:
+    async def look() -> Json | None:
+        found = servers(await bench.state(client, session))
+        return found[0] if found and found[0]["state"]["kind"] == kind else None
+
+    async with asyncio.timeout(30):
+        while (entry := await look()) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return entry
+
+
+def calls(outcomes: list[Any], name: str, tool_input: Json) -> Any:
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool(name, json.dumps(tool_input)))
+
+    return script
+
+
+async def approve(client: RawClient, chat: str, option: str = "allow-once") -> Json:
+    ready = (await client.action("chat/toolCallReady"))["action"]
+    about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
+    decision = {"approved": True, "confirmed": "user-action", "selectedOptionId": option}
+    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **about, **decision})
+    return ready
+
+
+@requirement("mcp:state:starting", "mcp:state:ready", "mcp:server:reflects-status")
+@requirement("customizations:children:mcp-tools-in-tool-list")
+async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    bench.agent.script = calls(outcomes, "test_add", {"a": 2, "b": 3})
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    entry = await shown(bench, client, session, "ready")
+    state = await bench.state(client, session)
+    assert "test_add" in [tool["name"] for tool in state["serverTools"]]
+    await client.accepted(chat, say("go"))
+    ready = await approve(client, chat)
+    assert "confirmed" not in ready
+    start = (await client.action("chat/toolCallStart"))["action"]
+    assert start["contributor"] == {"kind": "mcp", "customizationId": entry["id"]}
+    await client.action("chat/turnComplete")
+    assert outcomes[0].content[0]["text"] == "5"
+    kinds = [e["action"]["state"]["kind"] for e in client.actions(session) if "mcpServer" in e["action"]["type"]]
+    assert kinds[-1] == "ready"
+
+
+async def test_a_servers_question_and_progress_reach_people(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    bench.agent.script = calls(outcomes, "test_ask", {"question": "Who?"})
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await shown(bench, client, session, "ready")
+    await client.accepted(chat, say("go"))
+    await approve(client, chat)
+    request = (await client.action("chat/inputRequested"))["action"]["request"]
+    assert request["message"] == "Who?"
+    value = {"state": "submitted", "value": {"kind": "text", "value": "Ann"}}
+    done = {"type": "chat/inputCompleted", "requestId": request["id"], "response": "accept"}
+    await client.accepted(chat, {**done, "answers": {"name": value}})
+    await client.action("chat/turnComplete")
+    assert "Ann" in outcomes[0].content[0]["text"]
+
+
+@requirement("mcp:state:stopped")
+@requirement("core:hardening:disabled-not-started")
+async def test_switching_a_server_off_stops_its_process_at_once(bench: Bench, tmp_path: Path) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    entry = await shown(bench, client, session, "ready")
+    pid = int((tmp_path / "started").read_text().split()[0])
+    os.kill(pid, 0)
+    await client.accepted(session, {"type": "session/customizationToggled", "id": entry["id"], "enabled": False})
+    await shown(bench, client, session, "stopped")
+    assert "test_add" not in [tool["name"] for tool in (await bench.state(client, session))["serverTools"]]
+    await until(lambda: not _alive(pid))
+    other, _ = await bench.session(client)
+    await asyncio.sleep(0)
+    assert servers(await bench.state(client, other))
+    await client.accepted(session, {"type": "session/customizationToggled", "id": entry["id"], "enabled": True})
+    await shown(bench, client, session, "ready")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_server_of_a_workspace_that_nobody_trusts_is_never_started(tmp_path: Path) -> None:
+    declared = {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": str(tmp_path / "started")}}
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": declared}}))
+    bench = await started(tmp_path, trusted=False)
+    try:
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        await client.accepted(chat, say("hello"))
+        await client.action("chat/turnComplete")
+        assert servers(await bench.state(client, session))[0]["state"]["kind"] == "stopped"
+        assert not (tmp_path / "started").exists()
+    finally:
+        await bench.stop()
+
+
+@requirement("mcp:state:error")
+async def test_a_server_that_cannot_start_shows_why(tmp_path: Path) -> None:
+    declared = {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_MODES": "dead"}}
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": declared}}))
+    bench = await started(tmp_path, trusted=True)
+    try:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        entry = await shown(bench, client, session, "error")
+        assert "no configuration" in entry["state"]["error"]["message"]
+    finally:
+        await bench.stop()
+
+
+async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> None:
+    seen: dict[str, Any] = {}
+
+    async def script(turn: Turn) -> None:
+        [offer] = await turn.chat.mcp_servers()
+        assert [offer] == list(await turn.chat.mcp_servers())
+        config = dict(offer.config)
+        parameters = StdioServerParameters(command=config["command"], args=config["args"], env=config["env"])
+        async with Client(parameters, cache=None) as agent:
+            seen["tools"] = [tool.name for tool in (await agent.list_tools()).tools]
+            result = await agent.call_tool("test_add", {"a": 1, "b": 2})
+            seen["sum"] = result.content[0].text  # type: ignore[union-attr]
+            again = await agent.call_tool("test_add", {"a": 3, "b": 4})
+            seen["again"] = again.content[0].text  # type: ignore[union-attr]
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await shown(bench, client, session, "ready")
+    await client.accepted(chat, say("go"))
+    await approve(client, chat, "allow:server:session")
+    await client.action("chat/turnComplete")
+    assert {"test_add", "ask_user", "find_tool", "call_tool"} <= set(seen["tools"])
+    assert (seen["sum"], seen["again"]) == ("3", "7")
+    parts = (await bench.state(client, chat))["turns"][-1]["responseParts"]
+    assert [part["toolCall"]["confirmed"] for part in parts] == ["user-action", "setting"]
