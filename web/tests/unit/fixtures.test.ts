@@ -9,8 +9,10 @@ import { REDUCERS, type ChannelKind } from "../../src/ahp/index.ts";
 const here = dirname(fileURLToPath(import.meta.url));
 const fixtures = join(here, "../../../tests/fixtures");
 
-/** The repository's 1.0 fixtures, and others when `AHP_FIXTURES` names a directory. */
-const places = [join(fixtures, "1.0", "reducers"), join(fixtures, "reducers-1.0"), process.env.AHP_FIXTURES ?? ""];
+/** The repository's 1.0 fixtures, the public ones beside the checkout, and others that `AHP_FIXTURES` names. */
+const ours = join(fixtures, "reducers", "1.0.0");
+const shared = join(here, "../../../../shared/ahp-1.0.0/fixtures/reducers");
+const places = [ours, shared, process.env.AHP_FIXTURES ?? ""];
 
 function* files(directory: string): Generator<string> {
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
@@ -52,6 +54,10 @@ for (const place of places.filter((each) => each && existsSync(each))) {
     }
   });
 }
+
+it("our own fixtures are there", () => {
+  expect([...files(ours)].length).toBeGreaterThan(20);
+});
 
 describe("every reducer", () => {
   for (const [kind, reduce] of Object.entries(REDUCERS)) {
