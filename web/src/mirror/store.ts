@@ -248,7 +248,9 @@ export const lastHeard = (): number => client.lastHeard;
 export const refusal = (): string | undefined => client.refusal;
 
 export function dispatch(uri: Uri, action: Action, kind?: ChannelKind): Promise<Outcome> {
-  return client.dispatch(uri, action, kind).outcome;
+  const { outcome } = client.dispatch(uri, action, kind);
+  held.get(uri)?.write(); // Own actions are seen at once: a control must not jump back until the next frame.
+  return outcome;
 }
 
 export function request<T>(method: string, params: Record<string, unknown>): Promise<T> {

@@ -327,6 +327,8 @@ function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri 
   );
 }
 
+const QuietComposer = memo(Composer);
+
 // Scrolling: follow at the end only; scrolling away detaches.
 
 function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; onScroll(): void; onInput(): void } {
@@ -392,6 +394,11 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
       await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
   };
 
+  // What the composer needs of the chat does not change with every word of the answer.
+  const still = useMemo(() => chat, [chat.draft, chat.activeTurn?.id, chat.interactivity, chat.resource, chat.turns.length]);
+  const comments = reviewCount(uri);
+  const review = useMemo(() => ({ count: comments, attachment: () => reviewAttachment(uri, session), sent: () => sentReview(uri) }), [comments, uri, session]);
+  const onSent = useRef(toEnd);
   const first = Math.max(0, chat.turns.length - mounted.value);
   const turns = chat.turns.slice(first);
   // The anchor: what was in sight stays there when older turns are put above it.
@@ -430,8 +437,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
         <Background chat={chat} />
         <EditsBar chat={chat} />
         <Queue chat={chat} />
-        <Composer key={chat.resource} uri={uri} session={session} chat={chat} pending={seen.pending.length > 0} onSent={toEnd}
-          review={{ count: reviewCount(uri), attachment: () => reviewAttachment(uri, session), sent: () => sentReview(uri) }} />
+        <QuietComposer key={chat.resource} uri={uri} session={session} chat={still} onSent={onSent.current} review={review} />
       </div>
     </div>
   );

@@ -59,7 +59,6 @@ interface Props {
   uri: Uri;
   session: SessionState | undefined;
   chat: ChatState;
-  pending: boolean;
   onSent(): void;
   review: { count: number; attachment(): Attachment | undefined; sent(): void };
 }

@@ -1,9 +1,13 @@
 /** The page against `ahpkit serve` with the demo agent: what a person does, once each, in a real browser. */
 
+import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Opened, open, PHONE, shot, shut } from "./browser.ts";
 import { RealHost } from "./real.ts";
+
+const PYTHON = fileURLToPath(new URL("../../../.venv/bin/python", import.meta.url));
+const SDK_AGENT = fileURLToPath(new URL("../../../tests/agents/acp/sdk_agent.py", import.meta.url));
 
 let host: RealHost;
 let here: Opened;
@@ -195,6 +199,29 @@ describe("a session", () => {
     for (const [panel, text] of [["setup", "Customizations"], ["timeline", "Whole turn"], ["usage", /usage|Per turn/]] as const) {
       await page.goto(`${page.url().split("?")[0]}?panel=${panel}`);
       await page.locator("aside").getByText(text).first().waitFor();
+    }
+  });
+});
+
+describe("an agent that speaks ACP", () => {
+  it("built on its own SDK, streams and asks for permission in the page", async () => {
+    const acp = await new RealHost(["--agent", `sdk=${PYTHON} ${SDK_AGENT}`]).start();
+    const window = await open(acp.announced.page);
+    try {
+      await window.page.goto(`${acp.origin}/#/new`);
+      await window.page.getByLabel("Agent").selectOption("sdk");
+      await window.page.getByLabel("What shall the agent do?").fill("write");
+      await window.page.getByRole("button", { name: "Start" }).click();
+      const dock = window.page.locator(".dock .approval");
+      await dock.waitFor({ timeout: 30_000 });
+      await shot(window.page, "real-acp");
+      await window.page.waitForTimeout(500);
+      await dock.locator(".answers .btn.primary").click();
+      await idle(window.page);
+      expect(window.problems).toEqual([]);
+    } finally {
+      await window.close();
+      await acp.remove();
     }
   });
 });
