@@ -209,7 +209,7 @@ describe("an agent that speaks ACP", () => {
     const window = await open(acp.announced.page);
     try {
       await window.page.goto(`${acp.origin}/#/new`);
-      await window.page.getByLabel("Agent").selectOption("sdk");
+      await window.page.getByRole("combobox", { name: /^Agent/ }).selectOption("sdk");
       await window.page.getByLabel("What shall the agent do?").fill("write");
       await window.page.getByRole("button", { name: "Start" }).click();
       const dock = window.page.locator(".dock .approval");
