@@ -8,6 +8,6 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    globalSetup: [],
+    retry: 1, // Some of these measure; a machine that is busy with other things gets a second look.
   },
 });

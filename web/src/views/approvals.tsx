@@ -121,14 +121,15 @@ function Question({ request, session }: { request: Approval; session: SessionSta
   const helper = chat?.origin?.kind === "tool" || (session && request.chat !== session.defaultChat && session.chats.length > 1);
   const folder = chat?.workingDirectories?.[0] ?? session?.workingDirectories?.[0];
   const result = call.status === "pending-result-confirmation";
+  const title = plain(call.confirmationTitle) || (result ? `Check the result of ${call.displayName}` : call.displayName || call.toolName);
   return (
     <>
       <div class="row wrap small muted">
         <span>{session?.provider ?? "Agent"}{helper ? ` › ${chat?.title || "helper"}` : ""}</span>
         {folder && <span class="mono cut" title={pathOf(folder)}>in {nameOf(folder)}</span>}
       </div>
-      <h3>{plain(call.confirmationTitle) || (result ? `Check the result of ${call.displayName}` : `${call.displayName || call.toolName}`)}</h3>
-      <Words text={call.invocationMessage} />
+      <h3 class="break">{title}</h3>
+      {plain(call.invocationMessage) !== title && <Words text={call.invocationMessage} />}
       {call.intention && <p class="small muted break">Why: {call.intention}</p>}
       <Payload call={call} />
       {result && call.content?.map((part, index) => (part.type === "text" ? <Output key={index} text={part.text} /> : null))}
