@@ -30,6 +30,7 @@ from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.transports.memory import memory_pair
 from support.bench import ScriptedAgent
 from support.raw_client import RawClient
@@ -108,8 +109,8 @@ async def disposed_session(bed: Bed) -> None:
 
 async def toggled(bed: Bed) -> None:
     """Switches one customization of one session, among all that share the folder."""
-    state = bed.host.store.state(bed.session) or {}
-    child = state["customizations"][0]["children"][0]
+    state: JsonObject = bed.host.services.state(bed.session) or {}
+    child: JsonObject = state["customizations"][0]["children"][0]
     bed.client.received.clear()
     action = {"type": "session/customizationToggled", "id": child["id"], "enabled": not child.get("enabled", True)}
     await bed.client.accepted(bed.session, action)
@@ -164,7 +165,7 @@ async def measure(grow: Grow, sizes: list[int], fill: Grow) -> dict[int, float]:
                 while have < size:
                     await fill(made)
                     have += 1
-                await made.host.durable() if hasattr(made.host, "durable") else None
+                await made.host.services.durable()
                 gc.collect()
                 gc.freeze()
                 taken: list[float] = []

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], *, cwd: Path, output: int | None = None) -> Iterator[subprocess.Popen[str]]:
+def running(command: list[str], *, cwd: Path, output: int | None = None) -> Generator[subprocess.Popen[str]]:
     """A process that ends with the block."""
     process = subprocess.Popen(command, cwd=cwd, stdout=output, stderr=subprocess.DEVNULL, text=True)
     try:
