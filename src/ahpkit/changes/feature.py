@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ahpkit.changes import catalogue as wire
 from ahpkit.changes import commit
 from ahpkit.changes.catalogue import View
 from ahpkit.changes.git import GitError, find, make
-from ahpkit.changes.session import Record, SessionChanges
+from ahpkit.changes.session import Record, SessionChanges, TurnRecord
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
@@ -48,6 +49,9 @@ _KEY = "changes/"
 MESSAGE_KEY = "ahpkit/message"
 """In `_meta` of `invokeChangesetOperation`: the message of a commit."""
 
+_PATIENCE = 5.0
+"""Seconds a new session waits for git; one on a very slow disk starts without changesets."""
+
 _ONE_BY_ONE = 20
 """Differences that are sent as single actions; more replace the list as a whole."""
 
@@ -67,6 +71,11 @@ class _Followed:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     running: set[str] = field(default_factory=set[str])
     reviewed: set[str] = field(default_factory=set[str])
+
+    def running_turns(self) -> list[TurnRecord]:
+        """The records of the turns that run; one that was truncated away has none."""
+        turns = self.changes.record.turns
+        return [turns[turn_id] for turn_id in self.running if turn_id in turns]
 
     def own(self, changes: Sequence[FileChange]) -> list[FileChange]:
         """Changes inside the session's directory, of files that clients may see."""
@@ -123,8 +132,11 @@ class Changesets(Feature):
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     async def _prepare_session(self, session_uri: str) -> None:
+        """Before the session is ready, so that whoever opens it knows its views; git gets a few seconds for it."""
         if "changesets" not in (self.services.state(session_uri) or {}):
-            self.services.spawn(self._announce(session_uri), name=f"changesets of {session_uri}")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    await self._announce(session_uri)
 
     async def _announce(self, session_uri: str) -> None:
         followed = await self._follow(session_uri)
@@ -213,8 +225,8 @@ class Changesets(Feature):
         busy = [other for other in together if other.running]
         if len(busy) > 1:
             for other in busy:
-                for turn_id in other.running:
-                    other.changes.record.turns[turn_id].shared = True
+                for turn in other.running_turns():
+                    turn.shared = True
 
     def _heard(self, applied: Applied) -> None:
         kind = applied.action["type"]
@@ -253,8 +265,7 @@ class Changesets(Feature):
         """What one session is known to have written is not another's that works there at the same time."""
         for other in self._followed.values():
             if other is not followed and other.changes.tree is followed.changes.tree:
-                for turn_id in other.running:
-                    turn = other.changes.record.turns[turn_id]
+                for turn in other.running_turns():
                     turn.foreign += [path for path in paths if path not in other.changes.told | set(turn.foreign)]
 
     async def _end_turn(self, followed: _Followed, turn_id: str) -> None:

@@ -90,8 +90,9 @@ class SessionChanges:
 
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` at these only."""
-        turn = self.record.turns[turn_id]
         checkpoint = await self._checkpoint(paths)
+        if (turn := self.record.turns.get(turn_id)) is None:  # It was truncated away meanwhile.
+            return
         turn.after = checkpoint.tree
         self.record.notes |= {path: why for path, why in checkpoint.left_out.items() if why != "another repository"}
 
@@ -105,8 +106,9 @@ class SessionChanges:
         self.told.clear()
 
     async def turn(self, turn_id: str) -> list[FileChange]:
-        """What one turn changed."""
-        turn = self.record.turns[turn_id]
+        """What one turn changed; nothing when it was truncated away."""
+        if (turn := self.record.turns.get(turn_id)) is None:
+            return []
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
         return [change for change in changes if not change.paths & set(turn.foreign)]
 
