@@ -34,7 +34,7 @@ async def test_a_turn_of_the_demo_agent_streams_over_a_websocket(tmp_path: Path)
 
 async def test_the_announcement_says_how_to_connect_and_the_token_is_private(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
-        assert set(host.announced) == {"url", "token", "pid", "dataDir", "agents"}
+        assert set(host.announced) == {"url", "token", "pid", "dataDir", "agents", "page"}
         assert host.announced["pid"] == host.process.pid
         token_file = Path(host.announced["dataDir"]) / "token"
         assert token_file.read_text().strip() == host.token

@@ -179,7 +179,7 @@ async def test_a_login_that_a_client_sends_makes_the_next_session_work(scripted:
             await client.create_session()
         await until(lambda: told)
         [needed] = told
-        assert (needed["resource"], needed["reason"]) == ({"resource": "acp://scripted/key"}, "required")
+        assert (needed["resource"]["resource"], needed["reason"]) == ("acp://scripted/key", "required")
         await client.authenticate(needed["resource"]["resource"], "sk-1")
         chat = await (await client.create_session()).chat()
 

@@ -152,7 +152,8 @@ class Connection(RpcLoop):
 
     def hear(self, method: str, params: JsonObject) -> Awaitable[None] | None:
         try:
-            method, params = self._translate(method, params)
+            if method != "dispatchAction":  # Its action is read where it can be refused: nothing else answers it.
+                method, params = self._translate(method, params)
             row = self._shared.commands.find_notification(Call(method, self.client_id, params))
         except RpcError as error:
             _log.debug("ignored the notification %s: %s", method, error)

@@ -31,7 +31,7 @@ from ahpkit.log.entry import Entry
 from ahpkit.log.errors import LogError
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
-from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.meta_keys import CAPABILITIES, CONFIG_META
 from ahpkit.protocol_next.channels import ROOT_URI, channel_of
 from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.protocol_next.validation import check_params
@@ -254,8 +254,7 @@ class Handshake:
         """
         if not client.outlet.dialect.tolerates_settings or action["type"] not in _CONFIG_ACTIONS:
             return action
-        config: JsonObject = (self._store.state(uri) or {}).get("config") or {}
-        known: JsonObject = config.get("schema", {}).get("properties", {})
+        known = _settings(self._store.state(uri) or {})
         changes: JsonObject = action["config"]
         if uri == ROOT_URI:
             client.settings = {**client.settings, **changes}
@@ -264,6 +263,15 @@ class Handshake:
             _log.info("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(unknown)))
         kept = {key: value for key, value in changes.items() if key in known}
         return {**action, "config": kept} if kept else None
+
+
+def _settings(state: JsonObject) -> JsonObject:
+    """The settings that a channel has: those of its schema, and those its agent told of later."""
+    meta: JsonObject = state.get("_meta") or {}
+    config: JsonObject = state.get("config") or {}
+    later: JsonObject = meta.get(CONFIG_META) or {}
+    own: JsonObject = config.get("schema", {}).get("properties", {})
+    return {**own, **later.get("schema", {}).get("properties", {})}
 
 
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:
