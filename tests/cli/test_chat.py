@@ -12,7 +12,7 @@ from support.terminal import Terminal, terminal
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 APPROVAL = '/tool calculate {"expression": "6*7"}'
-CHOOSE = "  choose one, or [e]dit [l]ater: "
+CHOOSE = "  choose one, or [e]dit [r]emember [l]ater: "
 
 STUBBORN = """
 import asyncio
@@ -288,7 +288,7 @@ async def test_a_long_input_is_shown_whole_on_request(host: HostProcess) -> None
         person.enter(f'/tool calculate {{"expression": "{expression}"}}')
         await person.see("more characters")
         assert "+999" not in person.screen.text.partition("? Calculate")[2]
-        await person.ready("  choose one, or [e]dit [l]ater [s]how all: ")
+        await person.ready("  choose one, or [e]dit [r]emember [l]ater [s]how all: ")
         person.type("s")
         await person.see('+999"}')
         await person.ready(CHOOSE)

@@ -87,7 +87,7 @@ async def test_a_sentence_that_is_being_typed_never_answers_an_approval(home: Pa
         person.enter("")
         await person.see("? Climb")
         await person.until(lambda screen: "queued until" in screen.text)
-        await person.ready("  approve? [y]es [n]o [l]ater: ")
+        await person.ready("  approve? [y]es [n]o [r]emember [l]ater: ")
         person.type("y")
         await person.see("approved: True", "> no, yny")
 
@@ -101,7 +101,7 @@ async def test_a_line_that_is_cleared_lets_the_question_through(home: Path) -> N
         (home / "ask").touch()
         await person.see("! the agent waits for an answer")
         person.type("\x15")
-        await person.ready("  approve? [y]es [n]o [l]ater: ")
+        await person.ready("  approve? [y]es [n]o [r]emember [l]ater: ")
         person.interrupt()
         await person.see("✗ cancelled")
 

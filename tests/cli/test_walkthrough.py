@@ -52,7 +52,7 @@ async def test_the_first_session_of_the_readme(host: HostProcess) -> None:
         await person.see("I am the demo agent")
         await person.ready()
         person.enter('/tool calculate {"expression": "6*7"}')
-        await person.ready("  choose one, or [e]dit [l]ater: ")
+        await person.ready("  choose one, or [e]dit [r]emember [l]ater: ")
         person.type("1")
         await person.see("42")
         await person.ready()

@@ -113,6 +113,7 @@ async def run_cli(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
+        limit=16 * 1024 * 1024,  # A log line may show a whole message.
     )
 
 

@@ -18,8 +18,11 @@ _LINES, _CHARACTERS = 20, 2000
 
 _NOBODY = "nobody is there to approve it"
 
-_KEYS = "123456789abcdfghijkmnopqrtuvwxyz"
-"""For options, in order. Not e, l and s: edit, later, and show all."""
+_KEYS = "123456789abcdfghijkmnopqtuvwxyz"
+"""For options, in order. Not e, l, r and s: edit, later, remember, and show all."""
+
+_ONCE = {"y": "allow-once", "n": "deny-once"}
+"""The host's own two options: where there are no others, they are a plain yes and no."""
 
 _STYLES = {"+": "green", "-": "red"}
 """Of lines that are added and removed."""
@@ -29,27 +32,42 @@ Check = Callable[[str, Any], Awaitable[str | None]]
 
 
 async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader) -> Approve | Deny | None:
-    """y approves, n denies; with options, their numbers. None: leave it to other clients."""
+    """y approves, n denies; with options, their numbers. None: leave it to other clients.
+
+    What can be remembered for later calls is shown on request: this time only is what a person usually means.
+    """
     title, details = await _describe(event, read)
     console.say(f"? {title}", "bold yellow")
     rest = _show_beginning(console, details)
-    options: Sequence[Any] = event.call.get("options", ()) if event.of == "call" else ()
-    for key, option in zip(_KEYS, options, strict=False):
-        console.say(f"  {key}. {option['label']}")
+    offered: Sequence[Any] = event.call.get("options", ()) if event.of == "call" else ()
+    rules = [option for option in offered if option["id"].startswith(("allow:", "deny:"))]
+    options = [option for option in offered if option not in rules]
+    if [option["id"] for option in options] != list(_ONCE.values()):
+        _show_options(console, options)
     editable, edited = event.of == "call" and event.call.get("editable", False), None
     while True:
         decisions = _decisions(options, edited)
-        more = ({"e": "[e]dit"} if editable else {}) | {"l": "[l]ater"} | ({"s": "[s]how all"} if rest else {})
+        more = {"e": "[e]dit"} if editable else {}
+        more |= {"r": "[r]emember"} if rules else {}
+        more |= {"l": "[l]ater"} | ({"s": "[s]how all"} if rest else {})
         pressed = await console.key(_approval_prompt(options, more), {*decisions, *more})
         if pressed == "s":
             _show(console, rest)
             rest = ""
+        elif pressed == "r":
+            options, rules = [*options, *rules], []
+            _show_options(console, options)
         elif pressed == "e":
             given = event.call.get("toolInput", "")
             edited = await _edit(console, (given if isinstance(given, str) else "") if edited is None else edited)
         else:
             break
     return decisions[pressed] if pressed in decisions else _undecided(console, pressed)
+
+
+def _show_options(console: Console, options: Sequence[Any]) -> None:
+    for key, option in zip(_KEYS, options, strict=False):
+        console.say(f"  {key}. {option['label']}")
 
 
 async def _edit(console: Console, tool_input: str) -> str:
@@ -60,7 +78,8 @@ async def _edit(console: Console, tool_input: str) -> str:
 
 
 def _approval_prompt(options: Sequence[Any], more: Mapping[str, str]) -> str:
-    question = "choose one, or" if options else "approve? [y]es [n]o"
+    plain = not options or [option["id"] for option in options] == list(_ONCE.values())
+    question = "approve? [y]es [n]o" if plain else "choose one, or"
     return f"  {question} {' '.join(more.values())}: "
 
 
@@ -68,6 +87,8 @@ def _decisions(options: Sequence[Any], edited: str | None) -> dict[str, Approve 
     """What each key means."""
     if not options:
         return {"y": Approve(edited_input=edited), "n": Deny()}
+    if [option["id"] for option in options] == list(_ONCE.values()):
+        return {"y": Approve(_ONCE["y"], edited), "n": Deny(_ONCE["n"])}
     return {
         key: Approve(option["id"], edited) if option["kind"] == "approve" else Deny(option["id"])
         for key, option in zip(_KEYS, options, strict=False)
