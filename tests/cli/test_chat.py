@@ -487,6 +487,7 @@ async def test_what_another_client_does_is_shown_above_what_is_being_typed(host:
             first.type("\x15")
             await first.see("? Calculate")
             await first.ready(CHOOSE)
+            await second.ready(CHOOSE)  # Only who was asked is told that somebody else was faster.
             first.type("1")
             await second.see("settled by another client", "✓ Used Calculate")
             await first.see("✓ Used Calculate", "42")

@@ -88,17 +88,17 @@ class Commands:
         self._say("  What begins with a slash goes to the agent; Tab completes both.")
 
     async def model(self, argument: str) -> None:
+        provider = self._session.state["provider"]
+        agents = [agent for agent in self._client.root["agents"] if agent["provider"] == provider]
+        models = [model for agent in agents for model in agent["models"]]
         if argument:
+            known = [model["id"] for model in models]
+            if argument not in known:
+                raise Refused(f"{provider} has no model {argument!r}; known: {', '.join(known) or 'none'}")
             await self._told(self._session.set_model(argument))
             self._say(f"  From now on: {argument}")
             return
         chosen = self._session.selection.get("model", {}).get("id")
-        models = [
-            model
-            for agent in self._client.root["agents"]
-            if agent["provider"] == self._session.state["provider"]
-            for model in agent["models"]
-        ]
         for model in models:
             self._say(f"{'*' if model['id'] == chosen else ' '} {model['id']:24}  {model['name']}")
         if not models:
