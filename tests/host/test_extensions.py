@@ -62,6 +62,7 @@ async def test_an_extension_is_advertised_in_meta_of_initialize_and_root(bench: 
         "protocolVersion",
         "serverSeq",
         "snapshots",
+        "serverInfo",
         "defaultDirectory",
         "completionTriggerCharacters",
         "telemetry",
