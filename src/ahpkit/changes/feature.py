@@ -296,6 +296,8 @@ class Changesets(Feature):
     def _publish_totals(self, session_uri: str, totals: JsonObject) -> None:
         state = self.services.state(session_uri)
         meta: JsonObject = (state or {}).get("_meta") or {}
+        if not totals["files"] and CHANGES not in meta:  # Most sessions never change a file.
+            return
         if state is not None and meta.get(CHANGES) != totals:
             self.services.dispatch(session_uri, session_meta_changed(meta={**meta, CHANGES: totals}))
 

@@ -57,9 +57,6 @@ MAX_SESSIONS = 50_000
 MAX_CHATS = 1_000
 """Chats of one session, those of sub-agents not counted. The session's state lists them all."""
 
-MAX_REMARK = 1_000_000
-"""Characters of one entry of an annotation: a remark on some lines, not a file."""
-
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -114,7 +111,6 @@ __all__ = [
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",
-    "MAX_REMARK",
     "MAX_SESSIONS",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
 
-from ahpkit.host.limits import MAX_REMARK
 from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
 from ahpkit.protocol_next.common.state import JsonObject
 
@@ -14,8 +12,6 @@ def _set(attempt: Attempt) -> str | None:
     annotation = attempt.action["annotation"]
     if not annotation["entries"]:
         return "an annotation has at least one entry"
-    if (reason := _too_long(annotation["entries"])) is not None:
-        return reason
     return check_names("annotation id", [annotation["id"]]) or check_names(
         "entry id", (entry["id"] for entry in annotation["entries"])
     )
@@ -27,20 +23,7 @@ def _known(attempt: Attempt) -> str | None:
 
 
 def _entry_set(attempt: Attempt) -> str | None:
-    entry = attempt.action["entry"]
-    return _known(attempt) or _too_long([entry]) or check_names("entry id", [entry["id"]])
-
-
-def _too_long(entries: Sequence[JsonObject]) -> str | None:
-    longest = max((_length(entry.get("text")) for entry in entries), default=0)
-    return None if longest <= MAX_REMARK else f"a remark may have {MAX_REMARK} characters, this one has {longest}"
-
-
-def _length(text: Any) -> int:
-    """Of plain text or Markdown."""
-    if isinstance(text, dict):
-        text = cast("JsonObject", text).get("markdown", "")
-    return len(text) if isinstance(text, str) else 0
+    return _known(attempt) or check_names("entry id", [attempt.action["entry"]["id"]])
 
 
 def _entry_removed(attempt: Attempt) -> str | None:

@@ -23,6 +23,10 @@ _FORBIDDEN: Final = ("file", "http", "https", "data", "javascript", "mcp", "ahp-
 """Schemes that mean something else."""
 
 
+_MAX_URI = 2_000
+"""Characters of the URI of a channel: it is a key of the log, and stands in every message."""
+
+
 class ChannelKinds:
     """The kinds of all channels of a host."""
 
@@ -39,6 +43,8 @@ class ChannelKinds:
 
     def may_be(self, uri: str, name: str) -> bool:
         """Whether a client may choose this URI for a new channel of that kind."""
+        if len(uri) > _MAX_URI or not uri.isprintable():
+            return False
         told = channel_of(uri)
         if told is not None:
             return told.name == name
