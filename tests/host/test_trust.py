@@ -79,7 +79,7 @@ def test_consent_is_for_a_content_whichever_client_brings_it(trust: Trust) -> No
 
     assert trust.may_run(replace(server, source=f"{CLIENT}virtual://b"))
     assert not trust.may_run(replace(server, declaration={"command": "db", "args": ["--evil"]}))
-    assert not trust.may_run(replace(server, source="/work/.mcp.json"))
+    assert not trust.may_run(replace(server, source="/project/.mcp.json"))
 
 
 def test_what_is_trusted_at_a_place_is_no_consent_for_clients(trust: Trust, hook: Runnable) -> None:

@@ -8,10 +8,10 @@ from ahpkit.protocol_next.chat.state import ConfirmationOption
 from ahpkit.tools.approvals import ALLOW_ONCE, DENY_ONCE, options_for, rule_from
 from ahpkit.tools.rules import Place, Subject, judge
 
-HERE = Place(chat="chat:1", session="session:1", workspace="file:///work")
+HERE = Place(chat="chat:1", session="session:1", workspace="file:///project")
 SUBJECTS = [
     Subject(owner="agent:x", tool="shell", command="git status --short"),
-    Subject(owner="agent:x", tool="edit", paths=("/work/src/a.py",)),
+    Subject(owner="agent:x", tool="edit", paths=("/project/src/a.py",)),
     Subject(owner="mcp:time", tool="now", is_server=True),
     Subject(owner="client:Editor", tool="show"),
 ]

@@ -200,7 +200,7 @@ def words_of(command: str) -> list[str] | None:
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """`/work/src/**` and below, or a glob in which `*` stays inside one folder."""
+    """`/project/src/**` and below, or a glob in which `*` stays inside one folder."""
     path, pattern = posixpath.normpath(path), pattern.rstrip("/")
     if pattern.endswith("/**"):
         base = pattern.removesuffix("/**")

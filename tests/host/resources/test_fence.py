@@ -49,9 +49,10 @@ def test_what_is_not(path: str) -> None:
 
 
 def test_a_home_inside_a_system_directory_is_a_home() -> None:
-    cuts = Cuts(Path("/root"))
-    assert cuts.reason(Path("/root/work")) is None
-    assert cuts.reason(Path("/root/.ssh")) is not None
+    cuts = Cuts(Path("/usr/share/ada"))
+    assert cuts.reason(Path("/usr/share/other")) is not None
+    assert cuts.reason(Path("/usr/share/ada/work")) is None
+    assert cuts.reason(Path("/usr/share/ada/.ssh")) is not None
 
 
 def test_outside_the_roots_the_refusal_names_the_option_and_the_command() -> None:
