@@ -20,9 +20,10 @@ from support.raw_client import Json, RawClient
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BOUND = 0.05
+"""Seconds of CPU on a machine like the one of `_this_machine`."""
+
 NOISE = 1.5
 """What another process on the same cores adds to the CPU of a step, by caches and memory."""
-"""Seconds of CPU on a machine like the one of `_this_machine`."""
 
 ROOT = "ahp-root://"
 LARGE = 15_000_000

@@ -49,6 +49,20 @@ async def test_a_hostile_schema_is_refused_when_it_is_declared(host: HostProcess
     await other.aclose()
 
 
+async def test_a_schema_of_200000_constants_is_refused_before_it_is_read(host: HostProcess) -> None:
+    """The message holds more values than any may, so its id is not known either: the error says why without one."""
+    client, other = await host.client(), await host.client(client_id="other")
+    session, _ = await open_session(client)
+    await other.ask("subscribe", session)
+    schema: Json = {"oneOf": [{"const": number} for number in range(200_000)]}
+    client.post(session, claim("tester", tools=[{"name": "t", "inputSchema": schema}]))
+    told = await client.wait(lambda message: message.get("id", "") is None and "error" in message)
+    assert "one message may hold 50000 values" in told["error"]["message"]
+    await other.accepted(session, title("goes on"))
+    await client.aclose()
+    await other.aclose()
+
+
 async def test_a_hundred_thousand_tools_are_refused(host: HostProcess) -> None:
     client = await host.client()
     session, _ = await open_session(client)
