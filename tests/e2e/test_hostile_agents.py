@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from ahpkit.client.turn import TurnStream
 from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, host_process
 from support.terminal import terminal
+from support.waiting import BOUND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -72,9 +74,13 @@ class Stage:
         chat = await self.chat(provider)
         return await outcome(chat.send(prompt, on_confirmation=lambda request: Approve())), chat
 
-    @property
-    def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.host.process.pid}/fd"))
+    def descriptors(self) -> Counter[str]:
+        """What the host has open, and how often."""
+        found = Counter[str]()
+        for descriptor in Path(f"/proc/{self.host.process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found[os.readlink(descriptor).partition("[")[0]] += 1
+        return found
 
     def left(self) -> list[str]:
         """What runs in the workspace, whatever it did to its environment, its group and its session."""
@@ -101,7 +107,9 @@ async def staged(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Sta
         connect(host.url, token=host.token) as client,
     ):
         made = Stage(host, client)
-        await made.chat("demo", home)  # What the host opens once, such as its watches, is open from now on.
+        async with undisturbed(made):  # What the host opens once, such as its watches, is open from now on.
+            await made.chat("demo", home)
+        await made.dispose_all()
         yield made
 
 
@@ -110,13 +118,12 @@ async def stage(staged: Stage, tmp_path: Path) -> AsyncGenerator[Stage]:
     """Beside whatever a test does: a turn that begins before it, ends after it, and misses nothing."""
     staged.workspace = tmp_path
     await staged.dispose_all()
-    descriptors, noticed = staged.descriptors, len(staged.host.errors)
+    descriptors, noticed = staged.descriptors(), len(staged.host.errors)
     async with undisturbed(staged):
         yield staged
-    async with asyncio.timeout(10):
-        await staged.dispose_all()
-        await until(lambda: staged.left() == [], staged.left)
-        await until(lambda: staged.descriptors <= descriptors, lambda: staged.descriptors)
+    await staged.dispose_all()
+    await until(lambda: staged.left() == [], staged.left)
+    await until(lambda: staged.descriptors().total() <= descriptors.total(), lambda: staged.descriptors() - descriptors)
     said = staged.host.errors[noticed:]
     assert "Traceback" not in said, said
     assert SECRET not in staged.host.errors
@@ -138,7 +145,7 @@ async def undisturbed(stage: Stage) -> AsyncGenerator[None]:
 async def until(condition: Callable[[], bool], seen: Callable[[], object] = lambda: "") -> None:
     """Wait for what nobody announces, such as the end of a process that is not ours."""
     try:
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(BOUND):
             while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     except TimeoutError:
@@ -147,7 +154,7 @@ async def until(condition: Callable[[], bool], seen: Callable[[], object] = lamb
 
 async def outcome(turn: TurnStream) -> str:
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(BOUND):
             return await turn.text()
     except TurnError as error:
         return f"{error.error_type}: {error}"

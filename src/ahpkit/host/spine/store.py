@@ -184,6 +184,7 @@ class Store:
         self._uncommitted = deque(change for change in self._uncommitted if change not in undone)
         for channel in {id(change.channel): change.channel for change in undone}.values():
             self._reduce_again(channel)
+            self.checkpoint(channel.uri)  # One that was made in the meantime holds what never happened.
 
     def _reduce_again(self, channel: _Channel) -> None:
         state = channel.committed or {}
