@@ -1,5 +1,6 @@
 """`ahpkit chat` as a person has it: a real terminal, a real host."""
 
+import asyncio
 import signal
 from pathlib import Path
 
@@ -249,7 +250,7 @@ async def test_an_approval_takes_one_key(host: HostProcess) -> None:
         person.enter(APPROVAL)
         await person.see("? Calculate", '    {"expression": "6*7"}', "  1. Allow once", "  2. Deny")
         await person.ready(CHOOSE)
-        person.type("x1")
+        person.type("1")
         await person.see("… Calculate", "✓ Used Calculate", "42")
         assert f"{CHOOSE}1\n" in person.screen.text
         await leave(person)
@@ -266,19 +267,70 @@ async def test_a_denied_call_does_not_run(host: HostProcess) -> None:
         assert "42" not in person.screen.text
 
 
-async def test_keys_pressed_before_the_question_was_shown_decide_nothing(host: HostProcess) -> None:
+async def test_keys_pressed_before_the_question_was_shown_begin_a_message_and_decide_nothing(host: HostProcess) -> None:
     async with terminal(["chat"], host.home) as person:
         await person.ready()
-        person.enter("/sleep 0.2")
-        await person.see("Sleeping")
         person.type(f"{APPROVAL}\r1")
-        # The key is dropped with what was typed too early, or it began a line that the question waits for.
-        await person.until(lambda screen: screen.line == CHOOSE or "send or clear this line" in screen.text)
+        await person.see("! the agent waits for an answer; send or clear this line first")
+        await person.until(lambda screen: screen.line == "> 1")
+        assert "✓" not in person.screen.text
+        person.type("\x15")
+        await person.ready(CHOOSE)
+        person.type("2")
+        await person.see("not run")
+
+
+@pytest.mark.parametrize("sentence", ["1 more thing: hello", "/tool calculate {}", "later would be better", "2nd try"])
+async def test_a_message_typed_at_an_approval_decides_nothing_and_is_queued(host: HostProcess, sentence: str) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.enter(sentence)
+        await person.see(f"> {sentence}", "queued until this turn is over")
+        await person.ready(CHOOSE)
+        assert not any(mark in person.screen.text for mark in ("✓", "not run", "left for later"))
+        person.interrupt()
+        await person.see("✗ cancelled")
+        await person.until(lambda screen: screen.line == f"> {sentence}")
+
+
+async def test_a_message_typed_letter_by_letter_at_an_approval_decides_nothing(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        for typed in ("1", " ", "m"):
+            person.type(typed)
+            await asyncio.sleep(0.05)  # As fast as people are.
+        await person.until(lambda screen: screen.line == "> 1 m")
         person.type("\x15")
         await person.ready(CHOOSE)
         assert "✓" not in person.screen.text
-        person.type("2")
-        await person.see("not run")
+
+
+async def test_a_paste_at_an_approval_decides_nothing(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.type("\x1b[200~1\x1b[201~")
+        await person.until(lambda screen: screen.line == "> 1")
+        assert "✓" not in person.screen.text
+
+
+async def test_a_key_that_is_no_choice_says_what_is_possible(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.type("x")
+        await person.see("'x' is no choice; possible: 1 = Allow once, 2 = Deny, e = edit the input first, ")
+        await person.ready(CHOOSE)
+        person.enter("")
+        await person.see("possible: 1 = Allow once")
+        person.enter("yes")
+        await person.see("✓ Used Calculate", "42")
 
 
 async def test_a_long_input_is_shown_whole_on_request(host: HostProcess) -> None:
@@ -302,11 +354,31 @@ async def test_later_leaves_the_decision_to_another_client(host: HostProcess) ->
         first.enter(APPROVAL)
         await first.ready(CHOOSE)
         first.type("l")
-        await first.see("left to other clients")
+        await first.see("left for later")
         async with terminal(["chat", "--session", session_of(first)], host.home) as second:
             await second.ready(CHOOSE)
             second.type("1")
             await first.see("✓ Used Calculate")
+
+
+async def test_what_was_left_for_later_comes_back(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(":pending")
+        await person.see("Nothing waits for you here.")
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.type("l")
+        await person.see("left for later: :pending asks again")
+        person.enter(":pending")
+        await person.see("? Calculate")
+        await person.ready(CHOOSE)
+        person.enter(":pending")  # It is a command here, too, and asks for nothing twice.
+        await person.see("> :pending")
+        await person.ready(CHOOSE)
+        person.type("1")
+        await person.see("✓ Used Calculate", "42")
+        await leave(person)
 
 
 # Questions.
@@ -578,6 +650,16 @@ async def test_a_pipe_answers_questions_and_approves(host: HostProcess) -> None:
     assert "✓ Used Calculate\n" in output
     assert "- **name**: Ada\n- **email**: no answer\n- **age**: 36\n- **ratio**: 0.25\n" in output
     assert output.endswith("- **agree**: True\n- **colour**: blue\n- **fruit**: pear\n")
+
+
+async def test_a_line_of_a_pipe_that_only_begins_like_a_choice_decides_nothing(host: HostProcess) -> None:
+    code, output, errors = await finish_cli(["chat"], host.home, input=f"{APPROVAL}\n1 more thing\nlater on\n")
+    assert code == 0
+    assert "✗ Calculate: not run (nobody is there to approve it)" in output
+    assert [line.partition(";")[0] for line in errors.splitlines()] == [
+        "  '1 more thing' is no choice",
+        "  'later on' is no choice",
+    ]
 
 
 async def test_what_a_pipe_does_not_answer_is_denied_and_declined(host: HostProcess) -> None:

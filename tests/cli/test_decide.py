@@ -1,13 +1,13 @@
 """A person decides: approvals and questions, without a terminal or a host."""
 
 from collections import deque
-from collections.abc import Collection
 from typing import Any
 
 import pytest
 
+from ahpkit.cli.choosing import Choices, meant
 from ahpkit.cli.console import Console
-from ahpkit.cli.decide import ask_approval, ask_questions
+from ahpkit.cli.decide import ask_approval, ask_questions, in_words
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
@@ -34,10 +34,11 @@ class Person(Console):
             self.edited.append(editor.text)
         return self.answers.popleft() if self.answers else None
 
-    async def key(self, prompt: str, keys: Collection[str]) -> str | None:
+    async def choose(self, prompt: str, choices: Choices) -> str | None:
         pressed = await self.line(prompt)
-        assert pressed is None or pressed in keys, f"{pressed!r} is not a key of {prompt!r}"
-        return pressed
+        name = None if pressed is None else meant(choices, pressed)
+        assert pressed is None or name is not None, f"{pressed!r} is no choice of {prompt!r}"
+        return name
 
 
 OPTIONS = [
@@ -73,24 +74,86 @@ async def test_without_options_it_is_yes_no_or_later(key: str, decision: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("key", "decision"), [("1", Approve("once")), ("2", Approve("always")), ("3", Deny("no")), ("l", None)]
+    ("key", "decision"),
+    [
+        ("1", Approve("once")),
+        ("allow", Approve("once")),
+        ("2", Deny("no")),
+        ("No", Deny("no")),
+        ("3", Approve("always")),
+        ("always", Approve("always")),
+        ("later", None),
+    ],
 )
-async def test_with_options_each_has_a_key(key: str, decision: Any) -> None:
+async def test_with_options_each_has_a_number_and_words_and_the_first_is_this_time_only(
+    key: str, decision: Any
+) -> None:
     person = Person(key)
     assert await ask_approval(person, confirmation(options=OPTIONS), read) == decision
-    assert person.said[:4] == ["? Shell", "  1. Allow once", "  2. Always", "  3. No"]
+    assert person.said[:4] == ["? Shell", "  1. Allow once", "  2. No", "  3. Always"]
     assert person.prompts == ["  choose one, or [l]ater: "]
 
 
-async def test_many_options_have_keys_too() -> None:
-    options = [{"id": str(number), "label": "?", "kind": "approve"} for number in range(12)]
-    assert await ask_approval(Person("c"), confirmation(options=options), read) == Approve("11")
-    options *= 3
-    assert await ask_approval(Person("f"), confirmation(options=options), read) == Approve("1")
+def option(id: str, label: str, kind: str = "approve", **fields: Any) -> Any:
+    return {"id": id, "label": label, "kind": kind, **fields}
+
+
+ORDERS = {
+    "the agent's own order begins with always": [
+        option("a", "Always"),
+        option("o", "Just now"),
+        option("n", "No", "deny"),
+    ],
+    "groups say it": [
+        option("a", "Yes to all", group=1),
+        option("n", "No", "deny", group=0),
+        option("o", "Yes", group=0),
+    ],
+    "only the ids say it": [option("proceed_always", "Go"), option("proceed_once", "Run"), option("no", "No", "deny")],
+    "the label says it": [option("1", "Yes, for this session"), option("2", "Yes"), option("3", "No", "deny")],
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+async def test_whatever_the_order_of_the_options_the_first_is_about_this_call_only(name: str) -> None:
+    options = ORDERS[name]
+    once = next(one for one in options if one["label"] in ("Just now", "Yes", "Run"))
+    for key in ("1", "y", "yes", "allow"):
+        assert await ask_approval(Person(key), confirmation(options=options), read) == Approve(once["id"])
+
+
+async def test_when_every_yes_is_for_ever_the_first_choice_is_no() -> None:
+    options = [option("a", "Always"), option("n", "No", "deny")]
+    person = Person("1")
+    assert await ask_approval(person, confirmation(options=options), read) == Deny("n")
+    assert person.said[1:] == ["  1. No", "  2. Always"]
+
+
+@pytest.mark.parametrize(
+    ("offered", "shown"),
+    [
+        (option("allow_once", "allow_once"), "Allow once"),
+        (option("ProceedAlways", "ProceedAlways"), "Proceed always"),
+        (option("reject-always", "reject-always", "deny"), "Reject always"),
+        (option("opt_3f2a", "opt_3f2a"), "Allow"),
+        (option("rule:always:77", "rule:always:77"), "Always allow"),
+        (option("7", "7", "deny"), "Deny"),
+        (option("x", "", "deny"), "Deny"),
+        (option("Red", "Red"), "Red"),
+        (option("o", "yes, and use `sed`"), "Yes, and use `sed`"),
+    ],
+)
+def test_options_are_shown_in_words(offered: Any, shown: str) -> None:
+    assert in_words(offered) == shown
+
+
+async def test_many_options_take_a_number_and_enter() -> None:
+    options = [option(f"id{number}", "?") for number in range(12)]
+    assert await ask_approval(Person("12"), confirmation(options=options), read) == Approve("id11")
 
 
 async def test_an_input_that_may_be_edited_is_edited_before_it_is_approved() -> None:
-    person = Person("e", "ls -l", "e", "ls -la", "2")
+    person = Person("e", "ls -l", "e", "ls -la", "3")
     event = confirmation(toolInput="ls", editable=True, options=OPTIONS)
     assert await ask_approval(person, event, read) == Approve("always", "ls -la")
     assert person.edited == ["ls", "ls -l"]
@@ -157,7 +220,7 @@ async def test_a_result_is_approved_after_looking_at_it() -> None:
 async def test_a_person_who_does_not_answer_leaves_it_to_others_and_a_pipe_denies() -> None:
     person = Person()
     assert await ask_approval(person, confirmation(), read) is None
-    assert person.said[-1] == "  left to other clients; Ctrl-C cancels the turn"
+    assert person.said[-1].startswith("  left for later: :pending asks again")
     pipe = Person()
     pipe.interactive = False
     assert await ask_approval(pipe, confirmation(), read) == Deny(reason="nobody is there to approve it")

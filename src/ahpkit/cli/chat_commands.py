@@ -45,6 +45,8 @@ class Commands:
         self._client = client
         self._session = session
         self._chat = chat
+        self.ask_again: Callable[[], bool] = lambda: False
+        """Asks once more for what waits for a decision; False when there is no turn in which anything could."""
         self.later: list[str] = []
         """Messages typed here that were not turns yet: queued, or for a running turn that may not take them."""
 
@@ -138,6 +140,10 @@ class Commands:
         waiting = self._chat.state.get("queuedMessages", ())
         await self._told(self._chat.unqueue(_chosen(waiting, argument or str(len(waiting)))["id"]))
 
+    async def pending(self, argument: str) -> None:
+        if not self.ask_again():
+            self._say("  Nothing waits for you here. In all sessions:  ahpkit inbox")
+
     async def plan(self, argument: str) -> None:
         for line in plan_lines(plan_of(self._session.state, self._chat.uri)) or ["  There is no plan."]:
             self._say(line)
@@ -203,6 +209,7 @@ COMMANDS: dict[str, Command] = {
     "steer": Command("TEXT", "tell the running turn something now", Commands.steer),
     "queue": Command("", "what waits for the end of the turn", Commands.queue),
     "drop": Command("[N]", "take a queued message back; the last one without a number", Commands.drop),
+    "pending": Command("", "ask again for what was left for later", Commands.pending),
     "plan": Command("", "the agent's plan", Commands.plan),
     "fork": Command("", "go on from here in another chat; this one stays as it is", Commands.fork),
     "chats": Command("", "the session's chats", Commands.chats),

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from ahpkit.cli.choosing import Choices, meant, possible
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.output import Output
 from ahpkit.platform.signals import handling_signals
@@ -56,12 +57,20 @@ class Console(Output):
         async with self._questions:
             yield
 
-    async def key(self, prompt: str, keys: Collection[str]) -> str | None:
-        """One of `keys`, by a single press on a terminal, else the first letter of a line. None: no more input."""
+    async def settle(self) -> None:
+        """Wait until the person has seen what was shown: what they typed before is no answer to it."""
+
+    async def choose(self, prompt: str, choices: Choices) -> str | None:
+        """The name of one of `choices`: on a terminal by a key, else by a line that is exactly one of its words.
+
+        None: no more input, or the person does not want to choose now.
+        """
         while (line := await self.line(prompt)) is not None:
-            if (pressed := line.strip()[:1].lower()) in keys:
-                self.say(f"{prompt}{pressed}")
-                return pressed
+            if (name := meant(choices, line)) is not None:
+                self.say(f"{prompt}{line.strip()}")
+                return name
+            if line.strip():
+                self.say(f"  {possible(choices, line)}", "yellow", error=True)
         return None
 
     async def _read(self) -> bytes:

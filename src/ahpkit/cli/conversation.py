@@ -50,7 +50,12 @@ class Conversation:
         self._chat = chat
         self._channel = channel
         self._commands = Commands(console, client, session, chat)
-        self._helpers = functools.partial(Helpers, console, client, session)
+        self._commands.ask_again = self._ask_again
+        self._make_helpers = functools.partial(Helpers, console, client, session)
+        self._helpers: Helpers | None = None
+        """Of the turn on the screen."""
+        self._asking: asyncio.Task[None] | None = None
+        """Asks again for what was left for later."""
         self._decisions = Decisions(console, client, chat, channel)
         self._entry = LineEditor()
         self._entry.completer = self._complete
@@ -169,8 +174,22 @@ class Conversation:
         try:
             await self._until_over(showing)
         finally:
-            showing.cancel()
-            await asyncio.wait([showing])
+            tasks = [task for task in (showing, self._asking) if task is not None]
+            self._asking = self._helpers = None
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    def _ask_again(self) -> bool:
+        if self._helpers is None:
+            return False
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask_for_pending(self._helpers))
+        return True
+
+    async def _ask_for_pending(self, helpers: Helpers) -> None:
+        if not await self._decisions.ask_again() + await helpers.ask_again():
+            self._console.say("  Nothing waits for you here. In all sessions:  ahpkit inbox", "dim")
 
     async def _until_over(self, showing: asyncio.Task[None]) -> None:
         cancelled, patience = False, float("inf")
@@ -196,7 +215,8 @@ class Conversation:
 
     async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool) -> None:
         printer = TurnPrinter(self._console)
-        async with self._helpers() as helpers:
+        async with self._make_helpers() as helpers:
+            self._helpers = helpers
             async for event in turn:
                 if not ours and isinstance(event, TurnStarted):
                     text = event.message["text"]

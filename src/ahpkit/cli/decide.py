@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from ahpkit.cli.choosing import Choice
 from ahpkit.cli.console import Console
-from ahpkit.cli.edits import Reader, describe_edits
+from ahpkit.cli.edits import Reader, describe_edits, describe_input
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.read_answer import Question, hint, read_answer
 from ahpkit.cli.text import plain
@@ -18,11 +20,17 @@ _LINES, _CHARACTERS = 20, 2000
 
 _NOBODY = "nobody is there to approve it"
 
-_KEYS = "123456789abcdfghijkmnopqtuvwxyz"
-"""For options, in order. Not e, l, r and s: edit, later, remember, and show all."""
-
-_ONCE = {"y": "allow-once", "n": "deny-once"}
+_ONCE = ["allow-once", "deny-once"]
 """The host's own two options: where there are no others, they are a plain yes and no."""
+
+_MOST_KEYS = 9
+"""Options that have a key each. More have numbers, and take Enter: one digit may be the beginning of another."""
+
+_REMEMBERED = re.compile(r"\b(always|never|forever|session|remember|every)\b")
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+_PLAIN_WORDS = {"approve": ("y", "yes", "allow"), "deny": ("n", "no", "deny")}
+"""For the one option of its kind that is about this call only."""
 
 _STYLES = {"+": "green", "-": "red"}
 """Of lines that are added and removed."""
@@ -32,42 +40,72 @@ Check = Callable[[str, Any], Awaitable[str | None]]
 
 
 async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader) -> Approve | Deny | None:
-    """y approves, n denies; with options, their numbers. None: leave it to other clients.
+    """y approves, n denies; with options, their numbers. None: leave it for later.
 
     What can be remembered for later calls is shown on request: this time only is what a person usually means.
     """
     title, details = await _describe(event, read)
     console.say(f"? {title}", "bold yellow")
     rest = _show_beginning(console, details)
-    offered: Sequence[Any] = event.call.get("options", ()) if event.of == "call" else ()
+    offered: Sequence[Any] = once_first(event.call.get("options", ())) if event.of == "call" else ()
     rules = [option for option in offered if option["id"].startswith(("allow:", "deny:"))]
     options = [option for option in offered if option not in rules]
-    if [option["id"] for option in options] != list(_ONCE.values()):
+    if not _is_plain(options):
         _show_options(console, options)
     editable, edited = event.of == "call" and event.call.get("editable", False), None
     while True:
-        decisions = _decisions(options, edited)
-        more = {"e": "[e]dit"} if editable else {}
-        more |= {"r": "[r]emember"} if rules else {}
-        more |= {"l": "[l]ater"} | ({"s": "[s]how all"} if rest else {})
-        pressed = await console.key(_approval_prompt(options, more), {*decisions, *more})
-        if pressed == "s":
+        more = _more(editable=editable, rules=rules, rest=rest)
+        name = await console.choose(_approval_prompt(options, more), {**_decisions(options), **more})
+        if name == "show":
             _show(console, rest)
             rest = ""
-        elif pressed == "r":
+        elif name == "remember":
             options, rules = [*options, *rules], []
             _show_options(console, options)
-        elif pressed == "e":
+        elif name == "edit":
             given = event.call.get("toolInput", "")
             edited = await _edit(console, (given if isinstance(given, str) else "") if edited is None else edited)
         else:
             break
-    return decisions[pressed] if pressed in decisions else _undecided(console, pressed)
+    return _undecided(console, name) if name in (None, "later") else _decision(options, name, edited)
+
+
+def once_first(options: Sequence[Any]) -> list[Any]:
+    """The options in an order in which the first never means more than this one call."""
+    ranks = {"approve": 0, "deny": 1}
+    return sorted(options, key=lambda option: (is_remembered(option), ranks.get(option["kind"], 2)))
+
+
+def is_remembered(option: Any) -> bool:
+    """Whether an option may be about later calls too. One that does not say so is known by its words."""
+    return bool(option.get("group")) or _says_so(option)
+
+
+def _says_so(option: Any) -> bool:
+    words = f"{' '.join(_PARTS.findall(option['id']))} {' '.join(_PARTS.findall(option['label']))}"
+    return _REMEMBERED.search(words.casefold()) is not None
+
+
+def in_words(option: Any) -> str:
+    """What an option is called. An id in place of a label is taken apart, or says only what kind of option it is."""
+    label = option["label"].strip()
+    if " " in label or (re.fullmatch(r"[^\W\d_]+[.!]?", label) and not re.search("[a-z][A-Z]", label)):
+        return label[:1].upper() + label[1:]
+    if re.fullmatch(r"[A-Za-z]+([_:./-][A-Za-z]+)*", label):
+        return " ".join(_PARTS.findall(label)).capitalize()
+    if _says_so(option):
+        return "Always allow" if option["kind"] == "approve" else "Always deny"
+    return "Allow" if option["kind"] == "approve" else "Deny"
+
+
+def _is_plain(options: Sequence[Any]) -> bool:
+    """Whether there is nothing to choose but yes and no."""
+    return not options or [option["id"] for option in options] == _ONCE
 
 
 def _show_options(console: Console, options: Sequence[Any]) -> None:
-    for key, option in zip(_KEYS, options, strict=False):
-        console.say(f"  {key}. {option['label']}")
+    for number, option in enumerate(options, 1):
+        console.say(f"  {number}. {in_words(option)}")
 
 
 async def _edit(console: Console, tool_input: str) -> str:
@@ -77,28 +115,48 @@ async def _edit(console: Console, tool_input: str) -> str:
     return tool_input if changed is None else changed
 
 
-def _approval_prompt(options: Sequence[Any], more: Mapping[str, str]) -> str:
-    plain = not options or [option["id"] for option in options] == list(_ONCE.values())
-    question = "approve? [y]es [n]o" if plain else "choose one, or"
-    return f"  {question} {' '.join(more.values())}: "
+def _more(*, editable: bool, rules: Sequence[Any], rest: str) -> dict[str, Choice]:
+    """What can be chosen besides deciding."""
+    edit = {"edit": Choice("edit the input first", "e", ("edit",))} if editable else {}
+    remember = {"remember": Choice("see what can be remembered", "r", ("remember",))} if rules else {}
+    show = {"show": Choice("show all", "s", ("show", "show all"))} if rest else {}
+    return {**edit, **remember, "later": Choice("later", "l", ("later",)), **show}
 
 
-def _decisions(options: Sequence[Any], edited: str | None) -> dict[str, Approve | Deny]:
-    """What each key means."""
-    if not options:
-        return {"y": Approve(edited_input=edited), "n": Deny()}
-    if [option["id"] for option in options] == list(_ONCE.values()):
-        return {"y": Approve(_ONCE["y"], edited), "n": Deny(_ONCE["n"])}
-    return {
-        key: Approve(option["id"], edited) if option["kind"] == "approve" else Deny(option["id"])
-        for key, option in zip(_KEYS, options, strict=False)
-    }
+def _approval_prompt(options: Sequence[Any], more: Mapping[str, Choice]) -> str:
+    question = "approve? [y]es [n]o" if _is_plain(options) else "choose one, or"
+    shown = " ".join(f"[{one.key}]{one.words[-1][1:]}" for one in more.values())
+    return f"  {question} {shown}: "
 
 
-def _undecided(console: Console, pressed: str | None) -> Deny | None:
-    if pressed is None and not console.interactive:
+def _decisions(options: Sequence[Any]) -> dict[str, Choice]:
+    """What decides, by the number of the option; yes and no are this call only."""
+    if _is_plain(options):
+        return {
+            "approve": Choice("allow once", "y", ("yes", "allow", "once", "allow once")),
+            "deny": Choice("deny", "n", ("no", "deny")),
+        }
+    choices: dict[str, Choice] = {}
+    only = [[one for one in options if one["kind"] == kind and not is_remembered(one)] for kind in _PLAIN_WORDS]
+    for number, option in enumerate(options, 1):
+        words = _PLAIN_WORDS[option["kind"]] if [option] in only else ()
+        key = str(number) if len(options) <= _MOST_KEYS else ""
+        choices[str(number)] = Choice(in_words(option), key, (str(number), *words, in_words(option)))
+    return choices
+
+
+def _decision(options: Sequence[Any], name: str, edited: str | None) -> Approve | Deny:
+    if _is_plain(options):
+        ids: dict[str, str | None] = {option["kind"]: option["id"] for option in options}
+        return Approve(ids.get("approve"), edited) if name == "approve" else Deny(ids.get("deny"))
+    option = options[int(name) - 1]
+    return Approve(option["id"], edited) if option["kind"] == "approve" else Deny(option["id"])
+
+
+def _undecided(console: Console, name: str | None) -> Deny | None:
+    if name is None and not console.interactive:
         return Deny(reason=_NOBODY)
-    console.say("  left to other clients; Ctrl-C cancels the turn", "dim")
+    console.say("  left for later: :pending asks again, other clients may decide, Ctrl-C cancels the turn", "dim")
     return None
 
 
@@ -109,7 +167,10 @@ async def _describe(event: ConfirmationNeeded, read: Reader) -> tuple[str, str]:
         return f"Use the result of {call['displayName']}?", "\n".join(texts)
     title = plain(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
     edits = await describe_edits(call.get("edits", {}).get("items", ()), read)
-    return title, "\n".join([*edits, call.get("toolInput", "")]).strip("\n")
+    tool_input = call.get("toolInput", "")
+    if not edits and (edits := await describe_input(tool_input, read)):
+        return title, "\n".join(edits)
+    return title, "\n".join([*edits, tool_input]).strip("\n")
 
 
 def _show_beginning(console: Console, text: str) -> str:
@@ -135,9 +196,11 @@ async def ask_questions(console: Console, event: InputNeeded, check: Check) -> A
         console.say(f"    {request['url']}")
     questions = request.get("questions", ())
     if not questions:
-        done = await console.key("  done? [y]es [n]o: ", "yn")
-        return Answer() if done == "y" else Decline()
+        yes_or_no = {"yes": Choice("done", "y", ("yes", "done")), "no": Choice("not done", "n", ("no",))}
+        done = await console.choose("  done? [y]es [n]o: ", yes_or_no)
+        return Answer() if done == "yes" else Decline()
     console.say("  Enter takes the default or skips, Ctrl-D declines.", "dim")
+    await console.settle()
     answers: dict[str, Any] = {}
     for question in questions:
         answer = await _ask(console, question, check)
@@ -174,4 +237,4 @@ def _describe_option(option: Any) -> str:
     return option["label"] + recommended + (f": {option['description']}" if "description" in option else "")
 
 
-__all__ = ["Check", "ask_approval", "ask_questions"]
+__all__ = ["Check", "ask_approval", "ask_questions", "in_words", "is_remembered", "once_first"]

@@ -12,6 +12,7 @@ from ahpkit.cli.race import race
 from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to, open_requests
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
+from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.errors import AhpError
 
@@ -48,6 +49,15 @@ class Decisions:
             case _:
                 return False
         return True
+
+    async def ask_again(self) -> int:
+        """Ask for everything that still waits for a decision, such as what was left for later; how many there were."""
+        turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
+        happened = TurnTracker(turn_id).catch_up(dict(self._chat.confirmed))
+        waiting = [event for event in happened if isinstance(event, (ConfirmationNeeded, InputNeeded))]
+        for event in waiting:
+            await self.take(event)
+        return len(waiting)
 
     async def _confirm(self, event: ConfirmationNeeded) -> None:
         call_id = event.call["toolCallId"]

@@ -1,16 +1,33 @@
-"""File edits for a reader: which file, and what changes line by line. Knows no connection: it is given what reads."""
+"""File edits for a reader: which file, and what changes line by line. Knows no connection: it is given what reads.
+
+An agent tells of edits in one of two ways: as such, or only by the input of its tool. The names that tools use for a
+path, an old and a new text are few, and a patch looks like a patch.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, cast
 
 Reader = Callable[[str], Awaitable[str | None]]
 """Reads a resource by its URI; None when it has no text to show."""
 
 _FILES = 10
 """Files of one edit whose lines are shown: nobody reads more before pressing a key."""
+
+_PATHS = ("file_path", "filePath", "filepath", "path", "file", "filename", "abs_path", "absolute_path", "target_file")
+_OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "old", "search")
+_NEW = ("new_string", "new_str", "newString", "newText", "new_text", "new", "replace")
+_WHOLE = ("content", "contents", "file_text", "fileText", "text", "code_edit")
+_PATCHES = ("diff", "patch", "unified_diff", "patchText", "patch_text", "input")
+_SEVERAL = ("edits", "replacements", "changes")
+"""How the inputs of tools that change files name things."""
+
+_PATCH = re.compile(r"^(\*\*\* Begin Patch|--- |diff --git |@@ )", re.MULTILINE)
 
 _CONTEXT = 2
 """Lines around a change."""
@@ -46,4 +63,55 @@ def diff_lines(before: str, after: str) -> list[str]:
     return list(compared)[2:]  # Not the two names, which are the same.
 
 
-__all__ = ["Reader", "describe_edits", "diff_lines"]
+async def describe_input(tool_input: str, read: Reader) -> list[str]:
+    """What a tool is about to change, by its input: nothing when it changes no file, or does not say how."""
+    try:
+        given = json.loads(tool_input)
+    except ValueError:
+        return tool_input.splitlines() if _PATCH.search(tool_input) else []
+    if not isinstance(given, dict):
+        return []
+    arguments = cast("dict[str, Any]", given)
+    lines: list[str] = []
+    for path, before, after in _edits(arguments, _first(arguments, _PATHS)):
+        if before is None:
+            known = await read(PurePath(path).as_uri()) if PurePath(path).is_absolute() else None
+            lines += [f"{'write' if known is None else 'change'} {path}", *diff_lines(known or "", after)]
+        else:
+            lines += [f"change {path}".rstrip(), *diff_lines(before, after)]
+    return lines or _patch(arguments)
+
+
+def _edits(arguments: Mapping[str, Any], path: str | None) -> Iterator[tuple[str, str | None, str]]:
+    """Path, old and new text of each edit; no old text when the whole file is written."""
+    old, new, whole = (_first(arguments, names) for names in (_OLD, _NEW, _WHOLE))
+    if old is not None and new is not None:
+        yield path or "", old, new
+    elif path is not None and whole is not None:
+        yield path, None, whole
+    for name in _SEVERAL:
+        several = arguments.get(name)
+        for one in cast("list[Any]", several) if isinstance(several, list) else ():
+            if isinstance(one, dict):
+                part = cast("dict[str, Any]", one)
+                yield from _edits(part, _first(part, _PATHS) or path)
+
+
+def _patch(arguments: Mapping[str, Any]) -> list[str]:
+    """A patch among the arguments, or one for each of several files."""
+    lines: list[str] = []
+    for name, value in arguments.items():
+        if name in _PATCHES and isinstance(value, str) and _PATCH.search(value):
+            lines += value.splitlines()
+        elif name == "changes" and isinstance(value, dict):
+            for path, change in cast("dict[str, Any]", value).items():
+                patch = _patch(cast("dict[str, Any]", change)) if isinstance(change, dict) else []
+                lines += [f"change {path}", *patch] if patch else []
+    return lines
+
+
+def _first(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((value for name in names if isinstance(value := arguments.get(name), str)), None)
+
+
+__all__ = ["Reader", "describe_edits", "describe_input", "diff_lines"]

@@ -24,6 +24,7 @@ class Helpers:
         self._client = client
         self._session = session
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._decisions: list[Decisions] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,6 +46,10 @@ class Helpers:
             if uri not in self._following:
                 self._following[uri] = asyncio.create_task(self._watch(uri))
 
+    async def ask_again(self) -> int:
+        """Ask once more for what the sub-agents wait for; how much that was."""
+        return sum([await one.ask_again() for one in list(self._decisions)])
+
     async def _watch(self, uri: str) -> None:
         try:
             await watch_terminal(self._console, self._client, uri)
@@ -57,8 +62,10 @@ class Helpers:
                 await channel.wait_for(lambda state: "activeTurn" in state or state["turns"])
                 decisions = Decisions(self._console, self._client, chat, channel, asker=title)
                 if (turn := chat.follow()) is not None:
+                    self._decisions.append(decisions)
                     async for event in turn:
                         await decisions.take(event)
+                    self._decisions.remove(decisions)
         except AhpError as error:  # It is gone, or so is the host; the chat on the screen tells.
             _log.info("%s: %s", uri, error)
 

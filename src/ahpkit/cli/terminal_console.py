@@ -6,18 +6,30 @@ import asyncio
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Collection, Generator
+from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
+from ahpkit.cli.choosing import Choices, Choosing, Chosen, Left, Message, Outcome, Unclear, possible
 from ahpkit.cli.completing import complete, utf16_length
 from ahpkit.cli.console import Console
-from ahpkit.cli.keys import Key, Keys
+from ahpkit.cli.keys import Key, Keys, Paste
 from ahpkit.cli.line_editor import LineEditor, lay_out
 from ahpkit.cli.race import race
 from ahpkit.cli.text import whole_lines
 from ahpkit.platform import terminal_mode
 
-_END_OF_INPUT = "\x04"
+_WAITING = "! the agent waits for an answer; send or clear this line first"
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Seconds without a key that tell a decision from a sentence."""
+
+    before: float = 0.3
+    """After a question is shown: who still types then did not read it."""
+    after: float = 0.35
+    """After a key: what follows at once makes it the first letter of a sentence."""
 
 
 class TerminalConsole(Console):
@@ -25,13 +37,19 @@ class TerminalConsole(Console):
 
     interactive = True
 
-    def __init__(self) -> None:
+    def __init__(self, pauses: Pauses | None = None) -> None:
         super().__init__()
+        self._pauses = pauses or Pauses()
         self._decoder = Keys()
         self._keys: deque[Key] = deque()
         self._keyboard = asyncio.Lock()
         """Held by whoever reads keys while other things go on."""
         self._asked = asyncio.Event()
+        self._has_keyboard = False
+        """Whether the one who asks has it."""
+        self._for_line: list[Key] = []
+        """Keys that were typed at a question and are no answer to it: the next line begins with them."""
+        self._line_goes_on = asyncio.Event()
         self._prompt: tuple[str, LineEditor] | None = None
         self._held = ("", "")
         """Streamed text, and its style, that is not a whole line yet: above a prompt there are whole lines only."""
@@ -87,6 +105,10 @@ class TerminalConsole(Console):
         """
         while not self._ended:
             async with self._keyboard:
+                if self._for_line:
+                    self._line_goes_on.set()
+                self._keys.extendleft(reversed(self._for_line))
+                self._for_line.clear()
                 if not await self._begun(editor):
                     continue  # Whoever asks is next.
                 if await self._edit(prompt, editor, until_empty=True) == "enter" and (line := _taken(editor)).strip():
@@ -102,29 +124,91 @@ class TerminalConsole(Console):
                 editor.press(key)
         return bool(editor.text)
 
+    # Asking.
+
     @asynccontextmanager
     async def asking(self) -> AsyncGenerator[None]:
         async with super().asking():
             self._asked.set()
             if self._prompt is not None:
-                self.say("! the agent waits for an answer; send or clear this line first", "yellow")
+                self.say(_WAITING, "yellow")
             try:
-                async with self._keyboard:
-                    yield
+                await self._take_keyboard()
+                yield
             finally:
                 self._asked.clear()
+                self._leave_keyboard()
+                self._keys.extendleft(reversed(self._for_line))
+                self._for_line.clear()
 
-    async def key(self, prompt: str, keys: Collection[str]) -> str | None:
-        self._forget_typed()
-        answer = LineEditor()
-        with self._prompting(prompt, answer):
-            while (key := await self._key()) is not None and key != _END_OF_INPUT:
-                if isinstance(key, str) and key.lower() in keys:
-                    answer.before = key.lower()
-                    self._draw()
-                    self._finish()
-                    return answer.text
-        return None
+    async def _take_keyboard(self) -> None:
+        await self._keyboard.acquire()
+        self._has_keyboard = True
+
+    def _leave_keyboard(self) -> None:
+        if self._has_keyboard:
+            self._has_keyboard = False
+            self._keyboard.release()
+
+    async def settle(self) -> None:
+        while await self._typed_within(self._pauses.before):
+            keys = [*self._keys]
+            self._keys.clear()
+            await self._let_write(keys)
+
+    async def _let_write(self, keys: Iterable[Key]) -> None:
+        """What was typed is no answer, so it is a message: whoever reads messages goes on with it, then we do."""
+        typed = list(keys)
+        if any(isinstance(key, Paste) or (len(key) == 1 and key.isprintable()) for key in typed):
+            self._for_line += typed
+            if "\r" not in typed:
+                self.say(_WAITING, "yellow")
+            self._leave_keyboard()
+            await self._line_goes_on.wait()
+            self._line_goes_on.clear()
+            await self._take_keyboard()
+
+    async def choose(self, prompt: str, choices: Choices) -> str | None:
+        while True:
+            await self.settle()
+            match await self._choose(prompt, choices):
+                case Message(keys):
+                    await self._let_write(keys)
+                case Chosen(name):
+                    return name
+                case _:
+                    return None
+
+    async def _choose(self, prompt: str, choices: Choices) -> Outcome:
+        """One prompt: until the person chooses, leaves, or writes something else."""
+        shown, choosing = LineEditor(), Choosing(choices)
+        with self._prompting(prompt, shown):
+            while True:
+                outcome = await self._next_outcome(choosing)
+                shown.before = choosing.text
+                self._draw()
+                match outcome:
+                    case Unclear(text):
+                        self.say(f"  {possible(choices, text)}", "yellow")
+                    case Chosen():
+                        self._finish()
+                        return outcome
+                    case Message() | Left():
+                        return outcome
+                    case None:
+                        pass
+
+    async def _next_outcome(self, choosing: Choosing) -> Outcome | None:
+        if choosing.undecided and not await self._typed_within(self._pauses.after):
+            return choosing.quiet()
+        key = await self._key()
+        if key is None:
+            return Left()
+        outcome = choosing.press(key)
+        if isinstance(outcome, Message):
+            outcome = Message((*outcome.keys, *self._keys))
+            self._keys.clear()
+        return outcome
 
     async def _edit(self, prompt: str, editor: LineEditor, *, until_empty: bool = False) -> str:
         """Let the person edit: "enter" or "end", or "empty" when that is to be noticed."""
@@ -149,11 +233,6 @@ class TerminalConsole(Console):
         for line in complete(editor, items):
             self.say(line, "dim")
 
-    def _forget_typed(self) -> None:
-        """What was typed before a question was shown is no answer to it."""
-        self._keys.clear()
-        terminal_mode.forget_typed()
-
     async def _key(self) -> Key | None:
         await self._wait_key()
         return self._keys.popleft() if self._keys else None
@@ -162,6 +241,16 @@ class TerminalConsole(Console):
         """Until there is a key, or none will come any more."""
         while not self._keys and not self._ended:
             self._keys.extend(self._decoder.feed(await self._read()))
+
+    async def _typed_within(self, seconds: float) -> bool:
+        """Whether a key comes in that time. A slow machine looks once more before it says no."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wait_key()
+        except TimeoutError:
+            if terminal_mode.has_typed():
+                self._keys.extend(self._decoder.feed(await self._read()))
+        return bool(self._keys)
 
     # The prompt on the screen.
 
@@ -240,4 +329,4 @@ def key_by_key(terminal: TerminalConsole) -> Generator[None]:
         yield
 
 
-__all__ = ["TerminalConsole", "key_by_key"]
+__all__ = ["Pauses", "TerminalConsole", "key_by_key"]

@@ -41,11 +41,11 @@ def can_read_keys() -> bool:
     return importlib.util.find_spec("termios") is not None
 
 
-def forget_typed() -> None:
-    """Drop what was typed and not read yet."""
-    import termios
+def has_typed() -> bool:
+    """Whether something was typed that nobody has read yet."""
+    import select
 
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    return bool(select.select([sys.stdin.fileno()], [], [], 0)[0])
 
 
-__all__ = ["can_read_keys", "forget_typed", "key_by_key"]
+__all__ = ["can_read_keys", "has_typed", "key_by_key"]

@@ -70,3 +70,18 @@ def test_meta_goes_both_ways() -> None:
     assert option.get("_meta") == {"ahpkit/acp": {"meta": {"hint": 1}}}
     given = outcome(OPTIONS, answer(False, reason="no", meta={"client.dev/x": 1}))
     assert given["_meta"] == {"client.dev/x": 1, ANSWER_META: {"reason": "no"}}
+
+
+def test_an_option_that_has_only_an_id_is_shown_in_words() -> None:
+    offered = [
+        {"optionId": "allow_always", "name": "allow_always", "kind": "allow_always"},
+        {"optionId": "x-1", "kind": "reject_once"},
+        {"optionId": "mine", "name": "Do it my way", "kind": "allow_once"},
+        {"optionId": "odd", "name": "odd", "kind": "of another kind"},
+    ]
+    assert [option["label"] for option in confirmation_options(offered)] == [
+        "Always allow",
+        "Deny",
+        "Do it my way",
+        "odd",
+    ]

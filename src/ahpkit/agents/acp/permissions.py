@@ -26,6 +26,14 @@ ANSWER_META = "ahpkit/permission-answer"
 
 _ONCE, _ALWAYS = 0, 1
 
+_IN_WORDS = {
+    "allow_once": "Allow once",
+    "allow_always": "Always allow",
+    "reject_once": "Deny",
+    "reject_always": "Always deny",
+}
+"""For options whose name is only their id: people read words."""
+
 
 def confirmation_options(options: object) -> list[ConfirmationOption]:
     """What clients show. An option of a kind we do not know counts as a denial: nothing runs by mistake."""
@@ -34,9 +42,10 @@ def confirmation_options(options: object) -> list[ConfirmationOption]:
 
 def _option(option: JsonObject) -> ConfirmationOption:
     kind = text(option.get("kind")) or ""
+    name = text(option.get("name")) or option["optionId"]
     shown: ConfirmationOption = {
         "id": option["optionId"],
-        "label": short(text(option.get("name")) or option["optionId"]),
+        "label": short(_IN_WORDS.get(kind, name) if name == option["optionId"] else name),
         "kind": "approve" if kind.startswith("allow") else "deny",
         "group": _ALWAYS if kind.endswith("_always") else _ONCE,
     }
