@@ -30,7 +30,7 @@ from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.log.sqlite import SqliteStorage
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.memory import memory_pair
 from support.bench import ScriptedAgent
 from support.raw_client import RawClient

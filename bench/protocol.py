@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ahpkit.protocol.channels import reduce
+from ahpkit.dialects.v0_4.channels import reduce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.validation import check_action, check_params
 from ahpkit.wire.codec import Notification, decode, encode, encode_notification

@@ -24,8 +24,8 @@ from ahpkit.host.agent import (
     ToolOutcome,
     TurnContext,
 )
-from ahpkit.protocol_next.chat.state import ChatInputAnswer
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import ChatInputAnswer
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 from support.waiting import BOUND
 

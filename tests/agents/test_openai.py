@@ -6,7 +6,7 @@ import pytest
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig, OpenAiConfigError
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import AgentError, ToolOutcome, TurnContext
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
+from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.fake_model import Asked, CallTool, FakeModel, Reply, Say
 from ahpkit.testing.recording import RecordingChat, RecordingTurn, user_message
 from support.waiting import BOUND, until

@@ -6,7 +6,7 @@ import pytest
 
 from ahpkit.agents.turn_input import attachments, instructions
 from ahpkit.host.agent import SkillOffer, TurnContext
-from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol.chat.state import Message
 from ahpkit.testing.recording import user_message
 
 

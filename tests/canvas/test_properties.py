@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ahpkit.canvas import Canvases
-from ahpkit.protocol.channels import reduce
+from ahpkit.dialects.v0_4.channels import reduce
 from support.bench import Bench
 from support.canvases import CHART, Board, board_provider, claim
 from support.raw_client import Json, RawClient

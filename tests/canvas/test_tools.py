@@ -8,8 +8,8 @@ import pytest
 
 from ahpkit.canvas.tools import TOOLS, call
 from ahpkit.host.agent import CanvasRuntime
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.protocol.validation import check
-from ahpkit.protocol_next.session.state import ToolDefinition
 from support import requirement
 from support.bench import Bench
 from support.canvases import EXTENSION, failure, runtime

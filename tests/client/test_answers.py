@@ -18,8 +18,8 @@ from ahpkit.client.answers import (
     reply_of,
     result_confirmed,
 )
+from ahpkit.protocol.chat.state import ChatInputRequest
 from ahpkit.protocol.validation import check_action
-from ahpkit.protocol_next.chat.state import ChatInputRequest
 from support import requirement
 
 KINDS = ["text", "number", "integer", "boolean", "single-select", "multi-select"]

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ahpkit.client.dispatch import Accepted, Rejected
 from ahpkit.client.mirror import Applied, Mirror, Settled
-from ahpkit.protocol_next.channels import reduce
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.channels import reduce
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.fake_host import chat_state
 from support import requirement
 from support.properties import examples

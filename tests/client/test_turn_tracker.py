@@ -29,8 +29,8 @@ from ahpkit.client.events import (
     Usage,
 )
 from ahpkit.client.turn_tracker import TurnTracker
-from ahpkit.protocol_next.chat.reducer import chat_reducer
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.fake_host import chat_state
 
 T = {"turnId": "t"}

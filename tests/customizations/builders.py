@@ -11,7 +11,7 @@ from ahpkit.customizations.assemble import Discovery
 from ahpkit.customizations.details import Parsed
 from ahpkit.customizations.discovery import Library, discover, locate
 from ahpkit.customizations.tree import Limits
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 AGENT_PLUGIN = {"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "portable"}
 

@@ -6,10 +6,10 @@ import pytest
 
 from ahpkit.customizations.details import ServerDetail
 from ahpkit.customizations.offers import META_KEY, Offering, fill_context, mentioned_paths, rules_for, servers
+from ahpkit.dialects.v0_4.session.reducer import session_reducer
 from ahpkit.host.agent import TurnContext
-from ahpkit.protocol.session.reducer import session_reducer
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
 from customizations.builders import Files, read_workspace, skill, text, write
 from support import requirement
 

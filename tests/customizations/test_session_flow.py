@@ -16,7 +16,7 @@ from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.auth import Authenticator
 from customizations.builders import skill, write
 from support import requirement

@@ -2,7 +2,7 @@ from typing import Any
 
 from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.shown import changes, is_ours, keeping_runtime, with_toggles
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from support import requirement
 
 ID = stable_id("plugin", "a")

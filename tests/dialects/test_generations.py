@@ -6,7 +6,7 @@ import pytest
 
 from ahpkit.dialects import IDENTICAL, Generation, Stream, needs_snapshot, payload, routes
 from ahpkit.dialects.generations import OUR_ACTIONS, generation_of, knows_action, may_dispatch
-from ahpkit.protocol.registry import ACTIONS
+from ahpkit.dialects.v0_4.registry import ACTIONS
 from ahpkit.protocol.version import Version
 from ahpkit.wire.codec import encode
 from support import requirement

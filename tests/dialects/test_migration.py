@@ -9,9 +9,9 @@ from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.dialects.migration import highest_numbers, migrate_channels, migrate_export
+from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
-from ahpkit.protocol_next.channels import CHANNELS as NEW
 from support import requirement
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples

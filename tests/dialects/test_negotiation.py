@@ -27,6 +27,8 @@ OFFICIAL = (Generation.V1_0, Generation.V0_9)
         (["1.0.0", "0.9.0", "0.4.0"], "1.0.0"),
     ],
 )
+@requirement("core:connection:version-choice")
+@requirement("core:connection:version-compatibility")
 @requirement("gen:negotiation:highest-offered")
 @requirement("gen:negotiation:echo-exact")
 @requirement("gen:negotiation:real-one")
@@ -52,10 +54,12 @@ def test_a_draft_that_calls_itself_one_point_zero_is_not_taken_at_its_word(offer
 
 
 @pytest.mark.parametrize("offered", [[], ["2.0.0"], ["0.10.0"], ["0.3.0"]])
+@requirement("core:wire:version-error-data")
 def test_nothing_in_common_names_what_is_spoken(offered: list[str]) -> None:
     with pytest.raises(UnsupportedProtocolVersion) as caught:
         negotiate(offered)
     assert caught.value.data == {"supportedVersions": supported_versions()}
+    assert caught.value.code == -32005
     assert supported_versions()[0] == "1.0.0"
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.dialects.older_host import Heard, HostDialect, Written
-from ahpkit.protocol.channels import CHANNELS as OLD
+from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
+from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.errors import LocalProtocolError
-from ahpkit.protocol_next.channels import CHANNELS as NEW
 from support import requirement
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 
 from ahpkit.dialects import Generation
-from ahpkit.protocol.channels import CHANNELS as OLD
-from ahpkit.protocol_next.channels import CHANNELS as NEW
+from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
+from ahpkit.protocol.channels import CHANNELS as NEW
 from support import requirement
 from support.histories import INITIAL, KINDS, histories, opening
 from support.properties import examples

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 
 from ahpkit.dialects import Generation
-from ahpkit.protocol_next.channels import CHANNELS as NEW
+from ahpkit.protocol.channels import CHANNELS as NEW
 from support.histories import INITIAL, KINDS, histories, opening
 from support.properties import examples
 from support.specification import specification

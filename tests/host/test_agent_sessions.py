@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.agent import AgentError, AgentSession, Chat, History
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench, ScriptedAgent, say
 from support.raw_client import Json, RawClient
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench
 from support.waiting import BOUND
 

@@ -16,7 +16,7 @@ from ahpkit.host.resources import Resources
 from ahpkit.host.terminals import Terminals
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.errors import InvalidRequest
-from ahpkit.protocol_next.registry import ACTIONS, COMMANDS
+from ahpkit.protocol.registry import ACTIONS, COMMANDS
 from support import requirement
 from support.policy_cases import CHAT, SESSION, busy_chat, chat, check, session
 

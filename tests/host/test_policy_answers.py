@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from support import requirement
 from support.policy_cases import CHAT, busy_chat, check
 

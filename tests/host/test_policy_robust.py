@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ahpkit.dialects.v0_4.registry import ACTIONS as OLDEST
 from ahpkit.protocol import validation
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.registry import ACTIONS as OLDEST
-from ahpkit.protocol_next.common.state import JsonObject
 from support.policy_cases import (
     ANNOTATIONS,
     CHAT,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.enablement import effective
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import effective
 from support import requirement
 from support.policy_cases import ROOT, SESSION, check, session
 

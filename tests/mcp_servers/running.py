@@ -13,7 +13,7 @@ from ahpkit.mcp.auth import Tokens
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import Limits, McpServer
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 PROGRAM = str(Path(__file__).parent / "server_main.py")
 QUICK = Limits(start=20.0, call=20.0, delays=(0.01, 0.01), relist=0.01)

@@ -14,8 +14,8 @@ from mcp import Client, StdioServerParameters
 
 from ahpkit.mcp.doorway import Doorway, Pass
 from ahpkit.mcp.gateway import MAX_LISTED, Gateway
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])

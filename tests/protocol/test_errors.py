@@ -6,14 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
-from ahpkit.protocol import errors
-from ahpkit.protocol.common.errors import (
+from ahpkit.dialects.v0_4.common.errors import (
     AhpErrorCode,
     AuthRequiredErrorData,
     JsonRpcErrorCode,
     PermissionDeniedErrorData,
     UnsupportedProtocolVersionErrorData,
 )
+from ahpkit.protocol import errors
 from ahpkit.protocol.errors import (
     ERRORS,
     AhpError,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ahpkit.dialects.v0_4.registry import COMMANDS, NOTIFICATIONS
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol.extensions import announced, announces, check_feature, check_method, check_name
-from ahpkit.protocol.registry import COMMANDS, NOTIFICATIONS
 from support import requirement
 
 NO_NAMES = ["analytics", "", "_example.com/analytics", "traceparent", "/x", "example.com/", "a//b", "a/b c", "zed.dev"]

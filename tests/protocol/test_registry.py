@@ -1,209 +1,101 @@
-"""The tables hold everything there is, and nothing else."""
+"""The tables of 1.0.0: which release brought an action, and which of them clients may dispatch."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any, get_args, get_type_hints, is_typeddict
 
-import pytest
-
-from ahpkit.protocol.channels import CHANNELS
+from ahpkit.protocol.channels import CHANNELS, channel_of
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
 from ahpkit.protocol.types import TYPES
-from support import requirement
 
-SHARED_ACTIONS = Path(__file__).parents[3] / "shared" / "ahp-0.4.0" / "actions.csv"
-
-CANVAS = {
-    "session/canvasRegistryChanged": False,
-    "session/canvasInstanceOpened": False,
-    "session/canvasInstanceUpdated": False,
-    "session/canvasInstanceClosed": False,
-    "session/canvasInstanceCloseRequested": True,
-    "session/canvasRequestCreated": False,
-    "session/canvasRequestCompleted": True,
-    "session/canvasRequestCancelled": False,
+NEW_IN = {
+    "0.5.0": "chat/activityChanged chat/draftChanged session/activeClientRemoved session/activeClientSet",
+    "0.5.1": "chat/turnsLoaded session/inputNeededRemoved session/inputNeededSet",
+    "0.5.2": "session/mcpServerStartRequested session/mcpServerStopRequested",
+    "0.6.0": "changeset/filesReviewChanged chat/toolCallAuthRequired chat/toolCallAuthResolved",
+    "0.7.0": (
+        "chat/workingDirectoryRemoved chat/workingDirectorySet session/workingDirectoryRemoved "
+        "session/workingDirectorySet"
+    ),
+    "0.8.0": "session/workingDirectoryReplaced",
+    "0.9.0": (
+        "automation/createRequested automation/removed automation/set automation/updateRequested "
+        "automationRun/cancelRequested automationRun/lifecycleChanged automationRun/primarySessionChanged "
+        "automationRun/sessionRemoved automationRun/sessionSet chat/turnResume"
+    ),
+    "1.0.0": (
+        "canvas/stateChanged chat/backgroundWorkRemoved chat/backgroundWorkSet chat/canvasesChanged "
+        "chat/changesetsChanged chat/isArchivedChanged chat/isReadChanged chat/movableChanged "
+        "session/chatsReordered session/mcpServerBackgroundRequested"
+    ),
 }
-"""The actions that the canvas proposal adds, and whether clients may dispatch them."""
+"""Release → the actions that it brought, 0.4.0 left out."""
 
-CLIENT_REQUESTS = [
-    "initialize",
-    "ping",
-    "reconnect",
-    "subscribe",
-    "createSession",
-    "disposeSession",
-    "createChat",
-    "disposeChat",
-    "createTerminal",
-    "disposeTerminal",
-    "createResourceWatch",
-    "listSessions",
-    "resourceRead",
-    "resourceWrite",
-    "resourceList",
-    "resourceCopy",
-    "resourceDelete",
-    "resourceMove",
-    "resourceResolve",
-    "resourceMkdir",
-    "resourceRequest",
-    "fetchTurns",
-    "authenticate",
-    "resolveSessionConfig",
-    "sessionConfigCompletions",
-    "completions",
-    "invokeChangesetOperation",
-]
-
-HOST_REQUESTS = [method for method in CLIENT_REQUESTS if method.startswith("resource")] + ["createResourceWatch"]
-
-HOST_NOTIFICATIONS = {
-    "action": "0.1.0",
-    "root/sessionAdded": "0.1.0",
-    "root/sessionRemoved": "0.1.0",
-    "root/sessionSummaryChanged": "0.1.0",
-    "auth/required": "0.1.0",
-    "otlp/exportLogs": "0.2.0",
-    "otlp/exportTraces": "0.2.0",
-    "otlp/exportMetrics": "0.2.0",
+BY_CLIENT = {
+    "annotations": "entryRemoved entrySet removed set updated",
+    "automation": "createRequested removed updateRequested",
+    "automationRun": "cancelRequested",
+    "changeset": "filesReviewChanged",
+    "chat": (
+        "draftChanged inputAnswerChanged inputCompleted isArchivedChanged isReadChanged pendingMessageRemoved "
+        "pendingMessageSet queuedMessagesReordered toolCallComplete toolCallConfirmed toolCallContentChanged "
+        "toolCallResultConfirmed truncated turnCancelled turnResume turnStarted workingDirectoryRemoved "
+        "workingDirectorySet"
+    ),
+    "root": "configChanged",
+    "session": (
+        "activeClientRemoved activeClientSet canvasInstanceCloseRequested canvasRequestCompleted configChanged "
+        "customizationToggled isArchivedChanged isReadChanged mcpServerBackgroundRequested mcpServerStartRequested "
+        "mcpServerStopRequested titleChanged workingDirectoryRemoved workingDirectoryReplaced workingDirectorySet"
+    ),
+    "terminal": "claimed cleared input resized titleChanged",
 }
+"""Channel → the actions that clients may dispatch."""
 
 
 def action_types(shape: Any) -> set[str]:
-    """The `type` values of an action shape or of a union of them."""
     if is_typeddict(shape):
         return set(get_args(get_type_hints(shape)["type"]))
     return {value for member in get_args(shape) for value in action_types(member)}
 
 
-def typed_actions() -> dict[str, str]:
-    """Every `…Action` type with its `type` value."""
-    return {
-        name: value
-        for name, shape in TYPES.items()
-        if name.endswith("Action") and is_typeddict(shape) and "type" in get_type_hints(shape)
-        for value in action_types(shape)
-    }
+def test_every_new_action_has_the_release_that_brought_it() -> None:
+    for release, names in NEW_IN.items():
+        assert {kind for kind, spec in ACTIONS.items() if spec.since == release} == set(names.split())
+    assert len(ACTIONS) == 106 + 8  # ours are those of the canvas proposal
+    assert len([kind for kind in ACTIONS if kind.startswith("session/canvas")]) == 8
 
 
-def test_every_action_type_is_in_the_table_and_every_row_has_a_type() -> None:
-    assert set(typed_actions().values()) == set(ACTIONS)
+def test_clients_may_dispatch_these_and_no_others() -> None:
+    allowed = {f"{channel}/{name}" for channel, names in BY_CLIENT.items() for name in names.split()}
+    assert {kind for kind, spec in ACTIONS.items() if spec.client_dispatchable} == allowed
+    assert len(allowed) == 47 + 2
 
 
-def test_the_union_of_all_actions_is_the_table() -> None:
+def test_the_union_of_all_actions_is_the_table_and_each_row_has_its_own_shape() -> None:
     assert action_types(StateAction) == set(ACTIONS)
+    for kind, spec in ACTIONS.items():
+        assert action_types(spec.shape) == {kind}
+        assert kind in CHANNELS[spec.channel].actions
+        assert spec.channel == kind.partition("/")[0]
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_an_action_is_named_after_its_type_and_belongs_to_the_channel_of_its_prefix(action: str) -> None:
-    spec = ACTIONS[action]
-    assert spec.type == action
-    assert action_types(spec.shape) == {action}
-    assert spec.channel == action.partition("/")[0]
-    assert action in CHANNELS[spec.channel].actions
-
-
-@pytest.mark.skipif(not SHARED_ACTIONS.exists(), reason="the public table of 0.4.0 is not beside this checkout")
-def test_the_table_agrees_with_the_public_one() -> None:
-    with SHARED_ACTIONS.open(newline="") as file:
-        public = {row["action"]: (row["introduced_in"], row["client_dispatchable"]) for row in csv.DictReader(file)}
-    ours = {
-        spec.type: (spec.since, str(spec.client_dispatchable).lower())
-        for spec in ACTIONS.values()
-        if spec.type not in CANVAS
-    }
-    assert ours == public
-
-
-@requirement("canvas:surface:eight-action-types", "canvas:surface:introduced-in")
-def test_the_canvas_proposal_adds_eight_actions_in_0_3_0_and_nothing_else() -> None:
-    ours = {spec.type: spec.client_dispatchable for spec in ACTIONS.values() if "canvas" in spec.type.lower()}
-    assert ours == CANVAS
-    assert {ACTIONS[action].since for action in CANVAS} == {"0.3.0"}
-    assert not [method for method in (*COMMANDS, *NOTIFICATIONS) if "canvas" in method.lower()]
-
-
-def test_tool_calls_and_turns_have_only_their_chat_names() -> None:
-    assert not [
-        action for action in ACTIONS if action.startswith(("session/toolCall", "session/turn", "session/delta"))
-    ]
-
-
-@requirement("customizations:save:no-save-action")
-def test_there_is_no_action_and_no_method_to_save_a_customization() -> None:
-    assert not [name for name in (*ACTIONS, *COMMANDS) if "save" in name.lower()]
-    about = {action for action in ACTIONS if "customization" in action.lower()}
-    assert about == {
-        "session/customizationsChanged",
-        "session/customizationToggled",
-        "session/customizationUpdated",
-        "session/customizationRemoved",
-    }
-
-
-def test_every_method_of_the_protocol_is_in_the_table_with_its_direction() -> None:
-    requests = {spec.method: spec.direction for spec in COMMANDS.values() if spec.kind == "request"}
-    notices = {spec.method: spec.direction for spec in COMMANDS.values() if spec.kind == "notification"}
-    assert sorted(requests) == sorted(CLIENT_REQUESTS)
-    assert sorted(method for method, direction in requests.items() if direction == "both") == sorted(HOST_REQUESTS)
-    assert notices == {"unsubscribe": "client-to-host", "dispatchAction": "client-to-host"}
-
-
-def test_every_notification_of_a_host_is_in_the_table_with_its_version() -> None:
-    assert {spec.method: spec.since for spec in NOTIFICATIONS.values()} == HOST_NOTIFICATIONS
-
-
-@requirement("extensibility:methods:underscore-is-for-extensions")
-def test_no_method_of_the_protocol_begins_with_an_underscore() -> None:
-    assert not [method for method in (*COMMANDS, *NOTIFICATIONS) if method.startswith("_")]
-
-
-@requirement("core:wire:channel-in-params")
-def test_the_params_of_every_method_have_a_channel() -> None:
-    for spec in (*COMMANDS.values(), *NOTIFICATIONS.values()):
-        hint = get_type_hints(spec.params)["channel"]
-        assert hint is str or get_args(hint) == ("ahp-root://",), spec.method
-
-
-@requirement("core:wire:root-channel")
-def test_methods_about_the_connection_or_the_host_name_the_root_channel() -> None:
-    literal = {
-        spec.method
-        for spec in COMMANDS.values()
-        if get_args(get_type_hints(spec.params)["channel"]) == ("ahp-root://",)
-    }
-    assert literal == {spec.method for spec in COMMANDS.values() if spec.channel == "root"}
-    assert {"initialize", "ping", "reconnect", "authenticate", "listSessions"} <= literal
-
-
-def test_params_and_results_are_named_after_their_method() -> None:
+def test_methods_and_notifications_that_0_4_0_did_not_have() -> None:
+    assert {"moveChat", "listAutomationTriggerDefinitions", "runAutomation", "fetchAutomationRuns"} <= COMMANDS.keys()
+    assert NOTIFICATIONS["root/progress"].since == "0.5.0"
     for spec in COMMANDS.values():
         name = spec.method[0].upper() + spec.method[1:]
         assert spec.params is TYPES[f"{name}Params"]
         assert spec.result is TYPES.get(f"{name}Result")
 
 
-def test_every_params_and_result_type_belongs_to_a_method() -> None:
-    used = {spec.params for spec in (*COMMANDS.values(), *NOTIFICATIONS.values())}
-    used |= {spec.result for spec in COMMANDS.values()}
-    bases = {"BaseParams", "RootParams"}
-    parts = {"ReconnectReplayResult", "ReconnectSnapshotResult", "ToolCallResult"} | {
-        name for name in TYPES if name.startswith("Canvas")
-    }
-    for name, shape in TYPES.items():
-        if name.endswith(("Params", "Result")) and name not in bases | parts:
-            assert shape in used, name
-
-
-def test_channels_of_commands_and_notifications_exist() -> None:
-    for spec in (*COMMANDS.values(), *NOTIFICATIONS.values()):
-        assert spec.channel is None or spec.channel in CHANNELS
-
-
-def test_the_tables_cannot_be_changed() -> None:
-    for table in (ACTIONS, COMMANDS, NOTIFICATIONS):
-        with pytest.raises(TypeError):
-            table["x"] = None  # type: ignore[index]
+def test_the_new_channels_have_addresses() -> None:
+    for uri, name in (
+        ("ahp-canvas:/x", "canvas"),
+        ("ahp-automations://", "automation"),
+        ("ahp-automation-run:/1", "automationRun"),
+    ):
+        channel = channel_of(uri)
+        assert channel is not None
+        assert channel.name == name

@@ -6,8 +6,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
 
+from ahpkit.dialects.v0_4.types import TYPES
 from ahpkit.protocol.schema import MAX_INTEGER, json_schema
-from ahpkit.protocol.types import TYPES
 
 
 class Leaf(TypedDict):

@@ -9,47 +9,56 @@ from typing import Any, get_type_hints, is_typeddict
 
 import pytest
 
+import ahpkit.dialects.v0_4
 import ahpkit.protocol
+from ahpkit.dialects.v0_4.types import TYPES as TYPES_0_4
 from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.protocol.types import TYPES
+from ahpkit.protocol.types import TYPES as TYPES_1_0
 from support import requirement
 
 PLACES = ("state", "actions", "commands", "notifications", "messages", "errors")
 
 
-def wire_modules() -> dict[str, ModuleType]:
+def wire_modules(package: ModuleType) -> dict[str, ModuleType]:
     """The modules in which wire types are written down, by channel and place."""
-    names = [info.name for info in pkgutil.walk_packages(ahpkit.protocol.__path__, "ahpkit.protocol.")]
+    names = [info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     return {name: importlib.import_module(name) for name in names if name.rpartition(".")[2] in PLACES}
 
 
-MODULES = wire_modules()
+VERSIONS = {
+    "1.0.0": (wire_modules(ahpkit.protocol), TYPES_1_0),
+    "0.4.0": (wire_modules(ahpkit.dialects.v0_4), TYPES_0_4),
+}
+MODULES = [(module, version) for version, (modules, _) in VERSIONS.items() for module in modules]
 
 
 def own_types(module: ModuleType) -> list[str]:
     return [name for name, value in vars(module).items() if is_typeddict(value) and not name.startswith("_")]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_type_of_a_module_is_public_documented_and_found_by_name(module: str) -> None:
-    namespace = MODULES[module]
+@pytest.mark.parametrize(("module", "version"), MODULES)
+def test_every_type_of_a_module_is_public_documented_and_found_by_name(module: str, version: str) -> None:
+    modules, types = VERSIONS[version]
+    namespace = modules[module]
     for name in own_types(namespace):
         value = getattr(namespace, name)
-        assert TYPES[name] is value
+        assert types[name] is value
         assert value.__doc__, name
         if value.__module__ == module:
             assert name in namespace.__all__
 
 
-def test_no_two_types_have_the_same_name() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_two_types_of_a_version_have_the_same_name(version: str) -> None:
     seen: dict[str, Any] = {}
-    for module in MODULES.values():
+    for module in VERSIONS[version][0].values():
         for name in own_types(module):
             assert seen.setdefault(name, getattr(module, name)) is getattr(module, name)
 
 
-def test_every_hint_can_be_evaluated() -> None:
-    for name, shape in TYPES.items():
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_hint_can_be_evaluated(version: str) -> None:
+    for name, shape in VERSIONS[version][1].items():
         if is_typeddict(shape):
             assert isinstance(get_type_hints(shape), dict), name
 
@@ -74,7 +83,8 @@ def test_every_hint_can_be_evaluated() -> None:
     ],
 )
 def test_names_of_the_specification_are_found(name: str) -> None:
-    assert name in TYPES
+    assert name in TYPES_0_4
+    assert name in TYPES_1_0
 
 
 @requirement("session:status:bit-values")
@@ -92,7 +102,7 @@ def test_the_status_is_a_bitset_that_keeps_bits_nobody_knows() -> None:
 
 @requirement("core:chat:state-repeats-summary")
 def test_a_chat_state_repeats_its_summary() -> None:
-    summary, state = get_type_hints(TYPES["ChatSummary"]), get_type_hints(TYPES["ChatState"])
+    summary, state = get_type_hints(TYPES_0_4["ChatSummary"]), get_type_hints(TYPES_0_4["ChatState"])
     assert summary.keys() == {
         "resource",
         "title",
@@ -117,4 +127,4 @@ def test_a_chat_state_repeats_its_summary() -> None:
 
 @pytest.mark.parametrize("name", ["SessionSummary", "ChatSummary"])
 def test_a_partial_summary_has_the_fields_of_the_summary(name: str) -> None:
-    assert get_type_hints(TYPES[f"Partial{name}"]) == get_type_hints(TYPES[name])
+    assert get_type_hints(TYPES_0_4[f"Partial{name}"]) == get_type_hints(TYPES_0_4[name])

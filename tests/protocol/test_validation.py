@@ -46,6 +46,8 @@ FIELDS = st.sampled_from(
     ["turnId", "message", "part", "kind", "content", "approved", "summary", "customization", "_meta"]
 )
 
+STARTED = "2026-01-01T00:00:00.000Z"
+
 
 def action_error(action: Any) -> str:
     with pytest.raises(InvalidParams) as caught:
@@ -114,11 +116,9 @@ def test_what_is_no_action_at_all_is_refused(action: Any, message: str) -> None:
 
 
 def test_a_confirmation_has_the_shape_of_its_decision() -> None:
-    assert action_error({**APPROVED, "confirmed": "because"}).startswith("action.confirmed: expected one of ")
     assert action_error({**DENIED, "approved": True}) == "action.confirmed: missing"
     assert action_error({**APPROVED, "approved": False}) == "action.reason: missing"
     assert action_error({**APPROVED, "approved": 1}) == "action.approved: expected boolean, got number"
-    assert action_error({**DENIED, "reason": "result-denied"}).startswith("action.reason: expected one of ")
 
 
 def test_an_action_of_unknown_type_passes() -> None:
@@ -130,7 +130,6 @@ def test_an_action_of_unknown_type_passes() -> None:
     [
         PART | {"part": {"kind": "hologram", "id": 5}},
         {"type": "session/customizationUpdated", "customization": {"type": "theme", "colour": 7}},
-        {"type": "terminal/claimed", "claim": {"kind": "robot"}},
         {
             "type": "chat/responsePart",
             "turnId": "t",
@@ -152,7 +151,7 @@ def test_a_malformed_known_variant_deep_inside_does_not() -> None:
 def test_meta_is_an_object_on_anything_and_holds_anything() -> None:
     meta = {"_meta": {"example.com/x": [None, {"deep": 1.5}], "": True}}
     message = {"text": "hi", "origin": {"kind": "user", **meta}, **meta}
-    check_action({"type": "chat/turnStarted", "turnId": "t", "message": message, **meta})
+    check_action({"type": "chat/turnStarted", "turnId": "t", "startedAt": STARTED, "message": message, **meta})
     check_params(
         "initialize",
         {
@@ -201,8 +200,8 @@ def test_methods_of_the_connection_name_the_root_channel(method: str) -> None:
         ("dispatchAction", {"channel": "c", "clientSeq": 1, "action": 7}, "action: expected object, got number"),
         (
             "createSession",
-            {"channel": "c", "fork": {"session": "s"}},
-            "fork.turnId: missing",
+            {"channel": "c", "workingDirectories": "file:///x"},
+            "workingDirectories: expected array, got string",
         ),
         (
             "resourceRead",
@@ -251,11 +250,10 @@ def test_an_envelope_of_the_host_is_checked_with_its_action() -> None:
     assert params_error("action", {**envelope, "origin": {"clientId": "c"}}) == "origin.clientSeq: missing"
 
 
-def test_null_is_not_absent_except_where_the_type_says_so() -> None:
-    check_action({"type": "session/activeClientChanged", "activeClient": None})
-    assert action_error({"type": "session/activeClientChanged"}) == "action.activeClient: missing"
-    assert action_error({"type": "session/agentChanged", "agent": None}) == "action.agent: expected object, got null"
-    check_action({"type": "session/agentChanged"})
+def test_null_is_not_absent() -> None:
+    check_action({"type": "session/activityChanged"})
+    reason = action_error({"type": "session/activityChanged", "activity": None})
+    assert reason == "action.activity: expected string, got null"
 
 
 @requirement("core:wire:whole-numbers")
@@ -274,7 +272,7 @@ def test_integers_deep_inside_an_action_become_whole_and_free_json_beside_them_s
     attachment: dict[str, Any] = {"type": "resource", "label": "a", "uri": "file:///x", "_meta": {"free": 1.0}}
     attachment["selection"] = {"range": {"start": place, "end": dict(place)}}
     message = {"text": "hi", "origin": {"kind": "user"}, "attachments": [attachment]}
-    check_action({"type": "chat/turnStarted", "turnId": "t", "message": message})
+    check_action({"type": "chat/turnStarted", "turnId": "t", "startedAt": STARTED, "message": message})
     assert json.dumps(place) == '{"line": 1, "character": 2}'
     assert json.dumps(attachment["_meta"]) == '{"free": 1.0}'
 

@@ -8,8 +8,8 @@ from ahpkit.dialects.actions_up import Said, refusal
 from ahpkit.dialects.actions_up import action as up
 from ahpkit.dialects.generations import Generation
 from ahpkit.dialects.states_up import marked_primary, state_of_kind
+from ahpkit.dialects.v0_4.channels import ROOT_URI, channel_of
 from ahpkit.host.policy import check_action
-from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 
 CHAT = "ahp-chat:/c"

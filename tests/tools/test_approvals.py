@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ahpkit.protocol_next.chat.state import ConfirmationOption
+from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.tools.approvals import ALLOW_ONCE, DENY_ONCE, options_for, rule_from
 from ahpkit.tools.rules import Place, Subject, judge
 

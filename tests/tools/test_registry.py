@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import MAX_NAME, Owner, OwnerKind, ToolRegistry, search
 
 AGENT, CLIENT, TIME = Owner("agent", "demo"), Owner("client", "c1", "Editor"), Owner("mcp", "s1", "time")

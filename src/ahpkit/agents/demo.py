@@ -14,8 +14,8 @@ from ahpkit.agents.demo_commands import announced, run_command
 from ahpkit.agents.demo_text import quoted, stream
 from ahpkit.agents.demo_tools import READER, demo_tools
 from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
-from ahpkit.protocol_next.root.state import SessionModelInfo
-from ahpkit.protocol_next.session.state import SessionConfigSchema
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigSchema
 
 _MODELS: Sequence[SessionModelInfo] = (
     {"id": "demo-small", "provider": "demo", "name": "Demo Small", "maxContextWindow": 8_000},

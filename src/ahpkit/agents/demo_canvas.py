@@ -9,7 +9,7 @@ from typing import Any
 from ahpkit.agents.demo_text import fenced_json
 from ahpkit.authoring.canvas import CanvasError
 from ahpkit.host.agent import CanvasRuntime, Turn
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 USAGE = "list | open CANVASID INSTANCEID [JSON] | invoke INSTANCEID ACTION [JSON] | close INSTANCEID"
 

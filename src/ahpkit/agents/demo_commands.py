@@ -13,7 +13,7 @@ from ahpkit.agents.demo_text import acknowledge, fenced, quoted, stream
 from ahpkit.agents.demo_tools import demo_tools
 from ahpkit.agents.tools import text_of
 from ahpkit.host.agent import AgentError, Command, SkillOffer, Turn
-from ahpkit.protocol_next.chat.state import ChatInputAnswer, ChatInputQuestion, ToolResultContent
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputQuestion, ToolResultContent
 
 _MAX_DELTAS = 100_000
 _MAX_SECONDS = 3_600.0

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ahpkit.host.agent import Turn
-from ahpkit.protocol_next.chat.state import Message
+from ahpkit.protocol.chat.state import Message
 
 
 async def stream(turn: Turn, text: str) -> None:

@@ -24,8 +24,8 @@ from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.agents.turn_input import instructions
 from ahpkit.agents.untrusted_json import integer, obj, objects, strings, text
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
-from ahpkit.protocol_next.chat.state import UsageInfo
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import UsageInfo
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 _STOP: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from ahpkit.agents.turn_input import attachments
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 
 
 @dataclass(slots=True)

@@ -22,10 +22,10 @@ from types import ModuleType
 from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
-from ahpkit.protocol_next.common.state import ModelSelection
-from ahpkit.protocol_next.root.state import SessionModelInfo
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import ModelSelection
+from ahpkit.protocol.root.state import SessionModelInfo
 from ahpkit.wire.errors import AhpError
 
 AgentFunction = (

@@ -25,8 +25,8 @@ from typing import Any, TypeVar, cast, get_type_hints, overload
 
 from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
-from ahpkit.protocol_next.chat.state import ConfirmationOption, ToolResultContent
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
+from ahpkit.protocol.session.state import ToolDefinition
 
 _log = logging.getLogger(__name__)
 

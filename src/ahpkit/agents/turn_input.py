@@ -7,8 +7,8 @@ from typing import cast
 
 from ahpkit.agents.untrusted_json import text
 from ahpkit.host.agent import SkillOffer, TurnContext
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
 
 
 def attachments(message: Message) -> list[JsonObject]:

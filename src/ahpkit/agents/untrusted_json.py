@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.schema import MAX_INTEGER
-from ahpkit.protocol_next.common.state import JsonObject
 
 
 def obj(value: Any) -> JsonObject:

@@ -19,8 +19,8 @@ from ahpkit.authoring.canvas import Canvas
 from ahpkit.canvas import extension_protocol as plane
 from ahpkit.canvas.errors import NOT_FOUND, CanvasError
 from ahpkit.canvas.extension_protocol import ExtensionRefused, to_rpc_error
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.transports.stdio import LineTransport, open_stdio
 from ahpkit.transports.unix import reachable
 from ahpkit.wire.backoff import backoff

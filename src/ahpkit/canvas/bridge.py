@@ -33,15 +33,15 @@ from ahpkit.canvas.registry import (
 from ahpkit.canvas.requests import Requests
 from ahpkit.canvas.runtime import SessionCanvases
 from ahpkit.host.feature import Services
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.actions import SessionAction
-from ahpkit.protocol_next.session.canvases import (
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.actions import SessionAction
+from ahpkit.protocol.session.canvases import (
     CanvasRequestKind,
     SessionCanvasDeclaration,
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
-from ahpkit.protocol_next.session.constructors import (
+from ahpkit.protocol.session.constructors import (
     session_canvas_instance_closed,
     session_canvas_instance_opened,
     session_canvas_instance_updated,

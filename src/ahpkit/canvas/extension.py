@@ -14,9 +14,9 @@ from ahpkit.canvas.extension_protocol import ExtensionRefused, from_rpc_error
 from ahpkit.canvas.limits import check_declarations
 from ahpkit.canvas.provider import DuplicateExtension, ProviderDoor, ProviderEvents, ProviderGone
 from ahpkit.host.limits import FloodLimit
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound, RpcError, TransportClosed
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.canvases import ClientCanvasDeclaration
+from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.transport import Transport

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ahpkit.canvas.errors import NO_HANDLER, PROVIDER_ERROR, CanvasError
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError, MethodNotFound, RpcError
-from ahpkit.protocol_next.common.state import JsonObject
 
 INITIALIZE = "initialize"
 OPEN = "canvas.open"

@@ -14,7 +14,7 @@ from ahpkit.canvas.registry import CLIENT_PREFIX
 from ahpkit.canvas.tools import CanvasTools
 from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _REOPEN_AT_ONCE = 8
 """Instances of one extension that are opened again at the same time: it is not run down by its own sessions."""

@@ -10,10 +10,10 @@ from typing import Any
 
 from ahpkit.canvas.errors import INVALID_INPUT, PROVIDER_ERROR, CanvasError
 from ahpkit.host.policy.canvas import check_providers
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, LocalProtocolError
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.canvases import ClientCanvasDeclaration
-from ahpkit.protocol_next.validation import check
+from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
+from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import decode_json, encode, is_deeper
 
 REQUEST_TIMEOUT = 30.0

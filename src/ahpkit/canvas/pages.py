@@ -27,9 +27,9 @@ from starlette.routing import Route
 
 from ahpkit.canvas.errors import INVALID_INPUT, CanvasError
 from ahpkit.http.router import Access, Router
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.validation import check
+from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import decode_json, encode
 
 PREFIX = "/canvas"

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ahpkit.host.feature import Values
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.canvases import ClientCanvasDeclaration
+from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
 
 
 class ProviderGone(AhpError):

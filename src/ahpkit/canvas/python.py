@@ -8,8 +8,8 @@ from typing import Any
 from ahpkit.authoring.canvas import Canvas
 from ahpkit.canvas.errors import NOT_FOUND, CanvasError
 from ahpkit.canvas.provider import ProviderEvents
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.canvases import ClientCanvasDeclaration
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
 
 
 class PythonProvider:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ahpkit.canvas.errors import AMBIGUOUS, INVALID_INPUT, NO_HANDLER, NOT_FOUND, CanvasError
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
-from ahpkit.protocol_next.common.state import JsonObject
 
 CLIENT_PREFIX = "client:"
 """Begins the extension id of what a client provides. No provider of the host's side may have such an id."""

@@ -25,9 +25,9 @@ from ahpkit.canvas.errors import (
 from ahpkit.canvas.limits import MAX_REQUESTS, own_answer, own_error
 from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.host.feature import Services
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.canvases import CanvasCancellationReason, CanvasRequestKind, SessionCanvasRequest
-from ahpkit.protocol_next.session.constructors import (
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.canvases import CanvasCancellationReason, CanvasRequestKind, SessionCanvasRequest
+from ahpkit.protocol.session.constructors import (
     session_canvas_request_cancelled,
     session_canvas_request_completed,
     session_canvas_request_created,

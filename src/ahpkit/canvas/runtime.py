@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ahpkit.canvas.errors import PROVIDER_UNAVAILABLE, CanvasError
 from ahpkit.canvas.registry import discovered, opened
 from ahpkit.host.feature import Services
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 if TYPE_CHECKING:
     from ahpkit.canvas.bridge import SessionBridge

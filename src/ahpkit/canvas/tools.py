@@ -15,8 +15,8 @@ from typing import Any, cast
 from ahpkit.canvas.errors import NO_HANDLER, CanvasError
 from ahpkit.canvas.registry import check_input
 from ahpkit.host.agent import CanvasRuntime, ToolCall, ToolOutcome, Turn
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolAnnotations, ToolDefinition
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 _CANVAS_ID = {"type": "string", "description": "The canvas, as canvas_list names it."}

@@ -10,14 +10,13 @@ from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from ahpkit.changes.work_tree import FileChange, Side
-from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol_next.changeset.state import (
+from ahpkit.protocol.changeset.state import (
     Changeset,
     ChangesetFile,
     ChangesetOperation,
     ChangesetOperationScope,
 )
-from ahpkit.protocol_next.common.state import ContentRef, FileEdit, FileEditSide
+from ahpkit.protocol.common.state import ContentRef, FileEdit, FileEditSide, JsonObject
 
 SCHEME = "ahp-changeset:/"
 BLOB_SCHEME = "ahp-changed-file"

@@ -24,9 +24,7 @@ from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.resources.access import file_path
-from ahpkit.protocol.errors import ContentNotFound, InternalError, InvalidParams, InvalidRequest, NotFound
-from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol_next.changeset.constructors import (
+from ahpkit.protocol.changeset.constructors import (
     changeset_cleared,
     changeset_content_changed,
     changeset_file_removed,
@@ -34,10 +32,12 @@ from ahpkit.protocol_next.changeset.constructors import (
     changeset_operation_status_changed,
     changeset_status_changed,
 )
-from ahpkit.protocol_next.changeset.state import ChangesetFile, ChangesetOperationStatus
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
-from ahpkit.protocol_next.session.constructors import session_changesets_changed, session_meta_changed
+from ahpkit.protocol.changeset.state import ChangesetFile, ChangesetOperationStatus
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol.errors import ContentNotFound, InternalError, InvalidParams, InvalidRequest, NotFound
+from ahpkit.protocol.meta_keys import CHANGES
+from ahpkit.protocol.session.constructors import session_changesets_changed, session_meta_changed
 
 _log = logging.getLogger(__name__)
 

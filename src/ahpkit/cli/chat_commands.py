@@ -15,7 +15,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.plans import plan_lines, plan_of
 from ahpkit.cli.text import shorten
 from ahpkit.client import Chat, Client, Dispatch, Rejected, Session
-from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol.chat.commands import CompletionItem
 
 _COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.text import shorten
-from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol.chat.commands import CompletionItem
 
 _LONGEST = 70
 """Characters of a description: one line on most screens."""

@@ -22,8 +22,8 @@ from ahpkit.cli.show_turn import TurnPrinter, subagents, terminals
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
 from ahpkit.client.events import TurnEvent, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
+from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.errors import AhpError
-from ahpkit.protocol_next.chat.commands import CompletionItem
 
 _LEAVE = frozenset({"/quit", "/exit"})
 

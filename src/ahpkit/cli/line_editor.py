@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ahpkit.cli.keys import Key, Paste
 from ahpkit.cli.text import printable
-from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol.chat.commands import CompletionItem
 
 Completer = Callable[[str, int], Awaitable[Sequence[CompletionItem]]]
 """What may stand at a place of a text, counted in UTF-16 code units."""

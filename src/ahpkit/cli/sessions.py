@@ -20,7 +20,7 @@ from ahpkit.cli.text import as_json, plain, shorten
 from ahpkit.client import Client
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol_next.session.state import SessionStatus
+from ahpkit.protocol.session.state import SessionStatus
 
 _ACTIVITIES = (
     (SessionStatus.InputNeeded, "needs input"),

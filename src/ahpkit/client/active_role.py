@@ -16,8 +16,8 @@ from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.tool_runner import ToolRunner
 from ahpkit.client.tools import Tool
 from ahpkit.dialects.generations import Generation
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ClientPluginCustomization, SessionActiveClient
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ClientPluginCustomization, SessionActiveClient
 from ahpkit.wire.errors import AhpError
 
 _log = logging.getLogger(__name__)

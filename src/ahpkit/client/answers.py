@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from ahpkit.client.core import given
-from ahpkit.protocol_next.chat.input_requests import ANSWER_KINDS
-from ahpkit.protocol_next.chat.state import ChatInputAnswer, ChatInputRequest
-from ahpkit.protocol_next.common.state import JsonObject, StringOrMarkdown
+from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
+from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
 
 
 @dataclass(frozen=True, slots=True)

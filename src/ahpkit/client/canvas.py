@@ -21,7 +21,7 @@ from ahpkit.authoring.canvas import (
 )
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.tasks import Tasks
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

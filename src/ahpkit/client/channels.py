@@ -19,7 +19,7 @@ from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, Pending
 from ahpkit.client.plain import PlainStates
 from ahpkit.client.tasks import Tasks
 from ahpkit.dialects.older_host import HostDialect
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError, LocalProtocolError, RpcError, TransportClosed
 
 

@@ -30,10 +30,10 @@ from ahpkit.client.turn import TurnStream
 from ahpkit.client.turn_pages import TurnPage, page_of
 from ahpkit.dialects.actions_up import elapsed
 from ahpkit.dialects.generations import Generation
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol_next.chat.commands import CompletionItem
-from ahpkit.protocol_next.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
-from ahpkit.protocol_next.common.state import JsonObject, StringOrMarkdown
+from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
 
 TYPING_PAUSE = 0.1
 """Seconds without a keystroke before completions are asked for: short enough to feel immediate."""

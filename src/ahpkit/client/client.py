@@ -22,13 +22,13 @@ from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.dialects.generations import FORK, SELECTION
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol_next.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
-from ahpkit.protocol_next.root.state import RootState
-from ahpkit.protocol_next.session.state import SessionSummary, ToolAnnotations
+from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
+from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
 
 F = TypeVar("F", bound=Callable[..., Any])
 

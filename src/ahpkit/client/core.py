@@ -19,8 +19,8 @@ from ahpkit.client.tasks import Tasks
 from ahpkit.client.tracing import span, with_context
 from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.validation import make_whole
-from ahpkit.protocol_next.common.state import ROOT_URI, JsonObject
 from ahpkit.wire.rpc import RpcConnection
 
 

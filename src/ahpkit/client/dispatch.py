@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.client.errors import ActionRejected
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 

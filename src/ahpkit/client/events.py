@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ahpkit.protocol_next.chat.state import ChatInputRequest, Message, ResponsePart, ToolCallState, Turn, UsageInfo
-from ahpkit.protocol_next.common.state import ErrorInfo, StringOrMarkdown
+from ahpkit.protocol.chat.state import ChatInputRequest, Message, ResponsePart, ToolCallState, Turn, UsageInfo
+from ahpkit.protocol.common.state import ErrorInfo, StringOrMarkdown
 
 
 @dataclass(frozen=True, slots=True)

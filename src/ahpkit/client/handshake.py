@@ -11,12 +11,12 @@ from ahpkit.client.errors import ExtensionNotSupported
 from ahpkit.dialects.generations import generation_of
 from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.extensions import announces
 from ahpkit.protocol.meta_keys import CAPABILITIES
 from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import Version
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import RemoteProtocolError, RpcError
 from ahpkit.wire.rpc import RpcConnection
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ahpkit.client.resources import METHODS, Resources
 from ahpkit.client.tasks import Tasks
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.extensions import check_method
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import MethodNotFound
 
 RequestHandler = Callable[[JsonObject], Awaitable[Any] | Any]

@@ -23,8 +23,8 @@ from typing import Any
 from ahpkit.client.dispatch import Accepted, Outcome, Rejected
 from ahpkit.dialects.generations import Generation
 from ahpkit.dialects.older_host import Heard, HostDialect, Written
-from ahpkit.protocol_next.channels import CHANNELS, channel_of
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.channels import CHANNELS, channel_of
+from ahpkit.protocol.common.state import JsonObject
 
 _NEWEST = HostDialect(Generation.V1_0.release, Generation.V1_0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ahpkit.client.resources import FolderResources, MemoryResources, ResourceProvider, Resources, fingerprint
-from ahpkit.protocol_next.session.state import ClientPluginCustomization
+from ahpkit.protocol.session.state import ClientPluginCustomization
 
 
 @dataclass(frozen=True, slots=True)

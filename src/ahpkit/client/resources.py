@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import quote, unquote
 
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, PermissionDenied
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import InvalidParams
 
 EntryType = Literal["file", "directory"]

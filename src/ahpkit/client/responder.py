@@ -28,7 +28,7 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.plain import plain
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None] | Decision | bool | None]

@@ -10,7 +10,7 @@ from typing import Any
 from ahpkit.client.channels import Channels
 from ahpkit.client.dispatch import Accepted, Dispatch
 from ahpkit.dialects.generations import CHANGED, SELECTION, Generation, selection_of
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 class Selections:

@@ -21,11 +21,11 @@ from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
 from ahpkit.dialects.generations import SELECTION
-from ahpkit.protocol_next.chat.state import ChatSummary
-from ahpkit.protocol_next.common.state import AgentSelection, ModelSelection
-from ahpkit.protocol_next.session.customizations import CustomizationEnablement
-from ahpkit.protocol_next.session.enablement import Placed, walk
-from ahpkit.protocol_next.session.state import CustomizationType, SessionState
+from ahpkit.protocol.chat.state import ChatSummary
+from ahpkit.protocol.common.state import AgentSelection, ModelSelection
+from ahpkit.protocol.session.customizations import CustomizationEnablement
+from ahpkit.protocol.session.enablement import Placed, walk
+from ahpkit.protocol.session.state import CustomizationType, SessionState
 
 
 class Session:

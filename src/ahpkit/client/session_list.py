@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any, Self, cast
 
 from ahpkit.client.core import Core
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import SessionSummary
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionSummary
 from ahpkit.wire.errors import TransportClosed
 
 

@@ -9,8 +9,8 @@ from typing import Any, Self, cast
 from ahpkit.client.bounded_queue import LIMIT, BoundedQueue, Lagged
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.errors import LaggedError
-from ahpkit.protocol_next.common.actions import ActionEnvelope
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.actions import ActionEnvelope
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 

@@ -14,7 +14,7 @@ from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tools import Tool, ToolContext, failed
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard, cast, get_type_hints
 
 from ahpkit.authoring.tool_functions import ToolFunction
-from ahpkit.protocol_next.chat.state import ToolCallResult, ToolResultContent
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolAnnotations, ToolDefinition
+from ahpkit.protocol.chat.state import ToolCallResult, ToolResultContent
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
 from ahpkit.wire.codec import encode
 
 Content = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ahpkit.protocol.chat.state import ChatState, Turn
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol_next.chat.state import ChatState, Turn
 
 _LARGEST = 200
 """Turns in one page: a screenful many times over."""

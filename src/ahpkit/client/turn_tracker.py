@@ -35,7 +35,7 @@ from ahpkit.client.events import (
 )
 from ahpkit.client.plain import plain
 from ahpkit.protocol.chat.turns import find_turn
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
 """Parts that are streamed, and what their growth is called."""

@@ -14,8 +14,8 @@ from ahpkit.customizations.jsonc import Json, JsonError
 from ahpkit.customizations.jsonc import parse as parse_json
 from ahpkit.customizations.text import decode
 from ahpkit.customizations.tree import FileTree, Unreadable
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.customizations import ChildCustomization
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.customizations import ChildCustomization
 
 JSON_LIMIT = 256 * 1024
 """Bytes of a manifest; ours keeps positions and is slower than a plain reader. Real ones stay below 100 kB."""

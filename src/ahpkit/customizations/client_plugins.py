@@ -17,7 +17,7 @@ from ahpkit.customizations.remote import CLIENT_LIMITS, ClientSource
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.source import load
 from ahpkit.host.feature import Services
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 class ClientPlugins:

@@ -6,7 +6,7 @@ import re
 
 from ahpkit.customizations.offers import META_KEY, Offering, Text
 from ahpkit.host.turns.completions import Word, word_at
-from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol.chat.commands import CompletionItem
 
 TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
 """Which types each character stands for."""

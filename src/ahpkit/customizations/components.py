@@ -11,7 +11,7 @@ from ahpkit.customizations.frontmatter import Document
 from ahpkit.customizations.naming import Named, name_component, stem
 from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_label, clean_text, first_paragraph, slug
 from ahpkit.customizations.tree import base, parent
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 META_KEY = "ahpkit/frontMatter"
 """Where a child's `_meta` carries header keys that have no field of their own."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ahpkit.customizations.diagnostics import Diagnostic
-from ahpkit.protocol_next.session.customizations import DirectoryCustomization, PluginCustomization
+from ahpkit.protocol.session.customizations import DirectoryCustomization, PluginCustomization
 
 TextType = Literal["agent", "skill", "prompt", "rule"]
 

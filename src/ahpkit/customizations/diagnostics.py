@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ahpkit.customizations.text import clean_text
-from ahpkit.protocol_next.session.customizations import CustomizationLoadState
+from ahpkit.protocol.session.customizations import CustomizationLoadState
 
 Level = Literal["note", "warning", "error"]
 """`note`: everything was read, something is odd. `warning`: something was repaired, skipped or cut, so the container is

@@ -13,7 +13,7 @@ from ahpkit.customizations.hook_files import hook_file
 from ahpkit.customizations.mcp_files import mcp_file
 from ahpkit.customizations.places import Layout, Place
 from ahpkit.customizations.tree import FileTree, parent
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _FOLDERS: Mapping[Layout, Callable[[Builder], None]] = {
     "agents": lambda builder: agents_in(builder, "", nested=False, readme=False),

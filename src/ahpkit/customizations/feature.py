@@ -40,11 +40,11 @@ from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
-from ahpkit.protocol_next.chat.commands import CompletionItem
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.constructors import session_customizations_changed
-from ahpkit.protocol_next.session.customizations import Customization
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.constructors import session_customizations_changed
+from ahpkit.protocol.session.customizations import Customization
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from ahpkit.customizations.runnables import Surrounding, Word, runnable_of, sour
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Services
 from ahpkit.host.trust import Standing
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

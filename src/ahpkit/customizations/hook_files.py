@@ -14,7 +14,7 @@ from ahpkit.customizations.coerce import flag
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_text
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _CANONICAL = {
     "sessionStart": "SessionStart",

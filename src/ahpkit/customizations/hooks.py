@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from ahpkit.customizations.details import HookDetail
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 HookEvent = Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
 """The events the host runs hooks for; others are listed and never run."""

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ahpkit.protocol_next.common.state import TextPosition, TextRange
+from ahpkit.protocol.common.state import TextPosition, TextRange
 
 _DEPTH_LIMIT = 64
 """Nesting of a manifest; real ones reach 8."""

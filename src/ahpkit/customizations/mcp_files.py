@@ -10,7 +10,7 @@ from ahpkit.customizations.coerce import flag
 from ahpkit.customizations.details import ServerDetail
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_name
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _WRAPPERS = ("mcpServers", "servers")
 _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "description", "extensions", "imports"})

@@ -18,9 +18,9 @@ from ahpkit.customizations.launch import Surroundings, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
 from ahpkit.host.trust import Standing
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.enablement import Customizations, Placed, walk
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import Customizations, Placed, walk
 
 META_KEY = "ahpkit/customization"
 """In an attachment's `_meta`: the customization a completion stands for."""

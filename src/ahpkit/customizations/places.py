@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ahpkit.protocol_next.session.customizations import ChildCustomizationType
+from ahpkit.protocol.session.customizations import ChildCustomizationType
 
 Layout = Literal[
     "agents",

@@ -33,7 +33,7 @@ from ahpkit.customizations.manifest import (
 from ahpkit.customizations.mcp_files import mcp_file, servers
 from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.tree import FileTree, base, parent
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _COMPONENT_FOLDERS = ("skills", "commands", "agents", "rules", "prompts", "hooks", *FOLDERS_WITHOUT_TYPE)
 _COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc")

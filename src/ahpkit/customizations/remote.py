@@ -16,9 +16,9 @@ from ahpkit.customizations.diagnostics import Diagnostic
 from ahpkit.customizations.source import Listing
 from ahpkit.customizations.tree import Content, File, Limits, Unreadable, join
 from ahpkit.host.feature import ConnectedClient
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, RpcError
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
 
 CLIENT_LIMITS = Limits(entries=10_000, files=2_000, file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, depth=10)
 """A client's plugin travels over its connection: less of it than of a folder on our own disk."""

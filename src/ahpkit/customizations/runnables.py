@@ -27,8 +27,8 @@ from ahpkit.customizations.places import WORKSPACE
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.enablement import walk
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import walk
 
 META_TRUST = "ahpkit/trust"
 """In `_meta` of a hook or a server that may not run: `changed` since it was trusted, or `unknown`."""

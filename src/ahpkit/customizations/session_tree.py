@@ -12,9 +12,9 @@ from ahpkit.customizations.details import Parsed
 from ahpkit.customizations.discovery import Location
 from ahpkit.customizations.offers import Offering
 from ahpkit.customizations.shown import Toggles, canonical, changes, keeping_runtime, with_toggles
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.actions import SessionAction
-from ahpkit.protocol_next.session.enablement import is_enabled
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.actions import SessionAction
+from ahpkit.protocol.session.enablement import is_enabled
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from ahpkit.customizations.ids import is_container_id
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.actions import SessionAction
-from ahpkit.protocol_next.session.constructors import session_customization_removed, session_customization_updated
-from ahpkit.protocol_next.session.customizations import Customization
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.actions import SessionAction
+from ahpkit.protocol.session.constructors import session_customization_removed, session_customization_updated
+from ahpkit.protocol.session.customizations import Customization
 
 Toggles = Mapping[str, bool]
 """What users switched on or off, by customization id."""

@@ -9,17 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.generations import Generation
-from ahpkit.protocol import registry as oldest
-from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.dialects.v0_4 import registry as oldest
+from ahpkit.protocol import registry as newest
+from ahpkit.protocol.annotations.state import AnnotationEntry
+from ahpkit.protocol.chat.messages import Message
+from ahpkit.protocol.common.commands import BaseParams
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject, TextRange
+from ahpkit.protocol.session.customizations import ClientPluginCustomization, CustomizationEnablement
+from ahpkit.protocol.session.state import SessionActiveClient, ToolDefinition
+from ahpkit.protocol.terminal.state import TerminalClientClaim
 from ahpkit.protocol.validation import check
-from ahpkit.protocol_next import registry as newest
-from ahpkit.protocol_next.annotations.state import AnnotationEntry
-from ahpkit.protocol_next.chat.messages import Message
-from ahpkit.protocol_next.common.commands import BaseParams
-from ahpkit.protocol_next.common.state import TextRange
-from ahpkit.protocol_next.session.customizations import ClientPluginCustomization, CustomizationEnablement
-from ahpkit.protocol_next.session.state import SessionActiveClient, ToolDefinition
-from ahpkit.protocol_next.terminal.state import TerminalClientClaim
 
 V = Generation
 

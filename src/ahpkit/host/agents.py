@@ -8,13 +8,13 @@ from typing import Any, cast
 from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.root.actions import RootAction
-from ahpkit.protocol_next.root.constructors import root_agents_changed
-from ahpkit.protocol_next.root.state import AgentInfo
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.root.actions import RootAction
+from ahpkit.protocol.root.constructors import root_agents_changed
+from ahpkit.protocol.root.state import AgentInfo
+from ahpkit.protocol.session.state import ToolDefinition
 
 AGENT_META = "ahpkit/agent"
 """Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
-from ahpkit.protocol_next.chat.commands import CompletionItem
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.actions import StateAction
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 

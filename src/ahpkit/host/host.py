@@ -64,8 +64,8 @@ from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
+from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import InternalError, LocalProtocolError
-from ahpkit.protocol_next.channels import ROOT_URI
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.platform.files import wait_lock, write_private
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
-from ahpkit.protocol_next.common.state import JsonObject
 
 
 class KeptFileError(AhpError):

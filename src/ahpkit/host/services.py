@@ -18,8 +18,8 @@ from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
-from ahpkit.protocol_next.common.actions import StateAction
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.registry import Tool, ToolRegistry
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ahpkit.host.kept import KeptFile
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 Kind = Literal["hook", "server", "extension"]
 

@@ -17,8 +17,8 @@ import msgspec
 from mcp.client.auth.utils import build_protected_resource_metadata_discovery_urls
 from mcp.shared.auth_utils import check_resource_allowed
 
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.mcp import McpAuthRequiredReason, McpServerAuthRequiredState
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.mcp import McpAuthRequiredReason, McpServerAuthRequiredState
 
 _PARAMETER = re.compile(r'([A-Za-z_]{1,40})\s*=\s*(?:"((?:[^"\\]|\\.){0,2000})"|([^\s,]{1,2000}))')
 _METADATA_LIMIT = 64 * 1024

@@ -21,11 +21,11 @@ from ahpkit.host.turns.chat import path_of
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpConfigError, McpError
 from ahpkit.mcp.outcome import definition_of, outcome_of, result_of
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.constructors import session_mcp_server_state_changed
-from ahpkit.protocol_next.session.enablement import find
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.constructors import session_mcp_server_state_changed
+from ahpkit.protocol.session.enablement import find
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import base64
 from typing import Any, cast
 
 from ahpkit.host.agent import ToolOutcome
-from ahpkit.protocol_next.chat.state import ToolResultContent
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.chat.state import ToolResultContent
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 
 _PARTS = 1000
 """Parts of one result that are shown."""

@@ -30,7 +30,7 @@ from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
 from ahpkit.mcp.connect import MAX_MESSAGE, HttpLink, Link, ServerConfig, StdioLink
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

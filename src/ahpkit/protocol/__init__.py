@@ -1,4 +1,4 @@
-"""The Agent Host Protocol 0.4.0: wire types, tables, validation, reducers, versions. Pure: no I/O, no tasks.
+"""The Agent Host Protocol 1.0.0, with our additions: wire types, tables, validation, reducers. Pure: no I/O, no clock.
 
 The names below are the public surface; the wire types are found where the specification puts them, in
 `ahpkit.protocol.<channel>.{state,actions,commands,notifications}`. A name is loaded when it is first used: who needs
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ahpkit.protocol.rope import Rope
     from ahpkit.protocol.session.enablement import Effective, effective
     from ahpkit.protocol.validation import check, check_action, check_params, make_whole
-    from ahpkit.protocol.version import SPOKEN, Version, has_action, has_notification, negotiate
+    from ahpkit.protocol.version import Version
 
 _PARTS = ("errors", "rope", "version", "registry", "channels", "validation", "session.enablement")
 
@@ -77,7 +77,6 @@ __all__ = [
     "MAX_URI",
     "NOTIFICATIONS",
     "ROOT_URI",
-    "SPOKEN",
     "TYPES",
     "ActionSpec",
     "AhpError",
@@ -119,10 +118,7 @@ __all__ = [
     "check_params",
     "effective",
     "from_error_object",
-    "has_action",
-    "has_notification",
     "make_whole",
-    "negotiate",
     "reduce",
     "to_error_object",
 ]

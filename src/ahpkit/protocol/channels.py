@@ -11,6 +11,10 @@ from typing import Protocol
 
 from ahpkit.protocol.annotations.reducer import annotations_reducer
 from ahpkit.protocol.annotations.state import AnnotationsState
+from ahpkit.protocol.automation.reducer import automation_reducer, automation_run_reducer
+from ahpkit.protocol.automation.state import AUTOMATIONS_URI, AutomationRunState, AutomationState
+from ahpkit.protocol.canvas.reducer import canvas_reducer
+from ahpkit.protocol.canvas.state import CanvasState
 from ahpkit.protocol.changeset.reducer import changeset_reducer
 from ahpkit.protocol.changeset.state import ChangesetState
 from ahpkit.protocol.chat.reducer import chat_reducer
@@ -30,7 +34,7 @@ from ahpkit.protocol.terminal.state import TerminalState
 class Reducer(Protocol):
     """State and action to state; the same object when nothing changes."""
 
-    def __call__(self, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject: ...
+    def __call__(self, state: JsonObject, action: JsonObject) -> JsonObject: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,8 @@ def _channel(name: str, uri: str, state: Shape = None, reducer: Reducer | None =
     return Channel(name, uri.partition(":")[0], re.compile(uri), state, reducer, actions)
 
 
-MAX_URI = 2048
-"""Characters of a channel's URI: it is a name, stored with every action and sent with every one."""
+MAX_URI = 2_048
+"""Characters of a channel's URI: it is a name that is stored and sent with every action."""
 
 _SEGMENT = r"[^\x00-\x20/?#]+"
 _REST = r"[^\x00-\x20]+"
@@ -66,6 +70,9 @@ _CHANNELS = (
     _channel("terminal", f"ahp-terminal:/{_SEGMENT}", TerminalState, terminal_reducer),
     _channel("changeset", f"ahp-changeset:/{_REST}", ChangesetState, changeset_reducer),
     _channel("resourceWatch", f"ahp-resource-watch:/{_SEGMENT}", ResourceWatchState, resource_watch_reducer),
+    _channel("canvas", f"ahp-canvas:/{_SEGMENT}", CanvasState, canvas_reducer),
+    _channel("automation", re.escape(AUTOMATIONS_URI), AutomationState, automation_reducer),
+    _channel("automationRun", f"ahp-automation-run:/{_SEGMENT}", AutomationRunState, automation_run_reducer),
     _channel("telemetry", f"ahp-otlp:{_REST}"),
     _channel("mcp", f"mcp://{_REST}"),
 )
@@ -88,12 +95,12 @@ def _known_channel(uri: str) -> Channel | None:
     return None
 
 
-def reduce(uri: str, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def reduce(uri: str, state: JsonObject, action: JsonObject) -> JsonObject:
     """The state of `uri` after `action`; the same object for a channel nobody knows, or one without state."""
     channel = channel_of(uri)
     if channel is None or channel.reducer is None:
         return state
-    return channel.reducer(state, action, now=now)
+    return channel.reducer(state, action)
 
 
 __all__ = ["CHANNELS", "MAX_URI", "ROOT_URI", "Channel", "Reducer", "channel_of", "reduce"]

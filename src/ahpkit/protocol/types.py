@@ -9,6 +9,11 @@ from typing import Any
 
 from ahpkit.protocol.annotations import actions as annotations_actions
 from ahpkit.protocol.annotations import state as annotations_state
+from ahpkit.protocol.automation import actions as automation_actions
+from ahpkit.protocol.automation import commands as automation_commands
+from ahpkit.protocol.automation import state as automation_state
+from ahpkit.protocol.canvas import actions as canvas_actions
+from ahpkit.protocol.canvas import state as canvas_state
 from ahpkit.protocol.changeset import actions as changeset_actions
 from ahpkit.protocol.changeset import commands as changeset_commands
 from ahpkit.protocol.changeset import state as changeset_state
@@ -65,6 +70,11 @@ _MODULES = (
     watch_state,
     watch_actions,
     watch_commands,
+    canvas_state,
+    canvas_actions,
+    automation_state,
+    automation_actions,
+    automation_commands,
     telemetry_state,
     telemetry_notifications,
 )

@@ -1,4 +1,4 @@
-"""Protocol versions: read, compare, negotiate. Knows no connection.
+"""Protocol versions: read and compare them. `ahpkit.dialects.negotiation` chooses one for a connection.
 
 Versions are SemVer. Before 1.0.0 peers understand each other within one `0.MINOR`, from then on within one MAJOR.
 """
@@ -6,16 +6,8 @@ Versions are SemVer. Before 1.0.0 peers understand each other within one `0.MINO
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import total_ordering
-from typing import Final
-
-from ahpkit.protocol.errors import InvalidParams, UnsupportedProtocolVersion
-from ahpkit.protocol.registry import ACTIONS, NOTIFICATIONS
-
-SPOKEN: Final = ("0.4.0",)
-"""The versions we speak."""
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -64,39 +56,4 @@ class Version:
         return (self.major, self.minor, self.patch, not self.prerelease, identifiers)
 
 
-def negotiate(offered: Sequence[str], spoken: Sequence[str] = SPOKEN) -> str:
-    """The first version of `offered` that fits one we speak: that entry itself is what both use.
-
-    Raises `InvalidParams` for the first malformed entry and `UnsupportedProtocolVersion` when none fits.
-    """
-    ours = [Version.parse(text) for text in spoken]
-    wanted = [_parse_offer(index, text) for index, text in enumerate(offered)]
-    for version, text in zip(wanted, offered, strict=True):
-        if any(version.compatible_with(own) for own in ours):
-            return text
-    offer = ", ".join(offered[:10]) or "no version"
-    raise UnsupportedProtocolVersion(spoken, f"{offer} offered; this side speaks {', '.join(spoken)}")
-
-
-def _parse_offer(index: int, text: object) -> Version:
-    try:
-        if not isinstance(text, str):
-            raise ValueError("not a string")
-        return Version.parse(text)
-    except ValueError as exc:
-        raise InvalidParams(f"protocolVersions[{index}]: {exc}") from None
-
-
-def has_action(version: str, action_type: str) -> bool:
-    """Whether a peer of that version knows an action."""
-    spec = ACTIONS.get(action_type)
-    return spec is not None and Version.parse(spec.since) <= Version.parse(version)
-
-
-def has_notification(version: str, method: str) -> bool:
-    """Whether a peer of that version knows a notification."""
-    spec = NOTIFICATIONS.get(method)
-    return spec is not None and Version.parse(spec.since) <= Version.parse(version)
-
-
-__all__ = ["SPOKEN", "Version", "has_action", "has_notification", "negotiate"]
+__all__ = ["Version"]

@@ -21,12 +21,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from ahpkit.protocol import channels as channels_0_4
-from ahpkit.protocol import types as types_0_4
+from ahpkit.dialects.v0_4 import channels as channels_0_4
+from ahpkit.dialects.v0_4 import types as types_0_4
+from ahpkit.protocol import channels as channels_1_0
+from ahpkit.protocol import types as types_1_0
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.validation import check
-from ahpkit.protocol_next import channels as channels_1_0
-from ahpkit.protocol_next import types as types_1_0
 from ahpkit.testing.diff import Difference, differences, without_nulls
 from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
 from ahpkit.wire.codec import decode, decode_json, encode

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ahpkit.protocol.channels import ROOT_URI, reduce
+from ahpkit.dialects.v0_4.channels import ROOT_URI, reduce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ERRORS, NotFound, SessionNotFound
 from ahpkit.transports.memory import memory_pair

@@ -29,7 +29,7 @@ from ahpkit.host.agent import (
     Turn,
     TurnContext,
 )
-from ahpkit.protocol_next.chat.state import (
+from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ConfirmationOption,
     Message,
@@ -38,9 +38,9 @@ from ahpkit.protocol_next.chat.state import (
     ToolResultContent,
     UsageInfo,
 )
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
-from ahpkit.protocol_next.common.state import AgentSelection, FileEdit, JsonObject, ModelSelection, StringOrMarkdown
-from ahpkit.protocol_next.session.state import SessionConfigSchema
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, FileEdit, JsonObject, ModelSelection, StringOrMarkdown
+from ahpkit.protocol.session.state import SessionConfigSchema
 
 Said = tuple[Any, ...]
 T = TypeVar("T")

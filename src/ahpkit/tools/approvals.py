@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ahpkit.protocol_next.chat.state import ConfirmationOption
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import ConfirmationOption
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.rules import (
     SCOPES,
     WHERE,

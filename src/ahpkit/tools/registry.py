@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 
 OwnerKind = Literal["agent", "host", "mcp", "client"]
 

@@ -9,7 +9,7 @@ from ahpkit.agents.acp.chat import STARTS
 from ahpkit.agents.acp.connection import EXITED
 from ahpkit.agents.acp.conversations import SESSION_ID
 from ahpkit.host.agent import AgentError, TurnContext
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
+from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.recording import RecordingTurn, user_message
 from support.scripted_acp import Scripted

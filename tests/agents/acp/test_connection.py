@@ -8,7 +8,7 @@ import pytest
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import AUTH_REQUIRED, EXITED, AcpConnection
 from ahpkit.host.agent import AgentError
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.acp_agent import CAPABILITIES, scripted_command
 from support import requirement
 

@@ -2,8 +2,8 @@ import base64
 from typing import Any, cast
 
 from ahpkit.agents.acp.prompt import MAX_TRANSCRIPT, blocks, transcript
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.recording import user_message
 from support import requirement
 

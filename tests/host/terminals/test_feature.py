@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
 from ahpkit.host.terminals import scrollback
 from ahpkit.log.entry import Batch
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
-from ahpkit.protocol.terminal.reducer import terminal_reducer
 from support import requirement
 from support.process import host_process
 from support.raw_client import Json, RawClient

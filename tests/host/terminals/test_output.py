@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
 from ahpkit.host.terminals.output import OutputReader, plain
-from ahpkit.protocol.terminal.reducer import terminal_reducer
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.terminal.actions import TerminalAction
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.terminal.actions import TerminalAction
 
 AVAILABLE = {"type": "terminal/commandDetectionAvailable"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
 from ahpkit.host.terminals.scrollback import Tail, forget_oldest, weight
-from ahpkit.protocol.terminal.reducer import terminal_reducer
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 def fold(actions: list[JsonObject], content: list[JsonObject] | None = None) -> list[JsonObject]:

@@ -1,211 +1,288 @@
-"""The chat reducer. What one action does to one state is in tests/fixtures/reducers/chat; here is what cannot be."""
+"""The chat reducer of 1.0.0: turns with times, questions as parts, errors that can be resumed, windows of turns."""
+
+from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
-from ahpkit.protocol.chat.reducer import HANDLERS, STAMPED, chat_reducer
+from ahpkit.protocol.chat import constructors as make
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.chat.state import BackgroundWork, ErrorResponsePart, Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.common.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
-from ahpkit.protocol.registry import ACTIONS
-from ahpkit.protocol.rope import Rope
 from ahpkit.wire.codec import decode_json, encode
 from support import requirement
 
-UNKNOWN = 1 << 10
-MESSAGE = {"text": "Hi", "origin": {"kind": "user"}}
+IDLE, ERROR, IN_PROGRESS, INPUT_NEEDED, READ, ARCHIVED, FUTURE = 1, 2, 8, 24, 32, 64, 1 << 31
+BEGAN = "2026-11-15T12:00:00.000Z"
+HELLO: Message = {"text": "Hello", "origin": {"kind": "user"}}
+RESUMABLE: ErrorResponsePart = {
+    "kind": "error",
+    "error": {"errorType": "network", "message": "gone"},
+    "resumable": True,
+}
+QUESTION: Any = {"id": "q", "questions": [{"id": "a", "kind": "text", "message": "?"}]}
 
 
-def new_chat(**more: Any) -> JsonObject:
-    return {
-        "resource": "ahp-chat:/c",
-        "title": "Chat",
-        "status": IDLE,
-        "modifiedAt": "1970-01-01T00:00:00.000Z",
-        "turns": [],
-        **more,
-    }
+def chat(**more: Any) -> JsonObject:
+    return {"resource": "ahp-chat:/c", "title": "", "status": IDLE, "modifiedAt": "x", "turns": [], **more}
 
 
-def act(kind: str, **more: Any) -> JsonObject:
-    return {"type": f"chat/{kind}", "turnId": "t", **more}
-
-
-def fold(state: JsonObject, *actions: JsonObject) -> JsonObject:
+def reduced(state: JsonObject, *actions: Any) -> JsonObject:
     for action in actions:
-        state = chat_reducer(state, action, now=9999)
-    return state
+        state = chat_reducer(state, action)
+    return decode_json(encode(state))
 
 
-START = act("turnStarted", message=MESSAGE)
-TOOL = act("toolCallStart", toolCallId="tc", toolName="sh", displayName="Shell")
-ASK = act("toolCallReady", toolCallId="tc", invocationMessage="Run")
-APPROVE = act("toolCallConfirmed", toolCallId="tc", approved=True, confirmed="user-action")
-QUESTION = {"type": "chat/inputRequested", "request": {"id": "q"}}
-ANSWER = {"type": "chat/inputCompleted", "requestId": "q", "response": "accept"}
+def started(turn_id: str = "t", at: str = BEGAN) -> Any:
+    return make.chat_turn_started(turn_id=turn_id, started_at=at, message=HELLO)
 
 
-def part(kind: str, content: str = "", part_id: str = "p") -> JsonObject:
-    return act("responsePart", part={"kind": kind, "id": part_id, "content": content})
+def turn(turn_id: str, **more: Any) -> Any:
+    return {"id": turn_id, "message": HELLO, "responseParts": [], "state": "complete", **more}
 
 
-def delta(content: str, kind: str = "delta", part_id: str = "p") -> JsonObject:
-    return act(kind, partId=part_id, content=content)
+ASKED = reduced(chat(), started(), make.chat_input_requested(request=QUESTION))
 
 
-def test_every_action_of_the_channel_has_a_handler() -> None:
-    assert set(HANDLERS) == {spec.type for spec in ACTIONS.values() if spec.channel == "chat"}
-    assert set(HANDLERS) >= STAMPED
+# Turns and times
 
 
-@requirement("core:chat:append")
-@pytest.mark.parametrize(("kind", "action"), [("markdown", "delta"), ("reasoning", "reasoning")])
-def test_text_is_appended_to_the_named_part_of_its_kind(kind: str, action: str) -> None:
-    state = fold(new_chat(), START, part(kind, "a"), part(kind, "z", "other"), delta("b", action), delta("c", action))
-    assert [p["content"] for p in state["activeTurn"]["responseParts"]] == ["abc", "z"]
-    other = "reasoning" if action == "delta" else "delta"
-    assert fold(state, delta("x", other)) is state
+@requirement("gen:turn:modified-at-start")
+def test_a_turn_that_starts_sets_the_time_as_it_is_written() -> None:
+    after = reduced(chat(status=IDLE | READ | FUTURE), started(at="2026-11-15T13:00:00+01:00"))
+    assert after["modifiedAt"] == after["activeTurn"]["startedAt"] == "2026-11-15T13:00:00+01:00"
+    assert after["status"] == IN_PROGRESS | FUTURE
 
 
-def test_streamed_text_is_a_rope_while_the_turn_runs_and_a_string_afterwards() -> None:
-    running = fold(new_chat(), START, part("markdown"), delta("a"), part("reasoning", part_id="r"))
-    running = fold(running, delta("b", "reasoning", "r"))
-    assert [type(p["content"]) for p in running["activeTurn"]["responseParts"]] == [Rope, Rope]
-    ended = fold(running, act("turnComplete"))
-    assert [type(p["content"]) for p in ended["turns"][0]["responseParts"]] == [str, str]
-
-
-def test_a_running_chat_encodes_its_ropes_as_strings() -> None:
-    state = fold(
-        new_chat(), START, part("markdown"), delta("a"), TOOL, act("toolCallDelta", toolCallId="tc", content="{")
-    )
-    text, tool = decode_json(encode(state))["activeTurn"]["responseParts"]
-    assert (text["content"], tool["toolCall"]["partialInput"]) == ("a", "{")
-
-
-def test_a_delta_copies_neither_the_history_nor_the_other_parts() -> None:
-    state = fold(new_chat(), START, act("turnComplete"), START, part("markdown"), part("markdown", "x", "other"))
-    after = fold(state, delta("a"))
-    assert after["turns"] is state["turns"]
-    assert after["activeTurn"]["message"] is state["activeTurn"]["message"]
-    assert after["activeTurn"]["responseParts"][1] is state["activeTurn"]["responseParts"][1]
-
-
-@requirement("core:reducer:not-applicable-same-object")
+@requirement("gen:turn:modified-at-end")
 @pytest.mark.parametrize(
-    "action",
+    ("began", "duration", "kept", "ended"),
     [
-        {**delta("x"), "turnId": "other"},
-        delta("x", part_id="other"),
-        delta("", part_id="p"),
-        {**act("turnComplete"), "turnId": "other"},
-        {**act("turnCancelled"), "turnId": "other"},
-        {**act("usage", usage={}), "turnId": "other"},
-        {**TOOL, "turnId": "other"},
-        {**ASK, "toolCallId": "other"},
-        APPROVE,
-        act("toolCallContentChanged", toolCallId="tc", content=[]),
-        {"type": "chat/truncated", "turnId": "other"},
-        {"type": "chat/pendingMessageRemoved", "kind": "steering", "id": "other"},
-        {"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "other"},
-        {"type": "chat/queuedMessagesReordered", "order": ["q1", "q2"]},
-        {"type": "chat/inputAnswerChanged", "requestId": "other", "questionId": "q", "answer": {"state": "skipped"}},
-        {"type": "chat/inputAnswerChanged", "requestId": "r", "questionId": "q"},
-        {"type": "chat/inputCompleted", "requestId": "other", "response": "cancel"},
-    ],
-    ids=lambda action: action["type"],
-)
-def test_an_action_that_does_not_apply_returns_the_same_state(action: JsonObject) -> None:
-    queued = [{"id": name, "message": MESSAGE} for name in ("q1", "q2")]
-    chat = new_chat(steeringMessage={"id": "s", "message": MESSAGE}, queuedMessages=queued, inputRequests=[{"id": "r"}])
-    state = fold(chat, START, part("markdown"), TOOL)
-    assert chat_reducer(state, action, now=1) is state
-
-
-@requirement("core:chat:truncated")
-def test_truncation_keeps_turns_up_to_the_named_one_and_drops_the_active_turn() -> None:
-    turns: list[JsonObject] = [
-        {"id": name, "message": MESSAGE, "responseParts": [], "state": "complete"} for name in "abc"
-    ]
-    state = fold(new_chat(turns=turns), START)
-    assert fold(state, {"type": "chat/truncated", "turnId": "b"}) == new_chat(
-        turns=turns[:2], modifiedAt="1970-01-01T00:00:09.999Z"
-    )
-    assert fold(state, {"type": "chat/truncated"}) == new_chat(modifiedAt="1970-01-01T00:00:09.999Z")
-
-
-@requirement("core:chat:status-activity-exclusive")
-@pytest.mark.parametrize(
-    ("actions", "activity"),
-    [
-        ([], IDLE),
-        ([START], IN_PROGRESS),
-        ([START, TOOL], IN_PROGRESS),
-        ([START, TOOL, ASK], INPUT_NEEDED),
-        ([START, TOOL, ASK, APPROVE], IN_PROGRESS),
-        ([START, QUESTION], INPUT_NEEDED),
-        ([START, TOOL, ASK, QUESTION, APPROVE], INPUT_NEEDED),
-        ([START, TOOL, ASK, QUESTION, ANSWER], INPUT_NEEDED),
-        ([START, QUESTION, ANSWER], IN_PROGRESS),
-        ([START, TOOL, ASK, act("turnComplete")], IDLE),
-        ([START, QUESTION, act("turnCancelled")], IDLE),
-        ([START, QUESTION, act("error", error={"errorType": "x", "message": "y"})], ERROR),
-        ([START, act("error", error={"errorType": "x", "message": "y"}), START], IN_PROGRESS),
-        ([START, QUESTION, {"type": "chat/truncated"}], IDLE),
+        (BEGAN, 4000, 4000, "2026-11-15T12:00:04.000Z"),
+        (BEGAN, -5, 0, "2026-11-15T12:00:00.000Z"),
+        (BEGAN, 1.75, 1.75, "2026-11-15T12:00:00.001Z"),
+        ("2026-11-15T13:30:00.5+01:30", 1, 1, "2026-11-15T12:00:00.501Z"),
+        ("2026-11-15T12:00:00Z", 0, 0, "2026-11-15T12:00:00.000Z"),
     ],
 )
-def test_the_status_follows_from_the_turn_and_who_waits(actions: list[JsonObject], activity: int) -> None:
-    assert fold(new_chat(), *actions)["status"] == activity
+def test_a_turn_that_ends_sets_the_time_it_took(began: str, duration: float, kept: float, ended: str) -> None:
+    after = reduced(chat(), started(at=began), make.chat_turn_complete(turn_id="t", duration=duration))
+    assert after["modifiedAt"] == ended
+    assert (after["turns"][0]["duration"], after["turns"][0]["state"]) == (kept, "complete")
+    assert "activeTurn" not in after
 
 
-def test_a_chat_needs_input_while_a_result_waits_for_approval() -> None:
-    complete = act("toolCallComplete", toolCallId="tc", result={"success": True}, requiresResultConfirmation=True)
-    state = fold(new_chat(), START, TOOL, ASK, APPROVE, complete)
-    assert state["status"] == INPUT_NEEDED
-    assert state["status"] & IN_PROGRESS
-    assert fold(state, act("toolCallResultConfirmed", toolCallId="tc", approved=True))["status"] == IN_PROGRESS
-
-
-@requirement("core:chat:status-other-bits")
-def test_flags_survive_every_change_of_activity() -> None:
-    flags = IS_ARCHIVED | UNKNOWN
-    state = new_chat(status=IDLE | flags)
-    for action in (START, TOOL, ASK, APPROVE, QUESTION, ANSWER, act("turnComplete")):
-        state = fold(state, action)
-        assert state["status"] & ~0b11111 == flags
-    read: JsonObject = {
-        **state,
-        "status": state["status"] | IS_READ,
-        "activeTurn": {"id": "t", "message": {}, "responseParts": []},
+@requirement("gen:turn:force-cancel")
+def test_the_end_of_a_turn_cancels_what_is_open_and_drops_what_it_showed() -> None:
+    call: Any = {"turn_id": "t", "tool_call_id": "1"}
+    after = reduced(
+        chat(),
+        started(),
+        make.chat_tool_call_start(**call, tool_name="n", display_name="N"),
+        make.chat_tool_call_ready(**call, invocation_message="m", confirmed="setting"),
+        make.chat_tool_call_content_changed(**call, content=[{"type": "text", "text": "x"}]),
+        make.chat_turn_cancelled(turn_id="t", duration=1),
+    )
+    (part,) = after["turns"][0]["responseParts"]
+    assert part["toolCall"] == {
+        "status": "cancelled",
+        "reason": "skipped",
+        "toolCallId": "1",
+        "toolName": "n",
+        "displayName": "N",
+        "invocationMessage": "m",
     }
-    assert fold(read, act("turnComplete"))["status"] & IS_READ
 
 
-@pytest.mark.parametrize("action", [START, QUESTION], ids=["turn", "question"])
-def test_a_new_turn_and_a_question_are_unread(action: JsonObject) -> None:
-    assert fold(new_chat(status=IDLE | IS_READ), action)["status"] & IS_READ == 0
+@requirement("gen:draft:survives-turn-start", "gen:draft:set-and-clear")
+def test_a_draft_is_set_and_cleared_by_its_action_only() -> None:
+    drafted = reduced(chat(), make.chat_draft_changed(draft=HELLO), started())
+    assert drafted["draft"] == HELLO
+    assert "draft" not in reduced(drafted, make.chat_draft_changed())
 
 
-def test_an_error_ends_the_turn_and_stays_in_the_status() -> None:
-    error = {"errorType": "agent", "message": "It broke"}
-    state = fold(new_chat(), START, act("error", error=error))
-    assert (state["status"], state["turns"][0]["state"], state["turns"][0]["error"]) == (ERROR, "error", error)
+@requirement("gen:activity:set-and-clear")
+def test_an_activity_is_set_and_cleared() -> None:
+    busy = reduced(chat(), make.chat_activity_changed(activity="Reading"))
+    assert busy["activity"] == "Reading"
+    assert "activity" not in reduced(busy, make.chat_activity_changed())
 
 
-@requirement("core:reducer:time-formats", "core:reducer:pure")
-def test_what_a_summary_shows_is_stamped_with_the_given_time_and_streaming_is_not() -> None:
-    state = chat_reducer(new_chat(), START, now=1500)
-    assert state["modifiedAt"] == "1970-01-01T00:00:01.500Z"
-    for action in (part("markdown"), delta("a"), TOOL, ASK, APPROVE, act("usage", usage={})):
-        state = chat_reducer(state, action, now=99_000)
-    assert state["modifiedAt"] == "1970-01-01T00:00:01.500Z"
-    assert chat_reducer(state, act("turnComplete"), now=2000)["modifiedAt"] == "1970-01-01T00:00:02.000Z"
+# Errors and resuming
+
+FAILED = reduced(
+    chat(),
+    started(),
+    make.chat_usage(turn_id="t", usage={"inputTokens": 1}),
+    make.chat_error(turn_id="t", duration=1000, part=RESUMABLE),
+)
 
 
-@requirement("core:reducer:no-null-on-the-wire")
-def test_what_has_no_value_is_absent_and_not_null() -> None:
-    pending = {"type": "chat/pendingMessageSet", "kind": "queued", "id": "m", "message": MESSAGE}
-    started = act("turnStarted", message=MESSAGE, queuedMessageId="m")
-    state = fold(new_chat(), pending, started, TOOL, ASK, APPROVE, QUESTION, ANSWER, act("turnComplete"))
-    assert b"null" not in encode(state)
-    assert set(state) == set(new_chat())
+@requirement("gen:error:part-appended")
+def test_an_error_is_the_last_part_of_the_turn_it_ends() -> None:
+    assert FAILED["status"] == ERROR
+    assert FAILED["turns"][0]["state"] == "error"
+    assert FAILED["turns"][0]["responseParts"] == [RESUMABLE]
+    assert "error" not in FAILED["turns"][0]
+
+
+@requirement("gen:error:not-by-response-part")
+def test_an_error_part_alone_changes_nothing() -> None:
+    state = chat_reducer(chat(), started())
+    assert chat_reducer(state, {"type": "chat/responsePart", "turnId": "t", "part": RESUMABLE}) is state
+
+
+@requirement("gen:resume:reopens")
+def test_a_turn_that_failed_goes_on_with_all_it_had() -> None:
+    after = reduced({**FAILED, "status": ERROR | READ}, make.chat_turn_resume(turn_id="t"))
+    assert after["activeTurn"] == {
+        "id": "t",
+        "startedAt": BEGAN,
+        "message": HELLO,
+        "responseParts": [RESUMABLE],
+        "usage": {"inputTokens": 1},
+    }
+    assert (after["turns"], after["status"], after["modifiedAt"]) == ([], IN_PROGRESS, FAILED["modifiedAt"])
+
+
+@requirement("gen:resume:reopens")
+def test_a_turn_without_a_start_takes_the_time_of_the_chat() -> None:
+    state = chat(turns=[turn("t", state="error", responseParts=[RESUMABLE])], modifiedAt=BEGAN)
+    assert reduced(state, make.chat_turn_resume(turn_id="t"))["activeTurn"]["startedAt"] == BEGAN
+
+
+@requirement("gen:resume:only-resumable")
+@pytest.mark.parametrize(
+    "state",
+    [
+        reduced(FAILED, started("u")),
+        {**FAILED, "turns": [*FAILED["turns"], turn("u")]},
+        chat(turns=[turn("t", responseParts=[RESUMABLE])]),
+        chat(turns=[turn("t", state="error", responseParts=[{**RESUMABLE, "resumable": False}])]),
+        chat(turns=[turn("t", state="error", responseParts=[RESUMABLE, {"kind": "markdown", "id": "p"}])]),
+        chat(turns=[turn("t", state="error")]),
+        chat(),
+    ],
+)
+def test_only_the_last_failed_turn_can_be_resumed(state: JsonObject) -> None:
+    assert chat_reducer(state, {**make.chat_turn_resume(turn_id="t")}) is state
+
+
+@requirement("gen:resume:open-question")
+def test_a_resumed_turn_with_an_open_question_waits_again() -> None:
+    failed = reduced(ASKED, make.chat_error(turn_id="t", duration=1, part=RESUMABLE))
+    assert reduced(failed, make.chat_turn_resume(turn_id="t"))["status"] == INPUT_NEEDED
+
+
+# Windows of turns
+
+
+@requirement("gen:turns:loaded-prepends")
+def test_older_turns_come_before_those_we_have() -> None:
+    state = chat(turns=[turn("c")], turnsNextCursor="1")
+    after = reduced(state, make.chat_turns_loaded(turns=[turn("a"), turn("c")], turns_next_cursor="2"))
+    assert [each["id"] for each in after["turns"]] == ["a", "c"]
+    assert after["turnsNextCursor"] == "2"
+    assert "turnsNextCursor" not in reduced(after, make.chat_turns_loaded(turns=[]))
+
+
+@requirement("gen:turns:truncate-all-clears-cursor")
+def test_a_chat_that_loses_all_turns_has_no_older_ones() -> None:
+    state = chat(turns=[turn("a"), turn("b")], turnsNextCursor="1")
+    kept = reduced(state, make.chat_truncated(turn_id="a"))
+    assert ([each["id"] for each in kept["turns"]], kept["turnsNextCursor"]) == (["a"], "1")
+    emptied = reduced(state, make.chat_truncated())
+    assert (emptied["turns"], "turnsNextCursor" in emptied, emptied["modifiedAt"]) == ([], False, "x")
+
+
+# Questions
+
+
+@requirement("gen:input:part-appended")
+def test_a_question_is_a_part_at_the_end_that_waits() -> None:
+    after = reduced(chat(), started(), make.chat_input_requested(request=QUESTION))
+    assert after["activeTurn"]["responseParts"] == [{"kind": "inputRequest", "request": QUESTION}]
+    assert after["status"] == INPUT_NEEDED
+    idle = chat()
+    assert chat_reducer(idle, {**make.chat_input_requested(request=QUESTION)}) is idle
+
+
+DRAFT: Any = {"state": "draft", "value": {"kind": "text", "value": "y"}}
+
+
+@requirement("gen:input:replace-in-place", "gen:input:answer-merge")
+def test_a_question_that_is_asked_again_stands_where_it_stood_and_keeps_its_answers() -> None:
+    answered = reduced(
+        ASKED,
+        make.chat_input_answer_changed(request_id="q", question_id="a", answer=DRAFT),
+        make.chat_response_part(turn_id="t", part={"kind": "markdown", "id": "p", "content": ""}),
+    )
+    again = reduced(answered, make.chat_input_requested(request={"id": "q", "message": "again"}))
+    first, _ = again["activeTurn"]["responseParts"]
+    assert first["request"] == {"id": "q", "message": "again", "answers": {"a": DRAFT}}
+    cleared = reduced(again, make.chat_input_answer_changed(request_id="q", question_id="a"))
+    assert "answers" not in cleared["activeTurn"]["responseParts"][0]["request"]
+
+
+@requirement("gen:input:completed-in-place", "gen:input:status-back", "gen:input:resolved-id-reused")
+def test_a_question_that_is_answered_stays_with_its_answers() -> None:
+    done = reduced(
+        ASKED,
+        make.chat_input_answer_changed(request_id="q", question_id="a", answer=DRAFT),
+        make.chat_input_completed(request_id="q", response="accept", answers={"b": {"state": "skipped"}}),
+    )
+    (part,) = done["activeTurn"]["responseParts"]
+    assert part["response"] == "accept"
+    assert part["request"]["answers"] == {"a": DRAFT, "b": {"state": "skipped"}}
+    assert done["status"] == IN_PROGRESS
+    reused = reduced(done, make.chat_input_requested(request=QUESTION))
+    assert [each.get("response") for each in reused["activeTurn"]["responseParts"]] == ["accept", None]
+
+
+@requirement("gen:input:turn-end-keeps-part")
+def test_a_question_that_nobody_answered_stays_open_in_the_record() -> None:
+    after = reduced(ASKED, make.chat_turn_complete(turn_id="t", duration=1))
+    assert after["turns"][0]["responseParts"] == [{"kind": "inputRequest", "request": QUESTION}]
+    assert after["status"] == IDLE
+
+
+# Flags and lists
+
+
+@requirement("gen:chat:is-read", "gen:forward:status-bits")
+def test_flags_of_a_chat_are_single_bits() -> None:
+    state = chat(status=INPUT_NEEDED | FUTURE)
+    read = reduced(state, make.chat_is_read_changed(is_read=True), make.chat_is_archived_changed(is_archived=True))
+    assert read["status"] == INPUT_NEEDED | FUTURE | READ | ARCHIVED
+    assert chat_reducer(state, {**make.chat_is_read_changed(is_read=False)}) is state
+
+
+def work(label: str) -> BackgroundWork:
+    return {"kind": "shell", "id": "w", "label": label, "startedAt": BEGAN, "command": "make"}
+
+
+@requirement("gen:chat:background-upsert")
+def test_background_work_is_kept_by_id() -> None:
+    working = reduced(chat(), *(make.chat_background_work_set(work=work(label)) for label in ("a", "b")))
+    assert working["backgroundWork"] == [work("b")]
+    assert "backgroundWork" not in reduced(working, make.chat_background_work_removed(id="w"))
+    assert chat_reducer(working, {**make.chat_background_work_removed(id="z")}) is working
+
+
+@requirement("gen:canvas:catalogue")
+def test_catalogues_are_replaced_and_cleared() -> None:
+    listed = reduced(chat(), make.chat_canvases_changed(canvases=[{"resource": "ahp-canvas:/x"}]))
+    assert listed["canvases"] == [{"resource": "ahp-canvas:/x"}]
+    assert "canvases" not in reduced(listed, make.chat_canvases_changed())
+    assert "changesets" not in reduced(chat(changesets=[]), make.chat_changesets_changed())
+
+
+@requirement("gen:workdir:set", "gen:workdir:removed")
+def test_directories_of_a_chat() -> None:
+    one = reduced(chat(), make.chat_working_directory_set(directory="a"))
+    assert one["workingDirectories"] == ["a"]
+    assert chat_reducer(one, {**make.chat_working_directory_set(directory="a")}) is one
+    assert reduced(one, make.chat_working_directory_removed(directory="a"))["workingDirectories"] == []
+    bare = chat()
+    assert chat_reducer(bare, {**make.chat_working_directory_removed(directory="a")}) is bare

@@ -1,206 +1,150 @@
-"""The life cycle of a tool call, read from its tables."""
+"""Tool calls of 1.0.0: what a second ready keeps, who owns a call, and calls that wait for a token."""
 
-import itertools
+from __future__ import annotations
+
 from typing import Any
 
 import pytest
 
-from ahpkit.protocol.chat.tool_calls import ACTIONS, FIELDS, LIFE_CYCLE, TERMINAL, WAITING, advanced, skipped, started
+from ahpkit.protocol.chat import constructors as make
+from ahpkit.protocol.chat.tool_calls import FIELDS, LIFE_CYCLE, TERMINAL, WAITING, advanced, skipped, started
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.rope import Rope
 from support import requirement
 
-OPTION = {"id": "once", "label": "Once", "kind": "approve"}
-RESULT = {"success": True, "pastTenseMessage": "Ran"}
-VALUES: JsonObject = {
-    "partialInput": "{",
-    "invocationMessage": "Run",
-    "toolInput": "{}",
-    "confirmationTitle": "Run?",
+CALL: Any = {"turn_id": "t", "tool_call_id": "1"}
+MCP: Any = {"kind": "mcp", "customizationId": "s"}
+CLIENT: Any = {"kind": "client", "clientId": "c"}
+AUTH: Any = {"reason": "required", "resource": {"resource": "https://x.test"}}
+SHOWN: Any = {
+    "confirmation_title": "Sure?",
+    "risk_assessment": {"kind": "judge", "status": "loading"},
     "edits": {"items": []},
     "editable": True,
-    "options": [OPTION],
-    "confirmed": "user-action",
-    "selectedOption": OPTION,
-    **RESULT,
-    "content": [],
-    "structuredContent": {},
-    "error": {"message": "no"},
-    "reason": "denied",
-    "reasonMessage": "No",
-    "userSuggestion": {"text": "Ask"},
+    "options": [{"id": "o", "label": "O", "kind": "approve"}],
 }
-"""A value for every field a call may carry."""
-
-EVENTS: dict[str, JsonObject] = {
-    "delta": {"type": "chat/toolCallDelta", "content": "x"},
-    "ready": {"type": "chat/toolCallReady", "invocationMessage": "Go"},
-    "ready, confirmed": {"type": "chat/toolCallReady", "invocationMessage": "Go", "confirmed": "not-needed"},
-    "approved": {"type": "chat/toolCallConfirmed", "approved": True, "confirmed": "user-action"},
-    "denied": {"type": "chat/toolCallConfirmed", "approved": False, "reason": "denied"},
-    "complete": {"type": "chat/toolCallComplete", "result": RESULT},
-    "complete, to review": {"type": "chat/toolCallComplete", "result": RESULT, "requiresResultConfirmation": True},
-    "result approved": {"type": "chat/toolCallResultConfirmed", "approved": True},
-    "result denied": {"type": "chat/toolCallResultConfirmed", "approved": False},
-    "content": {"type": "chat/toolCallContentChanged", "content": [{"type": "text", "text": "x"}]},
-}
-"""One action for every event but the end of the turn."""
 
 
-def call_in(status: str, **more: Any) -> JsonObject:
-    """A call in `status` that carries everything it may."""
-    identity = {"toolCallId": "tc", "toolName": "sh", "displayName": "Shell", "future": 1}
-    return {"status": status, **identity, **{field: VALUES[field] for field in FIELDS[status]}, **more}
+def begun(**more: Any) -> JsonObject:
+    return started(make.chat_tool_call_start(**CALL, tool_name="n", display_name="N", **more))
 
 
-def take(call: JsonObject, event: str) -> JsonObject:
-    return skipped(call) if event == "turn ended" else advanced(call, EVENTS[event])
+def ready(call: JsonObject, **more: Any) -> JsonObject:
+    return advanced(call, make.chat_tool_call_ready(**CALL, invocation_message="m", **more))
 
 
-def test_the_tables_are_complete() -> None:
-    events = {event for events in LIFE_CYCLE.values() for event in events}
-    assert events == {*EVENTS, "turn ended"}
-    assert {action["type"] for action in EVENTS.values()} == set(ACTIONS)
-    assert set(FIELDS) == set(LIFE_CYCLE)
-    assert {target for events in LIFE_CYCLE.values() for target in events.values()} <= set(LIFE_CYCLE)
+def running(**more: Any) -> JsonObject:
+    return ready(begun(**more), tool_input="in", confirmed="setting")
 
 
-@requirement("core:chat:tool-call-states")
-def test_a_call_ends_completed_or_cancelled() -> None:
-    assert {"completed", "cancelled"} == TERMINAL
-    assert started({"toolCallId": "tc", "toolName": "sh", "displayName": "Shell"})["status"] == "streaming"
-    assert {LIFE_CYCLE["streaming"][event] for event in ("ready", "ready, confirmed")} == {
-        "pending-confirmation",
-        "running",
-    }
-    reachable = {"streaming"}
-    for _ in LIFE_CYCLE:
-        reachable |= {target for status in reachable for target in LIFE_CYCLE[status].values()}
-    assert reachable == set(LIFE_CYCLE)
+@requirement("gen:tool:ready-while-pending")
+def test_a_second_ready_keeps_what_it_does_not_say() -> None:
+    first = ready(begun(), tool_input="in", **SHOWN)
+    second = ready(first)
+    assert second == first
+    verdict: Any = {"kind": "judge", "status": "complete", "reason": "ok", "safety": 0.9}
+    assert ready(first, risk_assessment=verdict) == {**first, "riskAssessment": verdict}
 
 
-@pytest.mark.parametrize(("status", "event"), list(itertools.product(LIFE_CYCLE, [*EVENTS, "turn ended"])))
-def test_an_event_leads_where_the_table_says_and_nowhere_else(status: str, event: str) -> None:
-    call = call_in(status)
-    after = take(call, event)
-    if (target := LIFE_CYCLE[status].get(event)) is None:
-        assert after is call
-        return
-    known = {"status", "toolCallId", "toolName", "displayName", "future"}
-    assert after["status"] == target
-    assert set(after) - known <= FIELDS[target]
-    assert after["future"] == 1
-    assert call == call_in(status)
+def test_a_call_that_ran_is_asked_for_anew() -> None:
+    again = ready(running())
+    assert again["status"] == "pending-confirmation"
+    assert again["toolInput"] == "in"
+    assert again.keys().isdisjoint({"confirmed", "options", "content"})
 
 
-@requirement("core:chat:tool-result-confirmation")
-def test_a_result_that_needs_approval_waits_for_the_decision() -> None:
-    call = take(call_in("running"), "complete, to review")
-    assert call["status"] == "pending-result-confirmation"
-    assert call["status"] in WAITING
-    assert take(call, "result approved")["status"] == "completed"
-    denied = take(call, "result denied")
-    assert (denied["status"], denied["reason"]) == ("cancelled", "result-denied")
-    assert "success" not in denied
+@requirement("gen:tool:ready-confirmed-drops")
+def test_a_confirmed_ready_drops_all_that_was_shown() -> None:
+    after = ready(ready(begun(), tool_input="in", **SHOWN), confirmed="setting")
+    assert after == running()
 
 
-@requirement("core:chat:tool-reconfirmation")
-def test_a_running_call_can_ask_again_and_nothing_of_the_first_approval_remains() -> None:
-    call = take(call_in("running"), "ready")
-    assert call["status"] == "pending-confirmation"
-    assert (call["invocationMessage"], call.get("toolInput"), call.get("confirmed")) == ("Go", None, None)
+@requirement("gen:tool:ready-finished")
+@pytest.mark.parametrize("status", [*sorted(TERMINAL), "auth-required", "pending-result-confirmation"])
+def test_a_ready_that_comes_too_late_changes_nothing(status: str) -> None:
+    call = {**running(), "status": status}
+    assert ready(call) is call
 
 
-@requirement("core:chat:turn-end-cancels-calls")
-@pytest.mark.parametrize("status", sorted(set(LIFE_CYCLE) - TERMINAL))
-def test_the_end_of_the_turn_cancels_an_open_call_as_skipped(status: str) -> None:
-    after = skipped(call_in(status))
-    assert (after["status"], after["reason"]) == ("cancelled", "skipped")
+@requirement("gen:tool:ready-intention")
+def test_an_intention_is_refined() -> None:
+    call = begun(intention="look")
+    assert ready(call)["intention"] == "look"
+    assert ready(call, intention="look closer")["intention"] == "look closer"
 
 
-def test_a_call_without_an_invocation_message_has_an_empty_one_when_it_is_skipped() -> None:
-    call = {"status": "streaming", "toolCallId": "tc", "toolName": "sh", "displayName": "Shell"}
-    assert skipped(call)["invocationMessage"] == ""
-
-
-def test_a_status_nobody_knows_is_left_alone() -> None:
-    call: JsonObject = {"status": "future", "toolCallId": "tc"}
-    assert all(take(call, event) is call for event in [*EVENTS, "turn ended"])
-
-
-def test_partial_input_grows_in_a_rope_and_goes_when_the_input_is_complete() -> None:
-    call = started({"toolCallId": "tc", "toolName": "sh", "displayName": "Shell"})
-    for _ in range(3):
-        call = take(call, "delta")
-    assert isinstance(call["partialInput"], Rope)
-    assert call["partialInput"] == "xxx"
-    assert "partialInput" not in take(call, "ready")
-
-
-def test_a_delta_changes_the_message_only_when_it_carries_one() -> None:
-    call = call_in("streaming")
-    assert take(call, "delta")["invocationMessage"] == "Run"
-    assert advanced(call, {**EVENTS["delta"], "invocationMessage": "New"})["invocationMessage"] == "New"
-
-
-@requirement("core:chat:contributor")
+@requirement("gen:tool:owner-fixed")
 @pytest.mark.parametrize(
-    "contributor",
-    [{"kind": "client", "clientId": "c"}, {"kind": "mcp", "customizationId": "m"}],
-    ids=lambda c: c["kind"],
+    ("before", "given", "after"),
+    [
+        (CLIENT, MCP, CLIENT),
+        (CLIENT, {"kind": "client", "clientId": "other"}, CLIENT),
+        (MCP, CLIENT, MCP),
+        (None, CLIENT, None),
+        (None, MCP, MCP),
+        (MCP, {"kind": "mcp", "customizationId": "other"}, {"kind": "mcp", "customizationId": "other"}),
+    ],
 )
-def test_the_contributor_stays_with_the_call_and_the_older_field_is_not_taken(contributor: JsonObject) -> None:
-    action = {"toolCallId": "tc", "toolName": "sh", "displayName": "Shell", "contributor": contributor}
-    call = started({**action, "toolClientId": "c"})
-    for event in ("ready", "approved", "complete, to review", "result approved"):
-        call = take(call, event)
-    assert call["contributor"] == contributor
-    assert "toolClientId" not in call
+def test_who_runs_a_call_is_settled_at_its_start(before: Any, given: Any, after: Any) -> None:
+    assert ready(begun(contributor=before), contributor=given).get("contributor") == after
 
 
-@requirement("client-tools:state:same-life-cycle")
-def test_a_client_tool_passes_through_the_same_states() -> None:
-    path = ("delta", "ready", "approved", "content", "complete, to review", "result approved")
-
-    def states(**more: Any) -> list[str]:
-        call = started({"toolCallId": "tc", "toolName": "sh", "displayName": "Shell", **more})
-        seen = [call["status"]]
-        for event in path:
-            call = take(call, event)
-            seen.append(call["status"])
-        return seen
-
-    assert states(contributor={"kind": "client", "clientId": "c"}) == states()
+@requirement("gen:tool:delta-without-content")
+def test_a_delta_may_bring_words_only() -> None:
+    call = advanced(begun(), make.chat_tool_call_delta(**CALL, invocation_message="soon"))
+    assert "partialInput" not in call
+    assert call["invocationMessage"] == "soon"
 
 
-@requirement("client-tools:call:content-is-replaced")
-def test_content_takes_the_place_of_earlier_content() -> None:
-    call = call_in("running", content=[{"type": "text", "text": "old"}, {"type": "text", "text": "more"}])
-    assert take(call, "content")["content"] == [{"type": "text", "text": "x"}]
+@requirement("gen:tool:input-ref-edited")
+def test_only_text_is_replaced_by_an_edit() -> None:
+    edit = make.chat_tool_call_approved(**CALL, confirmed="user-action", edited_tool_input="new")
+    assert advanced(ready(begun(), tool_input="old"), edit)["toolInput"] == "new"
+    reference: Any = {"uri": "ahp-content:/x"}
+    assert advanced(ready(begun(), tool_input=reference), edit)["toolInput"] == reference
 
 
-def test_a_result_leaves_nothing_of_the_content_it_does_not_repeat() -> None:
-    assert "content" not in take(call_in("running"), "complete")
+@requirement("gen:tool:auth-required", "gen:tool:auth-resolved")
+def test_a_call_waits_for_a_token_and_goes_on_with_all_it_had() -> None:
+    call = advanced(
+        running(contributor=MCP), make.chat_tool_call_content_changed(**CALL, content=[{"type": "text", "text": "x"}])
+    )
+    waiting = advanced(call, make.chat_tool_call_auth_required(**CALL, auth=AUTH))
+    assert waiting == {**call, "status": "auth-required", "auth": AUTH}
+    assert advanced(waiting, make.chat_tool_call_auth_resolved(**CALL)) == call
 
 
-def test_edited_input_takes_the_place_of_the_input_even_when_empty() -> None:
-    call = call_in("pending-confirmation")
-    assert take(call, "approved")["toolInput"] == "{}"
-    assert advanced(call, {**EVENTS["approved"], "editedToolInput": ""})["toolInput"] == ""
+@requirement("gen:tool:auth-required")
+@pytest.mark.parametrize("call", [running(contributor=CLIENT), running(), ready(begun(contributor=MCP))])
+def test_only_a_running_call_of_an_mcp_server_can_want_a_token(call: JsonObject) -> None:
+    assert advanced(call, make.chat_tool_call_auth_required(**CALL, auth=AUTH)) is call
 
 
-def test_the_selected_option_is_kept_as_it_was_offered() -> None:
-    call = call_in("pending-confirmation")
-    assert advanced(call, {**EVENTS["approved"], "selectedOptionId": "once"})["selectedOption"] == OPTION
-    assert advanced(call, {**EVENTS["denied"], "selectedOptionId": "once"})["selectedOption"] == OPTION
-    assert "selectedOption" not in advanced(call, {**EVENTS["approved"], "selectedOptionId": "other"})
+def complete(call: JsonObject, *, success: bool, **more: Any) -> JsonObject:
+    result: Any = {"success": success, "pastTenseMessage": "p", **more}
+    return advanced(call, make.chat_tool_call_complete(**CALL, result=result, requires_result_confirmation=True))
 
 
-def test_a_call_that_is_completed_before_it_was_approved_claims_no_approval() -> None:
-    assert take(call_in("pending-confirmation"), "complete")["confirmed"] == "not-needed"
+@requirement("gen:tool:auth-success-invalid", "gen:tool:auth-cancel")
+def test_a_call_without_token_can_only_fail() -> None:
+    waiting = advanced(running(contributor=MCP), make.chat_tool_call_auth_required(**CALL, auth=AUTH))
+    waiting["content"] = [{"type": "text", "text": "x"}]
+    assert complete(waiting, success=True) is waiting
+    failed = complete(waiting, success=False)
+    assert (failed["status"], failed["content"], "auth" in failed) == ("completed", waiting["content"], False)
+    assert complete(waiting, success=False, content=[])["content"] == []
 
 
-def test_meta_is_replaced_when_an_action_carries_one_and_kept_otherwise() -> None:
-    call = call_in("running", _meta={"a": 1})
-    assert take(call, "content")["_meta"] == {"a": 1}
-    assert advanced(call, {**EVENTS["content"], "_meta": {"b": 2}})["_meta"] == {"b": 2}
+@requirement("gen:tool:content-not-carried")
+def test_what_a_tool_showed_while_it_ran_is_not_its_result() -> None:
+    call = advanced(running(), make.chat_tool_call_content_changed(**CALL, content=[{"type": "text", "text": "x"}]))
+    done = advanced(call, make.chat_tool_call_complete(**CALL, result={"success": True, "pastTenseMessage": "p"}))
+    assert "content" not in done
+
+
+def test_every_status_has_its_fields_and_open_ones_end_with_the_turn() -> None:
+    assert FIELDS.keys() == LIFE_CYCLE.keys()
+    assert LIFE_CYCLE.keys() - TERMINAL > WAITING
+    for status in LIFE_CYCLE.keys() - TERMINAL:
+        assert skipped({**running(), "status": status})["status"] == "cancelled"
+    unknown: JsonObject = {**running(), "status": "future"}
+    assert skipped(unknown) is unknown

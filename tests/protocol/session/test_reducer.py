@@ -1,232 +1,214 @@
-"""The session reducer: life cycle, summary, chats, tools, configuration."""
+"""The session reducer of 1.0.0: a flat state, several clients, directories, what waits, decisions by scope."""
+
+from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.registry import ACTIONS
-from ahpkit.protocol.session.reducer import HANDLERS, STAMPED, session_reducer
+from ahpkit.protocol.session import constructors as make
+from ahpkit.protocol.session.enablement import effective
+from ahpkit.protocol.session.reducer import session_reducer
+from ahpkit.protocol.session.state import CustomizationEnablement
 from support import requirement
 
+IN_PROGRESS, INPUT_NEEDED, READ, FUTURE = 8, 24, 32, 1 << 31
 
-def new_session(**more: Any) -> JsonObject:
-    summary = {
-        "resource": "ahp-session:/s",
+
+def session(**more: Any) -> JsonObject:
+    basics: JsonObject = {
         "provider": "p",
-        "title": "T",
+        "title": "",
         "status": 1,
-        "createdAt": 1,
-        "modifiedAt": 2,
+        "lifecycle": "ready",
+        "activeClients": [],
+        "chats": [],
     }
-    return {"summary": summary, "lifecycle": "creating", "chats": [], **more}
+    return {**basics, **more}
 
 
-def act(kind: str, **more: Any) -> JsonObject:
-    return {"type": f"session/{kind}", **more}
-
-
-def fold(state: JsonObject, *actions: JsonObject) -> JsonObject:
+def reduced(state: JsonObject, *actions: Any) -> JsonObject:
     for action in actions:
-        state = session_reducer(state, action, now=9999)
+        state = session_reducer(state, action)
     return state
 
 
-def chat(name: str, **more: Any) -> JsonObject:
-    return {"resource": f"ahp-chat:/{name}", "title": name, "status": 1, "modifiedAt": "then", **more}
+def unchanged(state: JsonObject, action: Any) -> bool:
+    return session_reducer(state, action) is state
 
 
-def test_every_action_of_the_channel_has_a_handler() -> None:
-    assert set(HANDLERS) == {spec.type for spec in ACTIONS.values() if spec.channel == "session"}
-    assert set(HANDLERS) >= STAMPED
+def test_a_session_that_could_not_be_made_says_so() -> None:
+    error: Any = {"errorType": "e", "message": "m"}
+    after = reduced(session(lifecycle="creating"), make.session_creation_failed(error=error))
+    assert (after["lifecycle"], after["creationError"]) == ("failed", error)
 
 
-@requirement("session:action:ready")
-def test_ready() -> None:
-    assert fold(new_session(), act("ready")) == new_session(lifecycle="ready")
+@requirement("gen:active-clients:upsert")
+def test_a_client_replaces_its_own_entry_only() -> None:
+    a: Any = {"clientId": "a", "tools": []}
+    b: Any = {"clientId": "b", "tools": [{"name": "x"}]}
+    both = reduced(session(), *(make.session_active_client_set(active_client=client) for client in (a, b)))
+    assert both["activeClients"] == [a, b]
+    newer: Any = {"clientId": "a", "tools": [{"name": "y"}]}
+    assert reduced(both, make.session_active_client_set(active_client=newer))["activeClients"] == [newer, b]
+    assert reduced(both, make.session_active_client_removed(client_id="a"))["activeClients"] == [b]
+    assert unchanged(both, make.session_active_client_removed(client_id="z"))
 
 
-@requirement("session:action:creation-failed")
-def test_creation_failed_keeps_the_error() -> None:
-    error = {"errorType": "x", "message": "y"}
-    failed = fold(new_session(), act("creationFailed", error=error))
-    assert failed == new_session(lifecycle="creationFailed", creationError=error)
+@requirement("gen:workdir:set", "gen:workdir:removed")
+def test_directories_are_added_and_removed_once() -> None:
+    one = reduced(session(), make.session_working_directory_set(directory="a"))
+    assert one["workingDirectories"] == ["a"]
+    assert unchanged(one, make.session_working_directory_set(directory="a"))
+    assert reduced(one, make.session_working_directory_removed(directory="a"))["workingDirectories"] == []
+    assert unchanged(one, make.session_working_directory_removed(directory="b"))
+    assert unchanged(session(), make.session_working_directory_removed(directory="b")) is True
 
 
-@requirement("session:action:chat-added")
-def test_a_chat_is_appended_or_replaced_by_its_resource() -> None:
-    state = fold(new_session(), act("chatAdded", summary=chat("a")), act("chatAdded", summary=chat("b")))
-    state = fold(state, act("chatAdded", summary=chat("a", title="New")))
-    assert state["chats"] == [chat("a", title="New"), chat("b")]
-
-
-@requirement("session:action:chat-removed")
-def test_a_removed_chat_is_gone_and_an_unknown_one_changes_nothing() -> None:
-    state = new_session(chats=[chat("a"), chat("b")], defaultChat="ahp-chat:/b")
-    assert fold(state, act("chatRemoved", chat="ahp-chat:/a"))["chats"] == [chat("b")]
-    assert fold(state, act("chatRemoved", chat="ahp-chat:/z")) is state
-
-
-def test_removing_the_default_chat_clears_the_hint() -> None:
-    state = new_session(chats=[chat("a"), chat("b")], defaultChat="ahp-chat:/b")
-    assert "defaultChat" not in fold(state, act("chatRemoved", chat="ahp-chat:/b"))
-    assert fold(state, act("chatRemoved", chat="ahp-chat:/a"))["defaultChat"] == "ahp-chat:/b"
-
-
-@requirement("session:action:chat-updated-partial", "session:action:chat-updated-identity-ignored")
-def test_an_update_writes_only_what_it_names_and_never_the_resource() -> None:
-    state = new_session(chats=[chat("a", activity="x"), chat("b")])
-    changes = {"resource": "ahp-chat:/z", "status": 8}
-    after = fold(state, act("chatUpdated", chat="ahp-chat:/a", changes=changes))
-    assert after["chats"] == [chat("a", activity="x", status=8), chat("b")]
-
-
-@requirement("session:action:chat-updated-unknown", "session:action:chat-updated-wait")
-def test_an_update_of_an_unknown_chat_changes_nothing_until_it_is_added() -> None:
-    state = new_session(chats=[chat("a")])
-    update = act("chatUpdated", chat="ahp-chat:/z", changes={"title": "x"})
-    assert fold(state, update) is state
-    assert fold(state, act("chatAdded", summary=chat("z")), update)["chats"][1]["title"] == "x"
-
-
-@requirement("session:action:default-chat-changed")
-def test_the_default_chat_is_set_and_cleared() -> None:
-    state = fold(new_session(), act("defaultChatChanged", defaultChat="ahp-chat:/a"))
-    assert state["defaultChat"] == "ahp-chat:/a"
-    assert fold(state, act("defaultChatChanged")) == new_session()
-
-
-@requirement("session:action:title-changed")
-def test_the_title_is_set() -> None:
-    assert fold(new_session(), act("titleChanged", title="New"))["summary"]["title"] == "New"
-
-
-@requirement("session:action:model-changed")
-def test_the_model_is_set() -> None:
-    model = {"id": "m", "config": {"level": "high"}}
-    assert fold(new_session(), act("modelChanged", model=model))["summary"]["model"] == model
-
-
-@requirement("session:action:agent-changed")
-def test_the_agent_is_set_and_without_one_the_selection_is_absent() -> None:
-    state = fold(new_session(), act("agentChanged", agent={"uri": "file:///a.md"}))
-    assert state["summary"]["agent"] == {"uri": "file:///a.md"}
-    assert "agent" not in fold(state, act("agentChanged"))["summary"]
-
-
-@requirement("session:action:is-read-changed", "session:action:is-archived-changed")
+@requirement("gen:workdir:replaced")
 @pytest.mark.parametrize(
-    ("kind", "field", "bit"), [("isReadChanged", "isRead", 32), ("isArchivedChanged", "isArchived", 64)]
+    ("old", "new", "after"),
+    [("B", "X", ["A", "X", "C"]), ("B", "C", ["A", "C"]), ("C", "A", ["A", "B"]), ("A", "C", ["C", "B"])],
 )
-def test_a_flag_sets_and_clears_its_bit_and_leaves_the_others(kind: str, field: str, bit: int) -> None:
-    others = 8 | (96 - bit) | 1 << 12
-    state = new_session()
-    state["summary"]["status"] = others
-    on = fold(state, act(kind, **{field: True}))
-    assert on["summary"]["status"] == others | bit
-    assert fold(on, act(kind, **{field: True})) is on
-    assert fold(on, act(kind, **{field: False}))["summary"]["status"] == others
+def test_a_replacement_stands_once(old: str, new: str, after: list[str]) -> None:
+    state = session(workingDirectories=["A", "B", "C"])
+    action = make.session_working_directory_replaced(directory=old, replacement=new)
+    assert reduced(state, action)["workingDirectories"] == after
 
 
-@requirement("session:action:activity-changed")
-def test_the_activity_is_set_and_cleared() -> None:
-    state = fold(new_session(), act("activityChanged", activity="Thinking"))
-    assert state["summary"]["activity"] == "Thinking"
-    assert "activity" not in fold(state, act("activityChanged"))["summary"]
+@requirement("gen:workdir:replaced")
+def test_what_is_not_there_cannot_be_replaced() -> None:
+    state = session(workingDirectories=["A"])
+    assert unchanged(state, make.session_working_directory_replaced(directory="Z", replacement="A"))
 
 
-@requirement("session:action:changesets-changed")
-def test_the_changeset_catalogue_is_replaced_and_cleared() -> None:
-    state = fold(new_session(changesets=[{"label": "old"}]), act("changesetsChanged", changesets=[{"label": "new"}]))
-    assert state["changesets"] == [{"label": "new"}]
-    assert "changesets" not in fold(state, act("changesetsChanged"))
+def waits(kind: str, id: str = "1", **more: Any) -> Any:
+    return make.session_input_needed_set(request=_request(kind, id, **more))
 
 
-@requirement("session:action:server-tools-changed")
-def test_the_tools_of_the_host_are_replaced() -> None:
-    state = fold(new_session(serverTools=[{"name": "old"}]), act("serverToolsChanged", tools=[{"name": "new"}]))
-    assert state["serverTools"] == [{"name": "new"}]
+def _request(kind: str, id: str, **more: Any) -> Any:
+    return {"id": id, "chat": "ahp-chat:/c", "kind": kind, **more}
 
 
-CLIENT = {
-    "clientId": "c",
-    "displayName": "Editor",
-    "tools": [{"name": "open", "title": "Open", "description": "Opens", "inputSchema": {"type": "object"}}],
-    "customizations": [{"type": "plugin", "id": "p"}],
-}
+@requirement("gen:input-needed:set-upsert", "gen:input-needed:removed")
+def test_what_waits_is_kept_by_id() -> None:
+    one = reduced(session(), waits("chatInput"), waits("chatInput", "2"), waits("toolConfirmation"))
+    assert [request["kind"] for request in one["inputNeeded"]] == ["toolConfirmation", "chatInput"]
+    assert unchanged(one, make.session_input_needed_removed(id="3"))
+    none = reduced(one, *(make.session_input_needed_removed(id=id) for id in "12"))
+    assert "inputNeeded" not in none
 
 
-@requirement(
-    "session:action:active-client-claimed",
-    "client-tools:register:reducer-stores-tools",
-    "session:active-client:only-one",
-)
-def test_a_claim_stores_the_client_as_it_came_and_null_clears_it() -> None:
-    state = fold(new_session(), act("activeClientChanged", activeClient={"clientId": "other", "tools": []}))
-    state = fold(state, act("activeClientChanged", activeClient=CLIENT))
-    assert state["activeClient"] == CLIENT
-    assert fold(state, act("activeClientChanged", activeClient=None)) == new_session()
+@requirement("gen:input-needed:raises-status", "gen:input-needed:cleared-status", "gen:forward:status-bits")
+@pytest.mark.parametrize("kind", ["chatInput", "toolConfirmation", "toolAuthentication", "future"])
+def test_what_waits_for_a_person_shows_in_the_status(kind: str) -> None:
+    waiting = reduced(session(status=1 | READ | FUTURE), waits(kind))
+    assert waiting["status"] == INPUT_NEEDED | READ | FUTURE
+    after = reduced(waiting, make.session_input_needed_removed(id="1"))
+    assert after["status"] == IN_PROGRESS | READ | FUTURE
 
 
-@requirement(
-    "session:action:client-tools-changed",
-    "client-tools:update:without-reclaiming",
-    "client-tools:update:full-replacement",
-)
-def test_the_tools_of_the_active_client_are_replaced_and_nothing_else_of_it() -> None:
-    state = new_session(activeClient=CLIENT)
-    after = fold(state, act("activeClientToolsChanged", tools=[{"name": "new"}]))
-    assert after["activeClient"] == {**CLIENT, "tools": [{"name": "new"}]}
-    claimed = fold(after, act("activeClientChanged", activeClient={**CLIENT, "tools": []}))
-    assert claimed["activeClient"]["tools"] == []
-    assert fold(new_session(), act("activeClientToolsChanged", tools=[])) == new_session()
+@requirement("gen:input-needed:execution-does-not-raise")
+def test_a_client_that_runs_a_tool_does_not_wait_for_a_person() -> None:
+    running = reduced(session(status=IN_PROGRESS), waits("toolClientExecution"))
+    assert running["status"] == IN_PROGRESS
+    asked = reduced(running, waits("chatInput", "2"))
+    assert asked["status"] == INPUT_NEEDED
+    assert reduced(asked, make.session_input_needed_removed(id="2"))["status"] == IN_PROGRESS
 
 
-CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {"a": 1, "b": 2}}
+@requirement("gen:chat:reordered-permutation")
+def test_chats_are_reordered_by_a_complete_list_only() -> None:
+    state = session(chats=[{"resource": "a"}, {"resource": "b"}])
+    after = reduced(state, make.session_chats_reordered(chats=["b", "a"]))
+    assert [chat["resource"] for chat in after["chats"]] == ["b", "a"]
+    for wrong in (["b"], ["b", "b"], ["b", "z"], ["a", "b", "a"]):
+        assert unchanged(state, make.session_chats_reordered(chats=wrong))
 
 
-@requirement("session:action:config-merged", "session:action:config-replaced")
-def test_config_values_are_merged_or_replaced() -> None:
-    state = new_session(config=CONFIG)
-    assert fold(state, act("configChanged", config={"b": 3}))["config"] == {**CONFIG, "values": {"a": 1, "b": 3}}
-    replaced = fold(state, act("configChanged", config={"b": 3}, replace=True))
-    assert replaced["config"] == {**CONFIG, "values": {"b": 3}}
+def test_a_chat_that_is_gone_is_nobodys_default() -> None:
+    state = session(chats=[{"resource": "a"}], defaultChat="a")
+    assert "defaultChat" not in reduced(state, make.session_chat_removed(chat="a"))
 
 
-@requirement("session:action:meta-changed")
-def test_meta_is_replaced_and_cleared() -> None:
-    state = fold(new_session(_meta={"git": 1}), act("metaChanged", _meta={"other": 2}))
-    assert state["_meta"] == {"other": 2}
-    assert "_meta" not in fold(state, act("metaChanged"))
+# Decisions
+
+SESSION_OFF: CustomizationEnablement = {"kind": "session", "enabled": False}
+GLOBAL_ON: CustomizationEnablement = {"kind": "global", "enabled": True}
 
 
-@requirement("core:reducer:time-formats")
-def test_what_a_person_changed_is_stamped_with_the_given_milliseconds() -> None:
-    state = new_session(config=CONFIG)
-    for action in (
-        act("titleChanged", title="x"),
-        act("modelChanged", model={"id": "m"}),
-        act("configChanged", config={}),
+def customized() -> JsonObject:
+    server = {"type": "mcpServer", "id": "m", "uri": "u", "name": "M", "state": {"kind": "ready"}, "channel": "mcp://m"}
+    skill = {"type": "skill", "id": "s", "uri": "u", "name": "S"}
+    plugin = {"type": "plugin", "id": "p", "uri": "u", "name": "P", "children": [skill, server]}
+    directory = {"type": "directory", "id": "d", "uri": "u", "name": "D", "enabled": True, "contents": "skill"}
+    return session(customizations=[plugin, directory])
+
+
+def toggled(state: JsonObject, id: str, *decisions: CustomizationEnablement) -> JsonObject:
+    return reduced(state, make.session_customization_toggled(id=id, enablement=list(decisions)))
+
+
+def entry(state: JsonObject, id: str) -> JsonObject:
+    entries = [*state["customizations"], *state["customizations"][0]["children"]]
+    return next(each for each in entries if each["id"] == id)
+
+
+@requirement("gen:enablement:toggle-replaces", "gen:enablement:effective")
+@pytest.mark.parametrize("id", ["p", "m"])
+def test_decisions_about_a_plugin_or_server_are_replaced(id: str) -> None:
+    off = toggled(customized(), id, SESSION_OFF, GLOBAL_ON)
+    assert entry(off, id)["enablement"] == [SESSION_OFF, GLOBAL_ON]
+    assert (found := effective(off, id)) is not None
+    assert not found.enabled
+    on = toggled(off, id, GLOBAL_ON)
+    assert (found := effective(on, id)) is not None
+    assert found.enabled
+    assert "enablement" not in entry(toggled(on, id), id)
+
+
+@requirement("gen:enablement:toggle-leaf")
+@pytest.mark.parametrize("id", ["d", "s"])
+def test_others_keep_the_first_decision_only(id: str) -> None:
+    off = toggled(customized(), id, SESSION_OFF, GLOBAL_ON)
+    assert entry(off, id)["enabled"] is False
+    assert "enablement" not in entry(off, id)
+    assert entry(toggled(off, id), id)["enabled"] is True
+
+
+@requirement("gen:enablement:toggle-malformed")
+def test_a_toggle_without_decisions_changes_nothing() -> None:
+    assert unchanged(customized(), {"type": "session/customizationToggled", "id": "p", "enabled": False}) is True
+
+
+def test_a_child_of_a_disabled_plugin_is_not_in_force() -> None:
+    found = effective(toggled(customized(), "p", SESSION_OFF), "s")
+    assert found is not None
+    assert not found.enabled
+
+
+# MCP servers
+
+
+@requirement("gen:mcp:start-requested")
+def test_a_server_that_shall_start_or_stop_has_no_channel_any_more() -> None:
+    for action, kind in (
+        (make.session_mcp_server_start_requested(id="m"), "starting"),
+        (make.session_mcp_server_stop_requested(id="m"), "stopped"),
     ):
-        assert session_reducer(state, action, now=1234)["summary"]["modifiedAt"] == 1234
-    for action in (act("ready"), act("isReadChanged", isRead=True), act("chatAdded", summary=chat("a"))):
-        assert session_reducer(state, action, now=1234)["summary"]["modifiedAt"] == 2
+        server = entry(reduced(customized(), action), "m")
+        assert server["state"] == {"kind": kind}
+        assert "channel" not in server
+    assert unchanged(customized(), make.session_mcp_server_start_requested(id="s")) is True
+    assert unchanged(session(), make.session_mcp_server_stop_requested(id="m")) is True
 
 
-@requirement("core:chat:own-channel")
-@pytest.mark.parametrize("kind", ["turnStarted", "toolCallStart", "toolCallComplete", "inputRequested"])
-def test_turns_and_tool_calls_are_no_business_of_the_session(kind: str) -> None:
-    state = new_session()
-    assert fold(state, act(kind, turnId="t", toolCallId="tc", message={}, request={"id": "q"})) is state
-
-
-@requirement("session:state:required-fields")
-def test_no_action_removes_what_a_session_always_has() -> None:
-    state = new_session()
-    for kind in HANDLERS:
-        assert {"summary", "lifecycle", "chats"} <= set(session_reducer(state, {"type": kind}, now=1))
-
-
-def test_a_state_without_summary_cannot_be_stamped_and_stays() -> None:
-    state: JsonObject = {"config": CONFIG, "chats": []}
-    assert fold(state, act("configChanged", config={"a": 2})) is state
+@requirement("gen:mcp:background")
+def test_messages_wait_no_longer_for_a_server_in_the_background() -> None:
+    state: Any = {"kind": "starting", "blocking": True}
+    blocking = reduced(customized(), make.session_mcp_server_state_changed(id="m", state=state))
+    after = reduced(blocking, make.session_mcp_server_background_requested(id="m"))
+    assert entry(after, "m")["state"] == {"kind": "starting", "blocking": False}
+    assert unchanged(after, make.session_mcp_server_background_requested(id="m"))
+    assert unchanged(customized(), make.session_mcp_server_background_requested(id="m")) is True

@@ -17,8 +17,8 @@ from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.untrusted_json import objects, text
 from ahpkit.host.agent import Agent, AgentError, AgentSession, Chat, History
-from ahpkit.protocol_next.common.state import JsonObject, ProtectedResourceMetadata
-from ahpkit.protocol_next.session.state import SessionConfigSchema
+from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
+from ahpkit.protocol.session.state import SessionConfigSchema
 from ahpkit.wire.errors import MethodNotFound
 
 

@@ -19,9 +19,9 @@ from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.untrusted_json import integer, objects, strings, text
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.protocol.json_schema import check_schema
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.errors import InvalidParams, InvalidRequest, MethodNotFound, RpcError
 
 T = TypeVar("T")

@@ -19,8 +19,8 @@ from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.turn_input import instructions
 from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn, TurnContext
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
-from ahpkit.protocol_next.common.state import AgentSelection, ModelSelection
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, ModelSelection
 from ahpkit.wire.backoff import backoff
 
 STARTS = 3

@@ -23,7 +23,7 @@ from ahpkit.agents.acp.registry import KNOWN_AGENTS
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import AgentError, LoginNeeded
 from ahpkit.platform.processes import MARK
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc

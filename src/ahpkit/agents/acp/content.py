@@ -19,8 +19,8 @@ import msgspec
 from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, MAX_TEXT, cut, short
 from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
-from ahpkit.protocol_next.chat.state import ToolResultContent
-from ahpkit.protocol_next.common.state import FileEdit, FileEditStats, JsonObject
+from ahpkit.protocol.chat.state import ToolResultContent
+from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
 
 MAX_DISPLAY = 64 * 1024
 """Characters kept of a terminal that the agent only shows: its tail."""

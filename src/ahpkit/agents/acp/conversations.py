@@ -8,7 +8,7 @@ from pathlib import Path
 from ahpkit.agents.acp.connection import AcpConnection
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import AgentSession
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 SESSION_ID = "sessionId"
 """Key of a chat's memory: the ACP session to take up after a restart."""

@@ -12,8 +12,8 @@ from typing import Any
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_WORDS, cut, short
 from ahpkit.agents.untrusted_json import number, obj, objects, strings, text
 from ahpkit.host.agent import InputAnswers
-from ahpkit.protocol_next.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
+from ahpkit.protocol.common.state import JsonObject
 
 
 def questions(schema: Any) -> list[ChatInputQuestion]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ahpkit.agents.untrusted_json import obj, text
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 SERVER = "ahp"
 """What agents know the host's server by."""

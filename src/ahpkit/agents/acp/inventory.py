@@ -20,7 +20,7 @@ from ahpkit.agents.acp.connection import AcpConnection
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import MethodNotFound
 
 State = Literal["missing", "installed", "answers", "fails"]

@@ -20,7 +20,7 @@ from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, notice_text
 from ahpkit.agents.acp.usage import Usage
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Chat, Command, History, StopReason, Turn
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 PLAN_KEY = "ahpkit/plan"
 """Session `_meta`, by chat: `[{id?, entries | content | uri}]`, the agent's plans as they stand."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ahpkit.agents.untrusted_json import obj, strings, text
 from ahpkit.host.agent import McpServerOffer
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 def mcp_servers(offers: Iterable[McpServerOffer], capabilities: JsonObject) -> list[JsonObject]:

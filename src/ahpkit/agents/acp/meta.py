@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from ahpkit.agents.acp.limits import MAX_KINDS, short
 from ahpkit.agents.untrusted_json import obj
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import encode
 
 T = TypeVar("T")

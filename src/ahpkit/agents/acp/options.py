@@ -13,9 +13,9 @@ from typing import Any
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
-from ahpkit.protocol_next.common.state import JsonObject, ModelSelection
-from ahpkit.protocol_next.root.state import SessionModelInfo
-from ahpkit.protocol_next.session.state import SessionConfigPropertySchema, SessionConfigSchema
+from ahpkit.protocol.common.state import JsonObject, ModelSelection
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema
 
 MODE = "mode"
 """Property under which the older `modes` are shown."""

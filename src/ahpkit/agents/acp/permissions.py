@@ -13,8 +13,8 @@ from ahpkit.agents.acp.limits import MAX_LISTED, short
 from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation
-from ahpkit.protocol_next.chat.state import ConfirmationOption
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import ConfirmationOption
+from ahpkit.protocol.common.state import JsonObject
 
 Policy = Literal["ask", "allow", "deny"]
 """Who answers an agent's permission requests: a person, or the configuration."""

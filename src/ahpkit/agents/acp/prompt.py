@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from ahpkit.agents.turn_input import attachments
 from ahpkit.agents.untrusted_json import obj, objects, text
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import JsonObject
 
 MAX_TRANSCRIPT = 64 * 1024
 """Characters of an earlier conversation told to an agent that cannot restore it: its end."""

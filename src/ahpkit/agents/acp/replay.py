@@ -8,7 +8,7 @@ from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper
 from ahpkit.agents.untrusted_json import obj
 from ahpkit.host.agent import History, Turn
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 MAX_UPDATES = 100_000
 """Updates of one history that are taken; what comes after them is only counted."""

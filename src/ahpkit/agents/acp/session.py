@@ -28,8 +28,8 @@ from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject, ModelSelection
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.wire.errors import InvalidParams
 from ahpkit.wire.trace_context import carried, passed_on
 

@@ -17,8 +17,8 @@ from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation, ToolCall, Turn
-from ahpkit.protocol_next.chat.state import ConfirmationOption, ToolResultContent
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import InvalidRequest
 
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}

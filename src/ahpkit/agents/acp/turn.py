@@ -12,7 +12,7 @@ from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
 from ahpkit.agents.acp.usage import Usage
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import StopReason, Turn
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 

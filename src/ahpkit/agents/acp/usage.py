@@ -11,8 +11,8 @@ from typing import Any
 
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.untrusted_json import integer, obj
-from ahpkit.protocol_next.chat.state import UsageInfo
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.chat.state import UsageInfo
+from ahpkit.protocol.common.state import JsonObject
 
 Tokens = dict[str, int]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ahpkit.canvas.builtin.paged import Action, Document, PagedCanvas
 from ahpkit.canvas.errors import LIMIT, CanvasError
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 MAX_POINTS = 5_000
 """Points of a chart: a screen shows no more. The oldest of a series go first."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ahpkit.canvas.builtin.paged import Action, Document, PagedCanvas
 from ahpkit.canvas.errors import INVALID_INPUT, LIMIT, CanvasError
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 MAX_ITEMS = 500
 """Items of a board: more is a database."""

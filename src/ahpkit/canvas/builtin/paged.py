@@ -19,7 +19,7 @@ from ahpkit.canvas.provider import ProviderEvents
 from ahpkit.canvas.python import PythonProvider
 from ahpkit.canvas.registry import check_input
 from ahpkit.host.feature import Values
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 Document = JsonObject
 

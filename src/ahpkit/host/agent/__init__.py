@@ -31,8 +31,8 @@ from ahpkit.host.agent.values import (
     ToolOutcome,
     TurnContext,
 )
-from ahpkit.protocol_next.chat.commands import CompletionItem
-from ahpkit.protocol_next.chat.state import (
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ConfirmationOption,
     Message,
@@ -41,10 +41,10 @@ from ahpkit.protocol_next.chat.state import (
     ToolResultContent,
     UsageInfo,
 )
-from ahpkit.protocol_next.chat.state import (
+from ahpkit.protocol.chat.state import (
     Turn as TurnRecord,
 )
-from ahpkit.protocol_next.common.state import (
+from ahpkit.protocol.common.state import (
     AgentSelection,
     FileEdit,
     JsonObject,
@@ -52,8 +52,8 @@ from ahpkit.protocol_next.common.state import (
     ProtectedResourceMetadata,
     StringOrMarkdown,
 )
-from ahpkit.protocol_next.root.state import SessionModelInfo
-from ahpkit.protocol_next.session.state import SessionConfigSchema, ToolDefinition
+from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.session.state import SessionConfigSchema, ToolDefinition
 
 
 class ToolCall(Protocol):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ahpkit.protocol_next.chat.state import ChatInputAnswer, Message, ToolResultContent
-from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.chat.state import ChatInputAnswer, Message, ToolResultContent
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 """Why a turn ended, in the words agents use. Anything but `end_turn` and `cancelled` is shown as a notification."""

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Iterator
 
 from ahpkit.host.feature import Feature, Registration, Services
-from ahpkit.protocol_next.chat.constructors import chat_tool_call_complete
-from ahpkit.protocol_next.chat.state import ToolCallResult
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.constructors import session_active_client_removed
+from ahpkit.protocol.chat.constructors import chat_tool_call_complete
+from ahpkit.protocol.chat.state import ToolCallResult
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.constructors import session_active_client_removed
 
 
 class ActiveClients(Feature):

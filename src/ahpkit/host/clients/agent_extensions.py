@@ -12,10 +12,10 @@ from ahpkit.host.agent import Chat
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.extensions import Extensions, served
 from ahpkit.host.feature import ConnectedClient
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, MethodNotFound, TransportClosed
 from ahpkit.protocol.extensions import announced, announces
 from ahpkit.protocol.meta_keys import OUR_PREFIXES
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import encode
 
 AGENT_CHANNEL = "ahpkit/agent-channel"

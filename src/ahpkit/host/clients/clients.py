@@ -15,9 +15,9 @@ from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import Origin, Store
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import encode
 
 _GOING_AWAY = 1001

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from ahpkit.host.clients.extensions import Extensions
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
-from ahpkit.protocol_next.common.state import JsonObject
 
 _MAX_NAME = 200
 """Characters of an unknown method that are repeated to whoever called it."""

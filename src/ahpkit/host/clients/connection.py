@@ -24,9 +24,9 @@ from ahpkit.host.policy.methods import Call
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.errors import ERRORS
-from ahpkit.protocol_next.common.state import ROOT_URI, JsonObject
-from ahpkit.protocol_next.validation import check_params, make_whole
+from ahpkit.protocol.validation import check_params, make_whole
 from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Event, Peer
 from ahpkit.wire.rpc import RpcLoop, Work

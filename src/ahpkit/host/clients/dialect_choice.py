@@ -10,8 +10,8 @@ from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
 from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CANVASES
-from ahpkit.protocol_next.common.state import JsonObject
 
 _PREFIX: Final = "client-version/"
 """Before a client's id: the durable value with the version it speaks."""

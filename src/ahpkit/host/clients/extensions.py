@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from ahpkit.host.agent import Chat
 from ahpkit.host.feature import Command, ConnectedClient
 from ahpkit.host.tasks import Tasks
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, LocalProtocolError
 from ahpkit.protocol.extensions import check_feature, check_name
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import encode
 
 _log = logging.getLogger(__name__)

@@ -29,12 +29,12 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.log.errors import LogError
+from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, CONFIG_META
-from ahpkit.protocol_next.channels import ROOT_URI, channel_of
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.validation import check_params
+from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import decode_json
 
 _log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import Sameness
 from ahpkit.host.spine.store import Origin, envelope
 from ahpkit.log.entry import Entry
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RequestId, RpcError
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import decode_json
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.transport import Transport

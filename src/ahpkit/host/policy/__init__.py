@@ -17,8 +17,8 @@ from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
 from ahpkit.host.policy.terminal import RULES as TERMINAL_RULES
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.registry import ACTIONS
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.registry import ACTIONS
 
 RULES: Mapping[str, Rule] = {
     **ROOT_RULES,

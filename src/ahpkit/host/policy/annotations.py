@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 def _set(attempt: Attempt) -> str | None:

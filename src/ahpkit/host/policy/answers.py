@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ahpkit.host.policy.attempt import repeated
+from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
-from ahpkit.protocol_next.chat.input_requests import ANSWER_KINDS
-from ahpkit.protocol_next.common.state import JsonObject
 
 _STATES = ("draft", "submitted", "skipped")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
-from ahpkit.protocol_next.common.state import JsonObject
 
 
 def check_providers(declarations: list[JsonObject]) -> str | None:

@@ -8,9 +8,9 @@ from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
 from ahpkit.host.policy.directories import check_directories
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.chat.parts import open_request
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.chat.parts import open_request
+from ahpkit.protocol.common.state import JsonObject
 
 
 def _check_message(attempt: Attempt) -> str | None:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
-from ahpkit.protocol_next.common.state import JsonObject
 
 Mutable = Callable[[JsonObject], bool]
 """Whether the property with this schema may be changed now."""

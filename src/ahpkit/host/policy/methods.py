@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidRequest
-from ahpkit.protocol_next.common.state import JsonObject
 
 _QUOTED = 200
 """Characters of a method that a reason repeats."""

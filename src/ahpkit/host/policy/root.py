@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ahpkit.host.policy.attempt import Attempt, Rule
 from ahpkit.host.policy.config import check_change
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 def _config_changed(attempt: Attempt) -> str | None:

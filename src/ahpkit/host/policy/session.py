@@ -10,12 +10,12 @@ from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find, not_served
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session import enablement
-from ahpkit.protocol_next.session.enablement import Placed, walk
+from ahpkit.protocol.session import enablement
+from ahpkit.protocol.session.enablement import Placed, walk
 from ahpkit.wire.codec import encode
 
 

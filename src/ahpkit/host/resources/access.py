@@ -16,9 +16,9 @@ from ahpkit.host.resources.beneath import Passage, real_path
 from ahpkit.host.resources.fence import Cuts, Fence
 from ahpkit.host.resources.sealed import why_sealed
 from ahpkit.platform.file_uris import local_path
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
 
 Opening = Literal["work", "saved", "shown"]
 """Why a directory is open: a working directory; a customization directory that clients save into; one they only see."""

@@ -16,8 +16,8 @@ from typing import Any
 from ahpkit.host.resources import files
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
-from ahpkit.protocol_next.common.state import JsonObject
 
 _AGENT = ""
 """Who asks, for `Access`: no client's id, so nothing was ever granted to it."""

@@ -19,9 +19,9 @@ from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.workers import Workers
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
-from ahpkit.protocol_next.chat.state import Message
-from ahpkit.protocol_next.common.state import JsonObject
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from pathlib import Path, PurePath
 from ahpkit.host.kept import KeptFile
 from ahpkit.host.resources.beneath import Identity, identity
 from ahpkit.host.resources.sealed import plain
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
-from ahpkit.protocol_next.common.state import JsonObject
 
 _SYSTEM = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys"),

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from ahpkit.host.resources.beneath import Entry, Moved, check_regular, open_regular
 from ahpkit.host.workers import progress
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
-from ahpkit.protocol_next.common.state import JsonObject
 
 MAX_READ = 10 * 1024 * 1024
 """Bytes of one resourceRead: with base64 it still fits a frame."""

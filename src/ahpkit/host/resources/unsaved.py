@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ahpkit.host.feature import ConnectedClient, Services
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError, NotFound, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
-from ahpkit.protocol_next.common.state import JsonObject
 
 _PATIENCE = 1.0
 """Seconds for an editor's answer: it only has to look into its memory, and an agent waits."""

@@ -20,10 +20,10 @@ from watchfiles import Change
 from ahpkit.host.feature import Services
 from ahpkit.host.limits import MAX_WATCHED_FOLDERS, MAX_WATCHES, MAX_WATCHES_OF_ALL
 from ahpkit.host.resources.notify import open_notify
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.resource_watch.constructors import resource_watch_changed
-from ahpkit.protocol_next.resource_watch.state import ResourceChange, ResourceChangeType
+from ahpkit.protocol.resource_watch.constructors import resource_watch_changed
+from ahpkit.protocol.resource_watch.state import ResourceChange, ResourceChangeType
 
 _log = logging.getLogger(__name__)
 

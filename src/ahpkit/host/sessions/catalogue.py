@@ -10,10 +10,10 @@ from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.store import ChannelChanges
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.summary import annotations_summary, changed_fields, session_summary
+from ahpkit.protocol.session.summary import annotations_summary, changed_fields, session_summary
 
 _ANNOTATIONS = "/annotations"
 """What a session's URI ends with as that of its annotations."""

@@ -24,9 +24,9 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
 from ahpkit.host.turns.completions import utf16_length
 from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import decode_json, encode
 
 _MAX_TURNS = 200

@@ -19,8 +19,8 @@ from ahpkit.host.feature import Values
 from ahpkit.host.turns.chat import MEMORY_PREFIX
 from ahpkit.host.turns.new_state import kept_session
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.summary import session_summary
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.summary import session_summary
 from ahpkit.wire.codec import encode
 
 _PATIENCE = 1.0

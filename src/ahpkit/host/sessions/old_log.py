@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ahpkit.dialects.migration import migrate_channels
+from ahpkit.dialects.v0_4.channels import channel_of, reduce
 from ahpkit.host.sessions.session_times import PREFIX as TIMES
 from ahpkit.host.spine.durable_values import PREFIX as VALUES
 from ahpkit.log.engine import OPENED
 from ahpkit.log.entry import ChannelSnapshot, Recovery
-from ahpkit.protocol.channels import channel_of, reduce
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_json, encode
 
 _log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.host.agent import Agent
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.json_schema import check_schema, find_problem
-from ahpkit.protocol_next.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.validation import check
+from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import encode
 
 EXTENSION = "ahpkit/sessions"

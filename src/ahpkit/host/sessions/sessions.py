@@ -35,7 +35,10 @@ from ahpkit.host.turns.new_state import NO_CONFIG, chat_entry, kept_session, new
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.chat.constructors import chat_turn_started
 from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
     AlreadyExists,
     InvalidParams,
@@ -44,11 +47,8 @@ from ahpkit.protocol.errors import (
     SessionAlreadyExists,
     SessionNotFound,
 )
-from ahpkit.protocol_next.channels import ROOT_URI, channel_of
-from ahpkit.protocol_next.chat.constructors import chat_turn_started
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.root.constructors import root_active_sessions_changed
-from ahpkit.protocol_next.session.constructors import (
+from ahpkit.protocol.root.constructors import root_active_sessions_changed
+from ahpkit.protocol.session.constructors import (
     session_active_client_set,
     session_chat_added,
     session_chat_removed,

@@ -10,8 +10,8 @@ import re
 from typing import Final
 
 from ahpkit.host.feature import Values
-from ahpkit.protocol_next.channels import CHANNELS, Channel, channel_of
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.channels import CHANNELS, MAX_URI, Channel, channel_of
+from ahpkit.protocol.common.state import JsonObject
 
 _PREFIX: Final = "channel-kind/"
 """Before a channel's URI: the durable value with its kind, where the URI does not say it."""
@@ -21,10 +21,6 @@ _CHOSEN: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20]{1,1000}")
 
 _FORBIDDEN: Final = ("file", "http", "https", "data", "javascript", "mcp", "ahp-root", "ahp-otlp", "ahp-resource-watch")
 """Schemes that mean something else."""
-
-
-_MAX_URI = 2_000
-"""Characters of the URI of a channel: it is a key of the log, and stands in every message."""
 
 
 class ChannelKinds:
@@ -43,7 +39,7 @@ class ChannelKinds:
 
     def may_be(self, uri: str, name: str) -> bool:
         """Whether a client may choose this URI for a new channel of that kind."""
-        if len(uri) > _MAX_URI or not uri.isprintable():
+        if len(uri) > MAX_URI or not uri.isprintable():
             return False
         told = channel_of(uri)
         if told is not None:

@@ -16,8 +16,8 @@ from typing import Self
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import ChannelChanges, Origin, Store
 from ahpkit.log.engine import Commit, LogEngine
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.wire.codec import decode_json
 
 _log = logging.getLogger(__name__)

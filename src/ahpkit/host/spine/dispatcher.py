@@ -18,10 +18,10 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelection, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import LogEngine
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol_next.common.actions import StateAction
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.validation import check_action
+from ahpkit.protocol.validation import check_action
 
 _log = logging.getLogger(__name__)
 

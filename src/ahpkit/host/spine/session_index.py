@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
 from ahpkit.host.spine.store import Origin
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 
 class SessionIndex:

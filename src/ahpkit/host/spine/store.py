@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Recovery
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_json, encode
 
 _log = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from ahpkit.host.terminals.agent import AgentTerminal
 from ahpkit.host.terminals.pool import MAX_RELEASED, MAX_TERMINALS, Launch, Pool
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
-from ahpkit.protocol_next.channels import channel_of
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.terminal.state import TerminalSessionClaim
+from ahpkit.protocol.terminal.state import TerminalSessionClaim
 
 MAX_SIZE = 10_000
 """Columns and rows. Programs reserve memory for the whole screen."""

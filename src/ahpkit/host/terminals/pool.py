@@ -12,11 +12,11 @@ from ahpkit.host.feature import Services
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.platform.pty import PtyProcess
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict
-from ahpkit.protocol_next.channels import ROOT_URI
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.root.constructors import root_terminals_changed
-from ahpkit.protocol_next.terminal.state import TerminalInfo
+from ahpkit.protocol.root.constructors import root_terminals_changed
+from ahpkit.protocol.terminal.state import TerminalInfo
 
 MAX_TERMINALS = 64
 """Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""

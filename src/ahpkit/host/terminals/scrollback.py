@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ahpkit.host.terminals.output import plain
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.terminal.actions import TerminalAction
-from ahpkit.protocol_next.terminal.constructors import (
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.terminal.actions import TerminalAction
+from ahpkit.protocol.terminal.constructors import (
     terminal_cleared,
     terminal_command_executed,
     terminal_command_finished,

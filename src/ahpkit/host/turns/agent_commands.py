@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ahpkit.host.agent import Command
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.turns.completions import slash_items
-from ahpkit.protocol_next.chat.commands import CompletionItem
-from ahpkit.protocol_next.session.constructors import session_customization_updated
-from ahpkit.protocol_next.session.customizations import ChildCustomization, PluginCustomization
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.session.constructors import session_customization_updated
+from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
 
 
 class AgentCommands(Feature):

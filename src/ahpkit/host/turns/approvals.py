@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.protocol.chat.state import ConfirmationOption
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
-from ahpkit.protocol_next.chat.state import ConfirmationOption
-from ahpkit.protocol_next.common.state import JsonObject
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
 from ahpkit.tools.rules import Place, Rule, Ruling, Subject, judge, subject_of
 

@@ -13,15 +13,15 @@ from ahpkit.host.feature import Services
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.platform.file_uris import local_path
+from ahpkit.protocol.chat.state import Turn as TurnRecord
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
-from ahpkit.protocol_next.chat.state import Turn as TurnRecord
-from ahpkit.protocol_next.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol_next.session.constructors import (
+from ahpkit.protocol.session.constructors import (
     session_config_changed,
     session_meta_changed,
     session_title_changed,
 )
-from ahpkit.protocol_next.session.state import SessionConfigSchema
+from ahpkit.protocol.session.state import SessionConfigSchema
 
 MEMORY_PREFIX = "agent-memory/"
 """Before a chat's URI: the durable value that holds what its agent remembers."""

@@ -11,17 +11,17 @@ from typing import cast
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.turns.chat import LiveChat
-from ahpkit.protocol_next.chat.constructors import chat_activity_changed
-from ahpkit.protocol_next.chat.state import PartialChatSummary
-from ahpkit.protocol_next.common.actions import StateAction
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.constructors import (
+from ahpkit.protocol.chat.constructors import chat_activity_changed
+from ahpkit.protocol.chat.state import PartialChatSummary
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.constructors import (
     session_activity_changed,
     session_chat_updated,
     session_is_read_changed,
 )
-from ahpkit.protocol_next.session.state import SessionStatus
-from ahpkit.protocol_next.session.summary import diff_chat_summary
+from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.protocol.session.summary import diff_chat_summary
 
 _NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
 """Streamed text: by far the most frequent actions, and none of them touches a summary."""

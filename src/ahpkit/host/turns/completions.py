@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ahpkit.protocol_next.chat.commands import CompletionItem
+from ahpkit.protocol.chat.commands import CompletionItem
 
 _UNIT = 2
 """Bytes of one UTF-16 code unit."""

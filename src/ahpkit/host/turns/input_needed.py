@@ -11,10 +11,10 @@ from typing import cast
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.actions import SessionAction
-from ahpkit.protocol_next.session.constructors import session_input_needed_removed, session_input_needed_set
-from ahpkit.protocol_next.session.state import SessionInputRequest
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.actions import SessionAction
+from ahpkit.protocol.session.constructors import session_input_needed_removed, session_input_needed_set
+from ahpkit.protocol.session.state import SessionInputRequest
 
 _NEVER = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "chat/usage", "chat/draftChanged"})
 """The most frequent actions, which change nothing that waits."""

@@ -8,12 +8,12 @@ from typing import Any, cast
 from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.agent import AgentSession
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title
+from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import OUR_PREFIXES
-from ahpkit.protocol_next.chat.state import ChatSummary
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import SessionStatus
-from ahpkit.protocol_next.session.summary import chat_summary
+from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.protocol.session.summary import chat_summary
 from ahpkit.wire.trace_context import TRACE_KEYS
 
 NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}

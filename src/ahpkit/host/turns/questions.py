@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Registration, Services
-from ahpkit.protocol_next.chat.state import ChatInputQuestion
-from ahpkit.protocol_next.common.state import JsonObject
-from ahpkit.protocol_next.session.state import ToolDefinition
+from ahpkit.protocol.chat.state import ChatInputQuestion
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 _OWNER = Owner("host", "questions")

@@ -18,10 +18,10 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.turn import LiveTurn
+from ahpkit.protocol.chat.actions import ChatAction
+from ahpkit.protocol.chat.constructors import chat_turn_started
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol_next.chat.actions import ChatAction
-from ahpkit.protocol_next.chat.constructors import chat_turn_started
-from ahpkit.protocol_next.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 

@@ -18,23 +18,23 @@ from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
 from ahpkit.host.turns.approvals import Asked, CallGate
-from ahpkit.protocol_next.chat.actions import ChatAction
-from ahpkit.protocol_next.chat.constructors import (
+from ahpkit.protocol.chat.actions import ChatAction
+from ahpkit.protocol.chat.constructors import (
     chat_tool_call_complete,
     chat_tool_call_content_changed,
     chat_tool_call_delta,
     chat_tool_call_denied,
     chat_tool_call_ready,
 )
-from ahpkit.protocol_next.chat.state import (
+from ahpkit.protocol.chat.state import (
     ConfirmationOption,
     ToolCallConfirmationReason,
     ToolCallEdits,
     ToolCallResult,
     ToolResultContent,
 )
-from ahpkit.protocol_next.chat.tool_calls import ToolCallAction
-from ahpkit.protocol_next.common.state import FileEdit, JsonObject, StringOrMarkdown
+from ahpkit.protocol.chat.tool_calls import ToolCallAction
+from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
 from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import Passage
 

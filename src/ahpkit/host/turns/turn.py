@@ -17,9 +17,8 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import CallGate
 from ahpkit.host.turns.session_tools import contributor_of, owner_key
 from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts
-from ahpkit.protocol.common.reducing import milliseconds
-from ahpkit.protocol_next.chat.actions import ChatAction
-from ahpkit.protocol_next.chat.constructors import (
+from ahpkit.protocol.chat.actions import ChatAction
+from ahpkit.protocol.chat.constructors import (
     chat_delta,
     chat_error,
     chat_input_completed,
@@ -32,8 +31,8 @@ from ahpkit.protocol_next.chat.constructors import (
     chat_turn_complete,
     chat_usage,
 )
-from ahpkit.protocol_next.chat.parts import find_tool_call, open_request
-from ahpkit.protocol_next.chat.state import (
+from ahpkit.protocol.chat.parts import find_tool_call, open_request
+from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ChatInputRequest,
     Message,
@@ -41,7 +40,8 @@ from ahpkit.protocol_next.chat.state import (
     SystemNotificationResponsePart,
     ToolCallContributor,
 )
-from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject, ModelSelection, StringOrMarkdown, UsageInfo
+from ahpkit.protocol.common.reducing import milliseconds
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject, ModelSelection, StringOrMarkdown, UsageInfo
 from ahpkit.tools.registry import Tool
 
 

@@ -27,12 +27,12 @@ from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed
+from ahpkit.protocol.chat.constructors import chat_error, chat_turn_started
+from ahpkit.protocol.chat.state import ErrorResponsePart, Message
 from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol_next.chat.constructors import chat_error, chat_turn_started
-from ahpkit.protocol_next.chat.state import ErrorResponsePart, Message
-from ahpkit.protocol_next.common.state import ErrorInfo, JsonObject
-from ahpkit.protocol_next.session.constructors import session_chat_added
+from ahpkit.protocol.session.constructors import session_chat_added
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
 

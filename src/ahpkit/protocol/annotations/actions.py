@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.annotations.state import Annotation, AnnotationEntry
+from ahpkit.protocol.annotations.state import Annotation, AnnotationEntry, AnnotationOrigin
 from ahpkit.protocol.common.state import URI, TextRange
 
 
@@ -20,7 +20,7 @@ class AnnotationsUpdatedAction(TypedDict):
 
     type: Literal["annotations/updated"]
     annotationId: str
-    turnId: NotRequired[str]
+    origin: NotRequired[AnnotationOrigin]
     resource: NotRequired[URI]
     range: NotRequired[TextRange]
     resolved: NotRequired[bool]

@@ -10,11 +10,11 @@ from ahpkit.protocol.common.state import JsonObject
 
 __all__ = ["HANDLERS", "annotations_reducer"]
 
-_UPDATABLE = ("turnId", "resource", "range", "resolved")
+_UPDATABLE = ("origin", "resource", "range", "resolved")
 """What `annotations/updated` may write. It clears nothing: an absent field stays as it was."""
 
 
-def annotations_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def annotations_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The annotations after `action`; the same object when it does not apply."""
     return apply(HANDLERS, state, action)
 

@@ -23,11 +23,19 @@ class AnnotationEntry(TypedDict):
     _meta: NotRequired[JsonObject]
 
 
+class AnnotationOrigin(TypedDict):
+    """Where an annotation was made: in a session, perhaps in one of its chats, perhaps about one turn."""
+
+    session: URI
+    chat: NotRequired[URI]
+    turnId: NotRequired[str]
+
+
 class Annotation(TypedDict):
     """A thread of remarks on a place."""
 
     id: str
-    turnId: str
+    origin: AnnotationOrigin
     resource: URI
     range: NotRequired[TextRange]
     resolved: bool
@@ -44,6 +52,7 @@ class AnnotationsState(TypedDict):
 __all__ = [
     "Annotation",
     "AnnotationEntry",
+    "AnnotationOrigin",
     "AnnotationsState",
     "AnnotationsSummary",
 ]

@@ -1,10 +1,15 @@
-"""Actions on changesets, all of them the host's."""
+"""Actions on changesets. All but the review of files are the host's."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.changeset.state import ChangesetFile, ChangesetOperation, ChangesetOperationStatus, ChangesetStatus
+from ahpkit.protocol.changeset.state import (
+    ChangesetFile,
+    ChangesetOperation,
+    ChangesetOperationStatus,
+    ChangesetStatus,
+)
 from ahpkit.protocol.common.state import ErrorInfo
 
 
@@ -30,13 +35,20 @@ class ChangesetFileRemovedAction(TypedDict):
     fileId: str
 
 
+class ChangesetFilesReviewChangedAction(TypedDict):
+    """Files were looked at, or are to be looked at again."""
+
+    type: Literal["changeset/filesReviewChanged"]
+    files: list[str]
+    reviewed: bool
+
+
 class ChangesetContentChangedAction(TypedDict):
-    """Files, and what else is given, were replaced."""
+    """Files, and operations if they are given, were replaced."""
 
     type: Literal["changeset/contentChanged"]
     files: list[ChangesetFile]
     operations: NotRequired[list[ChangesetOperation]]
-    error: NotRequired[ErrorInfo]
 
 
 class ChangesetOperationsChangedAction(TypedDict):
@@ -65,6 +77,7 @@ ChangesetAction = (
     ChangesetStatusChangedAction
     | ChangesetFileSetAction
     | ChangesetFileRemovedAction
+    | ChangesetFilesReviewChangedAction
     | ChangesetContentChangedAction
     | ChangesetOperationsChangedAction
     | ChangesetOperationStatusChangedAction
@@ -78,6 +91,7 @@ __all__ = [
     "ChangesetContentChangedAction",
     "ChangesetFileRemovedAction",
     "ChangesetFileSetAction",
+    "ChangesetFilesReviewChangedAction",
     "ChangesetOperationStatusChangedAction",
     "ChangesetOperationsChangedAction",
     "ChangesetStatusChangedAction",

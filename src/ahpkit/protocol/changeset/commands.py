@@ -7,7 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from ahpkit.protocol.common.commands import BaseParams
 from ahpkit.protocol.common.state import URI, ContentRef, StringOrMarkdown, TextRange
 
-ChangesetOperationTargetKind = Literal["resource", "range"]
+ChangesetOperationTargetKind = Literal["resource", "range"] | str
 
 
 class ChangesetResourceTarget(TypedDict):
@@ -15,7 +15,7 @@ class ChangesetResourceTarget(TypedDict):
 
     kind: Literal["resource"]
     resource: URI
-    side: NotRequired[Literal["before", "after"]]
+    side: NotRequired[Literal["before", "after"] | str]
 
 
 class ChangesetRangeTarget(TypedDict):
@@ -23,7 +23,7 @@ class ChangesetRangeTarget(TypedDict):
 
     kind: Literal["range"]
     resource: URI
-    side: NotRequired[Literal["before", "after"]]
+    side: NotRequired[Literal["before", "after"] | str]
     range: TextRange
 
 

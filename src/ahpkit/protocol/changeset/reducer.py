@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ahpkit.protocol.changeset.actions import ChangesetFilesReviewChangedAction
 from ahpkit.protocol.common.reducing import (
     Handler,
     amend,
@@ -20,7 +21,7 @@ from ahpkit.protocol.common.state import JsonObject
 __all__ = ["HANDLERS", "changeset_reducer"]
 
 
-def changeset_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def changeset_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The changeset after `action`; the same object when it does not apply."""
     return apply(HANDLERS, state, action)
 
@@ -49,8 +50,14 @@ def _file_removed(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _content_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    optional = {key: action[key] for key in ("operations", "error") if action.get(key) is not None}
-    return {**state, "files": action["files"], **optional}
+    after = {**state, "files": action["files"]}
+    return after if action.get("operations") is None else {**after, "operations": action["operations"]}
+
+
+def _files_review_changed(state: JsonObject, action: ChangesetFilesReviewChangedAction) -> JsonObject:
+    named, reviewed = set(action["files"]), action["reviewed"]
+    files = [{**file, "reviewed": reviewed} if file["id"] in named else file for file in state["files"]]
+    return state if files == state["files"] else {**state, "files": files}
 
 
 def _cleared(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -61,6 +68,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "changeset/statusChanged": _status_changed,
     "changeset/fileSet": _file_set,
     "changeset/fileRemoved": _file_removed,
+    "changeset/filesReviewChanged": _files_review_changed,
     "changeset/contentChanged": _content_changed,
     "changeset/operationsChanged": assign_optional("operations"),
     "changeset/operationStatusChanged": _operation_status_changed,

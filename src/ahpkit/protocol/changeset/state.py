@@ -6,27 +6,35 @@ from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import ErrorInfo, FileEdit, JsonObject, StringOrMarkdown
 
-ChangesetStatus = Literal["computing", "ready", "error"]
+ChangesetStatus = Literal["computing", "recomputing", "ready", "error"] | str
 
-ChangesetOperationStatus = Literal["idle", "running", "error", "disabled"]
+ChangesetOperationStatus = Literal["idle", "running", "error", "disabled"] | str
 
-ChangesetOperationScope = Literal["changeset", "resource", "range"]
+ChangesetOperationScope = Literal["changeset", "resource", "range"] | str
+
+
+class ChangesetCapabilities(TypedDict):
+    """What can be done with a changeset: a key that is there means yes."""
+
+    review: NotRequired[JsonObject]
 
 
 class Changeset(TypedDict):
-    """A changeset in a session's catalogue; expand `uriTemplate` (RFC 6570) to subscribe."""
+    """A changeset in a session's or a chat's catalogue; expand `uriTemplate` (RFC 6570) to subscribe."""
 
     label: str
     uriTemplate: str
     description: NotRequired[str]
     changeKind: str
+    capabilities: NotRequired[ChangesetCapabilities]
 
 
 class ChangesetFile(TypedDict):
-    """A changed file."""
+    """A changed file; `reviewed` says that somebody looked at it."""
 
     id: str
     edit: FileEdit
+    reviewed: NotRequired[bool]
     _meta: NotRequired[JsonObject]
 
 
@@ -55,6 +63,7 @@ class ChangesetState(TypedDict):
 
 __all__ = [
     "Changeset",
+    "ChangesetCapabilities",
     "ChangesetFile",
     "ChangesetOperation",
     "ChangesetOperationScope",

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from ahpkit.protocol.canvas.state import CanvasReference
+from ahpkit.protocol.changeset.state import Changeset
 from ahpkit.protocol.chat.state import (
+    BackgroundWork,
     ChatInputAnswer,
     ChatInputRequest,
     ChatInputResponseKind,
     ConfirmationOption,
+    ErrorResponsePart,
     Message,
     PendingMessageKind,
     ResponsePart,
     ToolCallBase,
     ToolCallConfirmationReason,
+    ToolCallContributor,
     ToolCallEdits,
     ToolCallParameterFields,
     ToolCallResult,
+    ToolCallRiskAssessment,
     ToolResultContent,
-    UsageInfo,
+    Turn,
 )
-from ahpkit.protocol.common.state import ErrorInfo, JsonObject, StringOrMarkdown
+from ahpkit.protocol.common.state import URI, JsonObject, StringOrMarkdown, UsageInfo
+from ahpkit.protocol.session.mcp import McpAuthRequirement
 
 
 class ToolCallActionBase(TypedDict):
@@ -36,6 +43,7 @@ class ChatTurnStartedAction(TypedDict):
 
     type: Literal["chat/turnStarted"]
     turnId: str
+    startedAt: str
     message: Message
     queuedMessageId: NotRequired[str]
     _meta: NotRequired[JsonObject]
@@ -70,15 +78,18 @@ class ChatToolCallDeltaAction(ToolCallActionBase):
     """More of a tool's input."""
 
     type: Literal["chat/toolCallDelta"]
-    content: str
+    content: NotRequired[str]
     invocationMessage: NotRequired[StringOrMarkdown]
 
 
 class ChatToolCallReadyAction(ToolCallParameterFields, ToolCallActionBase):
-    """The input is complete, or a running tool needs another approval."""
+    """The input is complete, or a call needs another approval, or what is shown before the approval changed."""
 
     type: Literal["chat/toolCallReady"]
+    contributor: NotRequired[ToolCallContributor]
+    intention: NotRequired[str]
     confirmationTitle: NotRequired[StringOrMarkdown]
+    riskAssessment: NotRequired[ToolCallRiskAssessment]
     edits: NotRequired[ToolCallEdits]
     editable: NotRequired[bool]
     confirmed: NotRequired[ToolCallConfirmationReason]
@@ -128,11 +139,25 @@ class ChatToolCallContentChangedAction(ToolCallActionBase):
     content: list[ToolResultContent]
 
 
+class ChatToolCallAuthRequiredAction(ToolCallActionBase):
+    """The MCP server of a running call wants a token."""
+
+    type: Literal["chat/toolCallAuthRequired"]
+    auth: McpAuthRequirement
+
+
+class ChatToolCallAuthResolvedAction(ToolCallActionBase):
+    """The MCP server has its token; the call goes on."""
+
+    type: Literal["chat/toolCallAuthResolved"]
+
+
 class ChatTurnCompleteAction(TypedDict):
-    """The turn ended well."""
+    """The turn ended well, `duration` milliseconds after it began."""
 
     type: Literal["chat/turnComplete"]
     turnId: str
+    duration: int | float
     _meta: NotRequired[JsonObject]
 
 
@@ -141,6 +166,7 @@ class ChatTurnCancelledAction(TypedDict):
 
     type: Literal["chat/turnCancelled"]
     turnId: str
+    duration: int | float
     _meta: NotRequired[JsonObject]
 
 
@@ -149,8 +175,101 @@ class ChatErrorAction(TypedDict):
 
     type: Literal["chat/error"]
     turnId: str
-    error: ErrorInfo
+    duration: int | float
+    part: ErrorResponsePart
     _meta: NotRequired[JsonObject]
+
+
+class ChatTurnResumeAction(TypedDict):
+    """The last turn, which failed, goes on."""
+
+    type: Literal["chat/turnResume"]
+    turnId: str
+
+
+class ChatTurnsLoadedAction(TypedDict):
+    """Older turns, oldest first; without `turnsNextCursor` there are no older ones."""
+
+    type: Literal["chat/turnsLoaded"]
+    turns: list[Turn]
+    turnsNextCursor: NotRequired[str]
+
+
+class ChatActivityChangedAction(TypedDict):
+    """What the chat is doing, in words; absent: nothing to say."""
+
+    type: Literal["chat/activityChanged"]
+    activity: NotRequired[str]
+
+
+class ChatDraftChangedAction(TypedDict):
+    """The message that somebody is writing; absent: none."""
+
+    type: Literal["chat/draftChanged"]
+    draft: NotRequired[Message]
+
+
+class ChatWorkingDirectorySetAction(TypedDict):
+    """The chat works in one more directory of the session."""
+
+    type: Literal["chat/workingDirectorySet"]
+    directory: URI
+
+
+class ChatWorkingDirectoryRemovedAction(TypedDict):
+    """The chat works in a directory no longer."""
+
+    type: Literal["chat/workingDirectoryRemoved"]
+    directory: URI
+
+
+class ChatIsReadChangedAction(TypedDict):
+    """The chat was read, or marked unread."""
+
+    type: Literal["chat/isReadChanged"]
+    isRead: bool
+
+
+class ChatIsArchivedChangedAction(TypedDict):
+    """The chat went to the archive, or came back."""
+
+    type: Literal["chat/isArchivedChanged"]
+    isArchived: bool
+
+
+class ChatMovableChangedAction(TypedDict):
+    """Whether `moveChat` may take the chat elsewhere."""
+
+    type: Literal["chat/movableChanged"]
+    movable: bool
+
+
+class ChatChangesetsChangedAction(TypedDict):
+    """The chat's catalogue of changesets was replaced; absent: there is none."""
+
+    type: Literal["chat/changesetsChanged"]
+    changesets: NotRequired[list[Changeset]]
+
+
+class ChatCanvasesChangedAction(TypedDict):
+    """The chat's canvases were replaced; absent: there are none."""
+
+    type: Literal["chat/canvasesChanged"]
+    canvases: NotRequired[list[CanvasReference]]
+
+
+class ChatBackgroundWorkSetAction(TypedDict):
+    """Work beside the turns is new, or replaced as a whole."""
+
+    type: Literal["chat/backgroundWorkSet"]
+    work: BackgroundWork
+
+
+class ChatBackgroundWorkRemovedAction(TypedDict):
+    """Work beside the turns is over."""
+
+    type: Literal["chat/backgroundWorkRemoved"]
+    id: str
 
 
 class ChatUsageAction(TypedDict):
@@ -242,9 +361,24 @@ ChatAction = (
     | ChatToolCallCompleteAction
     | ChatToolCallResultConfirmedAction
     | ChatToolCallContentChangedAction
+    | ChatToolCallAuthRequiredAction
+    | ChatToolCallAuthResolvedAction
     | ChatTurnCompleteAction
     | ChatTurnCancelledAction
     | ChatErrorAction
+    | ChatTurnResumeAction
+    | ChatTurnsLoadedAction
+    | ChatActivityChangedAction
+    | ChatDraftChangedAction
+    | ChatWorkingDirectorySetAction
+    | ChatWorkingDirectoryRemovedAction
+    | ChatIsReadChangedAction
+    | ChatIsArchivedChangedAction
+    | ChatMovableChangedAction
+    | ChatChangesetsChangedAction
+    | ChatCanvasesChangedAction
+    | ChatBackgroundWorkSetAction
+    | ChatBackgroundWorkRemovedAction
     | ChatUsageAction
     | ChatReasoningAction
     | ChatTruncatedAction
@@ -259,17 +393,28 @@ ChatAction = (
 
 __all__ = [
     "ChatAction",
+    "ChatActivityChangedAction",
+    "ChatBackgroundWorkRemovedAction",
+    "ChatBackgroundWorkSetAction",
+    "ChatCanvasesChangedAction",
+    "ChatChangesetsChangedAction",
     "ChatDeltaAction",
+    "ChatDraftChangedAction",
     "ChatErrorAction",
     "ChatInputAnswerChangedAction",
     "ChatInputCompletedAction",
     "ChatInputRequestedAction",
+    "ChatIsArchivedChangedAction",
+    "ChatIsReadChangedAction",
+    "ChatMovableChangedAction",
     "ChatPendingMessageRemovedAction",
     "ChatPendingMessageSetAction",
     "ChatQueuedMessagesReorderedAction",
     "ChatReasoningAction",
     "ChatResponsePartAction",
     "ChatToolCallApprovedAction",
+    "ChatToolCallAuthRequiredAction",
+    "ChatToolCallAuthResolvedAction",
     "ChatToolCallCompleteAction",
     "ChatToolCallConfirmedAction",
     "ChatToolCallContentChangedAction",
@@ -281,7 +426,11 @@ __all__ = [
     "ChatTruncatedAction",
     "ChatTurnCancelledAction",
     "ChatTurnCompleteAction",
+    "ChatTurnResumeAction",
     "ChatTurnStartedAction",
+    "ChatTurnsLoadedAction",
     "ChatUsageAction",
+    "ChatWorkingDirectoryRemovedAction",
+    "ChatWorkingDirectorySetAction",
     "ToolCallActionBase",
 ]

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.chat.state import Message, MessageAttachment, Turn
+from ahpkit.protocol.chat.state import Message, MessageAttachment, SideChatSelection
 from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import URI, AgentSelection, ModelSelection
+from ahpkit.protocol.common.state import URI
 
-CompletionItemKind = Literal["userMessage"]
+CompletionItemKind = Literal["userMessage"] | str
 
 
-class ChatForkSource(TypedDict):
+class ForkChatSource(TypedDict):
     """The chat to copy, up to and including the response of `turnId`."""
 
+    kind: Literal["fork"]
     chat: URI
     turnId: str
+
+
+class SideChatSource(TypedDict):
+    """The chat to speak about: the agent knows it through `turnId`, the new chat shows none of it."""
+
+    kind: Literal["sideChat"]
+    chat: URI
+    turnId: str
+    selection: NotRequired[SideChatSelection]
+
+
+ChatSource = ForkChatSource | SideChatSource
 
 
 class CreateChatParams(BaseParams):
@@ -23,9 +36,8 @@ class CreateChatParams(BaseParams):
 
     chat: URI
     initialMessage: NotRequired[Message]
-    model: NotRequired[ModelSelection]
-    agent: NotRequired[AgentSelection]
-    source: NotRequired[ChatForkSource]
+    source: NotRequired[ChatSource]
+    workingDirectories: NotRequired[list[URI]]
 
 
 class DisposeChatParams(BaseParams):
@@ -33,17 +45,42 @@ class DisposeChatParams(BaseParams):
 
 
 class FetchTurnsParams(BaseParams):
-    """`fetchTurns`: at most `limit` turns before the turn `before`, or the last ones."""
+    """`fetchTurns`: the page of older turns at `cursor`, or the next one."""
 
-    before: NotRequired[str]
-    limit: NotRequired[int]
+    cursor: NotRequired[str]
 
 
 class FetchTurnsResult(TypedDict):
-    """Oldest first."""
+    """The turns came before, as `chat/turnsLoaded`."""
 
-    turns: list[Turn]
-    hasMore: bool
+
+class ChatMoveToSessionDestination(TypedDict):
+    """Into a session, behind the chat `after`; without it to the first place."""
+
+    kind: Literal["session"]
+    session: URI
+    after: NotRequired[URI]
+
+
+class ChatMoveToNewSessionDestination(TypedDict):
+    """Into a session of its own."""
+
+    kind: Literal["newSession"]
+
+
+ChatMoveDestination = ChatMoveToSessionDestination | ChatMoveToNewSessionDestination
+
+
+class MoveChatParams(BaseParams):
+    """`moveChat`: `channel` is the chat."""
+
+    destination: ChatMoveDestination
+
+
+class MoveChatResult(TypedDict):
+    """The session it is in now."""
+
+    session: URI
 
 
 class CompletionsParams(BaseParams):
@@ -70,7 +107,10 @@ class CompletionsResult(TypedDict):
 
 
 __all__ = [
-    "ChatForkSource",
+    "ChatMoveDestination",
+    "ChatMoveToNewSessionDestination",
+    "ChatMoveToSessionDestination",
+    "ChatSource",
     "CompletionItem",
     "CompletionItemKind",
     "CompletionsParams",
@@ -79,4 +119,8 @@ __all__ = [
     "DisposeChatParams",
     "FetchTurnsParams",
     "FetchTurnsResult",
+    "ForkChatSource",
+    "MoveChatParams",
+    "MoveChatResult",
+    "SideChatSource",
 ]

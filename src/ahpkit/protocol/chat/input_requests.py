@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Annotated, Final, Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.common.state import URI
+from ahpkit.protocol.common.state import URI, JsonObject
+from ahpkit.protocol.schema import CLOSED
 
-ChatInputQuestionKind = Literal["text", "number", "integer", "boolean", "single-select", "multi-select"]
+ChatInputQuestionKind = Literal["text", "number", "integer", "boolean", "single-select", "multi-select"] | str
 
 ChatInputAnswerState = Literal["draft", "submitted", "skipped"]
 
-ChatInputAnswerValueKind = Literal["text", "number", "boolean", "selected", "selected-many"]
+ChatInputAnswerValueKind = Literal["text", "number", "boolean", "selected", "selected-many"] | str
 
 ChatInputResponseKind = Literal["accept", "decline", "cancel"]
 
@@ -157,7 +158,7 @@ class ChatInputSkipped(TypedDict):
     freeformValues: NotRequired[list[str]]
 
 
-ChatInputAnswer = ChatInputAnswered | ChatInputSkipped
+ChatInputAnswer = Annotated[ChatInputAnswered | ChatInputSkipped, CLOSED]
 
 
 class ChatInputRequest(TypedDict):
@@ -168,6 +169,7 @@ class ChatInputRequest(TypedDict):
     url: NotRequired[URI]
     questions: NotRequired[list[ChatInputQuestion]]
     answers: NotRequired[dict[str, ChatInputAnswer]]
+    _meta: NotRequired[JsonObject]
 
 
 __all__ = [

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.common.state import URI, ContentRef, JsonObject, TextRange, TextSelection
+from ahpkit.protocol.common.state import (
+    URI,
+    AgentSelection,
+    ContentRef,
+    JsonObject,
+    ModelSelection,
+    TextRange,
+    TextSelection,
+)
 
-MessageKind = Literal["user", "agent", "tool", "systemNotification"]
+MessageKind = Literal["user", "agent", "tool", "automation", "systemNotification"] | str
 
-MessageAttachmentKind = Literal["simple", "embeddedResource", "resource", "annotations"]
+MessageAttachmentKind = Literal["simple", "embeddedResource", "resource", "annotations", "chat"] | str
 
 PendingMessageKind = Literal["steering", "queued"]
 
@@ -59,20 +67,31 @@ class MessageAnnotationsAttachment(MessageAttachmentBase):
     annotationIds: NotRequired[list[str]]
 
 
+class MessageChatAttachment(MessageAttachmentBase):
+    """Another chat, up to and including `endTurn`."""
+
+    type: Literal["chat"]
+    resource: URI
+    endTurn: NotRequired[str]
+
+
 MessageAttachment = (
     SimpleMessageAttachment
     | MessageEmbeddedResourceAttachment
     | MessageResourceAttachment
     | MessageAnnotationsAttachment
+    | MessageChatAttachment
 )
 
 
 class Message(TypedDict):
-    """What starts or steers a turn."""
+    """What starts or steers a turn, with the model and the custom agent that shall answer it."""
 
     text: str
     origin: MessageOrigin
     attachments: NotRequired[list[MessageAttachment]]
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
     _meta: NotRequired[JsonObject]
 
 
@@ -89,6 +108,7 @@ __all__ = [
     "MessageAttachment",
     "MessageAttachmentBase",
     "MessageAttachmentKind",
+    "MessageChatAttachment",
     "MessageEmbeddedResourceAttachment",
     "MessageKind",
     "MessageOrigin",

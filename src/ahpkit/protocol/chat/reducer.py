@@ -1,21 +1,47 @@
-"""The chat channel's reducer: turns, streamed text, tool calls, pending messages, questions. Knows no agent.
+"""The chat channel's reducer: turns, streamed text, tool calls, pending messages, questions. Knows no agent, no clock.
 
 Only the active turn is copied when its response grows, and streamed text sits in a rope until the turn ends, so a
-delta costs the same however long the conversation and the part are.
+delta costs the same however long the conversation and the part are. Times come with the actions: a turn says when it
+began, and its end how long it took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from ahpkit.protocol.chat import tool_calls
+from ahpkit.protocol.chat.actions import (
+    ChatBackgroundWorkRemovedAction,
+    ChatBackgroundWorkSetAction,
+    ChatDeltaAction,
+    ChatErrorAction,
+    ChatInputAnswerChangedAction,
+    ChatInputCompletedAction,
+    ChatInputRequestedAction,
+    ChatPendingMessageRemovedAction,
+    ChatPendingMessageSetAction,
+    ChatQueuedMessagesReorderedAction,
+    ChatReasoningAction,
+    ChatResponsePartAction,
+    ChatToolCallStartAction,
+    ChatTruncatedAction,
+    ChatTurnCancelledAction,
+    ChatTurnCompleteAction,
+    ChatTurnResumeAction,
+    ChatTurnsLoadedAction,
+    ChatTurnStartedAction,
+    ChatUsageAction,
+)
+from ahpkit.protocol.common.directories import directory_added, directory_removed
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,
+    assign,
+    assign_optional,
     index_of,
-    iso_time,
     put,
     removed,
     replaced,
@@ -23,96 +49,146 @@ from ahpkit.protocol.common.reducing import (
     without,
 )
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.common.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_READ, with_activity, with_flag
+from ahpkit.protocol.common.status import (
+    ERROR,
+    IDLE,
+    IN_PROGRESS,
+    INPUT_NEEDED,
+    IS_ARCHIVED,
+    IS_READ,
+    with_activity,
+    with_flag,
+)
 from ahpkit.protocol.rope import Rope
 
-__all__ = ["HANDLERS", "STAMPED", "chat_reducer"]
-
-STAMPED: Final = frozenset(
-    {
-        "chat/turnStarted",
-        "chat/turnComplete",
-        "chat/turnCancelled",
-        "chat/error",
-        "chat/truncated",
-        "chat/inputRequested",
-        "chat/inputAnswerChanged",
-        "chat/inputCompleted",
-    }
-)
-"""The actions that set `modifiedAt`. Streaming does not: a summary would change with every word."""
+__all__ = ["HANDLERS", "chat_reducer"]
 
 
-def chat_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def chat_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The chat after `action`; the same object when it does not apply."""
-    return apply(HANDLERS, state, action, stamped=STAMPED, stamp=lambda after: {**after, "modifiedAt": iso_time(now)})
+    return apply(HANDLERS, state, action)
 
 
 # Turns
 
 
-def _turn_started(state: JsonObject, action: JsonObject) -> JsonObject:
-    turn: JsonObject = {"id": action["turnId"], "message": action["message"], "responseParts": []}
-    after = {**_without_pending(state, action.get("queuedMessageId")), "activeTurn": turn}
-    return _unread(_with_status(after))
+def _turn_started(state: JsonObject, action: ChatTurnStartedAction) -> JsonObject:
+    turn: JsonObject = {
+        "id": action["turnId"],
+        "startedAt": action["startedAt"],
+        "message": action["message"],
+        "responseParts": [],
+    }
+    after = _without_pending(state, action.get("queuedMessageId"))
+    return _unread(_with_status({**after, "activeTurn": turn, "modifiedAt": action["startedAt"]}))
 
 
-def _turn_ended(outcome: str, state: JsonObject, action: JsonObject) -> JsonObject:
-    turn = _active_turn(state, action)
+def _turn_ended(
+    outcome: str, state: JsonObject, action: ChatTurnCompleteAction | ChatTurnCancelledAction
+) -> JsonObject:
+    turn = _active_turn(state, action["turnId"])
+    return state if turn is None else _ended(state, turn, outcome, action["duration"], turn["responseParts"])
+
+
+def _failed(state: JsonObject, action: ChatErrorAction) -> JsonObject:
+    turn = _active_turn(state, action["turnId"])
     if turn is None:
         return state
-    ended = {**turn, "responseParts": [_settled(part) for part in turn["responseParts"]], "state": outcome}
-    if outcome == "error":
-        ended["error"] = action["error"]
-    after = without({**state, "turns": [*state["turns"], ended]}, "activeTurn", "inputRequests")
-    return _with_activity(after, ERROR if outcome == "error" else IDLE)
+    return _ended(state, turn, "error", action["duration"], [*turn["responseParts"], {**action["part"]}])
 
 
-def _truncated(state: JsonObject, action: JsonObject) -> JsonObject:
-    turns: list[JsonObject] = []
-    if (turn_id := action.get("turnId")) is not None:
-        index = index_of(state["turns"], "id", turn_id)
-        if index < 0:
-            return state
-        turns = state["turns"][: index + 1]
-    return _with_activity(without({**state, "turns": turns}, "activeTurn", "inputRequests"), IDLE)
+def _ended(state: JsonObject, turn: JsonObject, outcome: str, duration: float, parts: list[JsonObject]) -> JsonObject:
+    duration = max(0, duration)
+    ended = {**turn, "duration": duration, "responseParts": [_settled(part) for part in parts], "state": outcome}
+    after = {**state, "turns": [*state["turns"], ended], "modifiedAt": _end_of(turn["startedAt"], duration)}
+    return _with_activity(without(after, "activeTurn"), ERROR if outcome == "error" else IDLE)
 
 
-def _active_turn(state: JsonObject, action: JsonObject) -> JsonObject | None:
-    """The active turn if the action speaks of it."""
+def _end_of(started_at: str, duration: float) -> str:
+    """When a turn that began then was over, in UTC with milliseconds; what is smaller is cut off."""
+    began = datetime.fromisoformat(started_at)
+    began = began.replace(tzinfo=UTC) if began.tzinfo is None else began.astimezone(UTC)
+    ended = began + timedelta(milliseconds=int(duration))
+    return ended.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _turn_resumed(state: JsonObject, action: ChatTurnResumeAction) -> JsonObject:
+    """The last turn goes on if it failed, and its error says that it can."""
+    turns: list[JsonObject] = state["turns"]
+    if state.get("activeTurn") is not None or not turns or not _is_resumable(turns[-1], action["turnId"]):
+        return state
+    last = turns[-1]
+    turn = without(last, "duration", "state", "error")
+    turn = {**turn, "startedAt": last.get("startedAt") or state["modifiedAt"]}
+    return _unread(_with_status({**state, "turns": turns[:-1], "activeTurn": turn}))
+
+
+def _is_resumable(turn: JsonObject, turn_id: str) -> bool:
+    parts: list[JsonObject] = turn["responseParts"]
+    return (
+        turn["id"] == turn_id
+        and turn["state"] == "error"
+        and bool(parts)
+        and parts[-1].get("kind") == "error"
+        and parts[-1].get("resumable") is True
+    )
+
+
+def _truncated(state: JsonObject, action: ChatTruncatedAction) -> JsonObject:
+    """Turns that are not loaded are older than those that are: they stay with any of them, and go with all."""
+    turn_id = action.get("turnId")
+    if turn_id is None:
+        return _with_activity(without({**state, "turns": []}, "activeTurn", "turnsNextCursor"), IDLE)
+    index = index_of(state["turns"], "id", turn_id)
+    if index < 0:
+        return state
+    return _with_activity(without({**state, "turns": state["turns"][: index + 1]}, "activeTurn"), IDLE)
+
+
+def _turns_loaded(state: JsonObject, action: ChatTurnsLoadedAction) -> JsonObject:
+    known = {turn["id"] for turn in state["turns"]}
+    older = [turn for turn in action["turns"] if turn["id"] not in known]
+    after = {**state, "turns": [*older, *state["turns"]]}
+    return put(after, "turnsNextCursor", action.get("turnsNextCursor"))
+
+
+def _active_turn(state: JsonObject, turn_id: str) -> JsonObject | None:
+    """The active turn if it is that one."""
     turn = state.get("activeTurn")
-    return turn if turn is not None and turn["id"] == action["turnId"] else None
+    return turn if turn is not None and turn["id"] == turn_id else None
 
 
 def _with_turn(state: JsonObject, changes: JsonObject) -> JsonObject:
     return {**state, "activeTurn": {**state["activeTurn"], **changes}}
 
 
-def _usage(state: JsonObject, action: JsonObject) -> JsonObject:
-    return state if _active_turn(state, action) is None else _with_turn(state, {"usage": action["usage"]})
+def _usage(state: JsonObject, action: ChatUsageAction) -> JsonObject:
+    return state if _active_turn(state, action["turnId"]) is None else _with_turn(state, {"usage": action["usage"]})
 
 
 # Response parts
 
 
-def _response_part(state: JsonObject, action: JsonObject) -> JsonObject:
-    return _with_part_added(state, action, action["part"])
+def _response_part(state: JsonObject, action: ChatResponsePartAction) -> JsonObject:
+    """An error ends a turn: it comes with `chat/error`, never as a part alone."""
+    part = action["part"]
+    return state if part.get("kind") == "error" else _with_part_added(state, action["turnId"], {**part})
 
 
-def _tool_call_started(state: JsonObject, action: JsonObject) -> JsonObject:
-    return _with_part_added(state, action, {"kind": "toolCall", "toolCall": tool_calls.started(action)})
+def _tool_call_started(state: JsonObject, action: ChatToolCallStartAction) -> JsonObject:
+    return _with_part_added(state, action["turnId"], {"kind": "toolCall", "toolCall": tool_calls.started(action)})
 
 
-def _with_part_added(state: JsonObject, action: JsonObject, part: JsonObject) -> JsonObject:
-    turn = _active_turn(state, action)
+def _with_part_added(state: JsonObject, turn_id: str, part: JsonObject) -> JsonObject:
+    turn = _active_turn(state, turn_id)
     if turn is None:
         return state
     after = _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
     return _with_status(after) if part.get("kind") == "toolCall" else after
 
 
-def _text_appended(kind: str, state: JsonObject, action: JsonObject) -> JsonObject:
-    turn = _active_turn(state, action)
+def _text_appended(kind: str, state: JsonObject, action: ChatDeltaAction | ChatReasoningAction) -> JsonObject:
+    turn = _active_turn(state, action["turnId"])
     if turn is None or not action["content"]:
         return state
     parts: list[JsonObject] = turn["responseParts"]
@@ -124,8 +200,8 @@ def _text_appended(kind: str, state: JsonObject, action: JsonObject) -> JsonObje
     return _with_turn(state, {"responseParts": replaced(parts, index, grown)})
 
 
-def _tool_call_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    turn = _active_turn(state, action)
+def _tool_call_changed(state: JsonObject, action: tool_calls.ToolCallAction) -> JsonObject:
+    turn = _active_turn(state, action["turnId"])
     if turn is None:
         return state
     parts: list[JsonObject] = turn["responseParts"]
@@ -140,7 +216,7 @@ def _tool_call_changed(state: JsonObject, action: JsonObject) -> JsonObject:
     return changed if after["status"] == call["status"] else _with_status(changed)
 
 
-def _tool_call_index(parts: list[JsonObject], tool_call_id: Any) -> int:
+def _tool_call_index(parts: list[JsonObject], tool_call_id: str) -> int:
     for index in range(len(parts) - 1, -1, -1):
         if parts[index].get("kind") == "toolCall" and parts[index]["toolCall"]["toolCallId"] == tool_call_id:
             return index
@@ -157,39 +233,43 @@ def _settled(part: JsonObject) -> JsonObject:
 # Pending messages
 
 
-def _pending_message_set(state: JsonObject, action: JsonObject) -> JsonObject:
-    pending = {"id": action["id"], "message": action["message"]}
+def _pending_message_set(state: JsonObject, action: ChatPendingMessageSetAction) -> JsonObject:
+    pending: JsonObject = {"id": action["id"], "message": action["message"]}
     if action["kind"] == "steering":
         return {**state, "steeringMessage": pending}
-    if action["kind"] == "queued":
-        return {**state, "queuedMessages": upserted(state.get("queuedMessages"), pending, key="id")}
-    return state
+    return {**state, "queuedMessages": upserted(state.get("queuedMessages"), pending, key="id")}
 
 
-def _pending_message_removed(state: JsonObject, action: JsonObject) -> JsonObject:
-    if action["kind"] == "steering":
-        return _without_steering(state, action["id"])
-    return _without_queued(state, action["id"]) if action["kind"] == "queued" else state
+def _pending_message_removed(state: JsonObject, action: ChatPendingMessageRemovedAction) -> JsonObject:
+    steering = action["kind"] == "steering"
+    return _without_steering(state, action["id"]) if steering else _without_queued(state, action["id"])
 
 
-def _without_pending(state: JsonObject, message_id: Any) -> JsonObject:
+def _without_pending(state: JsonObject, message_id: str | None) -> JsonObject:
     """A turn that starts from a pending message takes it out of the slot or the queue."""
     return state if message_id is None else _without_steering(_without_queued(state, message_id), message_id)
 
 
-def _without_steering(state: JsonObject, message_id: Any) -> JsonObject:
+def _without_steering(state: JsonObject, message_id: str) -> JsonObject:
     steering = state.get("steeringMessage")
     return state if steering is None or steering["id"] != message_id else without(state, "steeringMessage")
 
 
-def _without_queued(state: JsonObject, message_id: Any) -> JsonObject:
-    return _with_list(state, "queuedMessages", removed(state.get("queuedMessages") or [], "id", message_id))
+def _without_queued(state: JsonObject, message_id: str) -> JsonObject:
+    return _without_entry(state, "queuedMessages", message_id)
 
 
-def _queue_reordered(state: JsonObject, action: JsonObject) -> JsonObject:
+def _without_entry(state: JsonObject, key: str, entry_id: str) -> JsonObject:
+    """`state` without the entry of that list; an empty list is left out."""
+    entries: list[JsonObject] = state.get(key) or []
+    kept = removed(entries, "id", entry_id)
+    return state if kept is entries else put(state, key, kept or None)
+
+
+def _queue_reordered(state: JsonObject, action: ChatQueuedMessagesReorderedAction) -> JsonObject:
     """Ids we do not have are ignored, messages that are not named keep their order at the end."""
     queue: list[JsonObject] = state.get("queuedMessages") or []
-    order: list[str] = action["order"]
+    order = action["order"]
     ordered = sorted(queue, key=lambda pending: order.index(pending["id"]) if pending["id"] in order else len(order))
     return state if ordered == queue else {**state, "queuedMessages": ordered}
 
@@ -197,31 +277,71 @@ def _queue_reordered(state: JsonObject, action: JsonObject) -> JsonObject:
 # Input requests
 
 
-def _input_requested(state: JsonObject, action: JsonObject) -> JsonObject:
-    request: JsonObject = action["request"]
-    requests: list[JsonObject] = state.get("inputRequests") or []
-    index = index_of(requests, "id", request["id"])
-    if index >= 0 and request.get("answers") is None:
-        request = put(request, "answers", requests[index].get("answers"))
-    return _unread(_with_status({**state, "inputRequests": upserted(requests, request, key="id")}))
-
-
-def _input_answer_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    requests: list[JsonObject] = state.get("inputRequests") or []
-    index = index_of(requests, "id", action["requestId"])
-    if index < 0:
+def _input_requested(state: JsonObject, action: ChatInputRequestedAction) -> JsonObject:
+    """Asks, or asks an open request again: its answers stay unless there are new ones."""
+    turn = state.get("activeTurn")
+    if turn is None:
         return state
-    before: JsonObject = requests[index].get("answers") or {}
+    request: JsonObject = {**action["request"]}
+    parts: list[JsonObject] = turn["responseParts"]
+    index = _open_request(parts, request["id"])
+    if index < 0:
+        parts = [*parts, {"kind": "inputRequest", "request": request}]
+    else:
+        if request.get("answers") is None:
+            request = put(request, "answers", parts[index]["request"].get("answers"))
+        parts = replaced(parts, index, {**parts[index], "request": request})
+    return _unread(_with_status(_with_turn(state, {"responseParts": parts})))
+
+
+def _input_answer_changed(state: JsonObject, action: ChatInputAnswerChangedAction) -> JsonObject:
+    turn = state.get("activeTurn")
+    index = -1 if turn is None else _open_request(turn["responseParts"], action["requestId"])
+    if turn is None or index < 0:
+        return state
+    part: JsonObject = turn["responseParts"][index]
+    before: JsonObject = part["request"].get("answers") or {}
     answers = put(before, action["questionId"], action.get("answer"))
     if answers is before:
         return state
-    return {**state, "inputRequests": replaced(requests, index, put(requests[index], "answers", answers or None))}
+    after = {**part, "request": put(part["request"], "answers", answers or None)}
+    return _with_turn(state, {"responseParts": replaced(turn["responseParts"], index, after)})
 
 
-def _input_completed(state: JsonObject, action: JsonObject) -> JsonObject:
-    requests: list[JsonObject] = state.get("inputRequests") or []
-    after = _with_list(state, "inputRequests", removed(requests, "id", action["requestId"]))
-    return state if after is state else _with_status(after)
+def _input_completed(state: JsonObject, action: ChatInputCompletedAction) -> JsonObject:
+    turn = state.get("activeTurn")
+    index = -1 if turn is None else _open_request(turn["responseParts"], action["requestId"])
+    if turn is None or index < 0:
+        return state
+    part: JsonObject = turn["responseParts"][index]
+    before: JsonObject = part["request"].get("answers") or {}
+    answers: JsonObject = {**before, **(action.get("answers") or {})}
+    request = put(part["request"], "answers", answers or None)
+    after = {**part, "request": request, "response": action["response"]}
+    return _with_status(_with_turn(state, {"responseParts": replaced(turn["responseParts"], index, after)}))
+
+
+def _open_request(parts: list[JsonObject], request_id: str) -> int:
+    """Where the request with that id waits for a response, or -1."""
+    for index in range(len(parts) - 1, -1, -1):
+        if _is_open_request(parts[index]) and parts[index]["request"]["id"] == request_id:
+            return index
+    return -1
+
+
+def _is_open_request(part: JsonObject) -> bool:
+    return part.get("kind") == "inputRequest" and part.get("response") is None
+
+
+# Background work
+
+
+def _background_work_set(state: JsonObject, action: ChatBackgroundWorkSetAction) -> JsonObject:
+    return {**state, "backgroundWork": upserted(state.get("backgroundWork"), {**action["work"]}, key="id")}
+
+
+def _background_work_removed(state: JsonObject, action: ChatBackgroundWorkRemovedAction) -> JsonObject:
+    return _without_entry(state, "backgroundWork", action["id"])
 
 
 # Status
@@ -230,9 +350,9 @@ def _input_completed(state: JsonObject, action: JsonObject) -> JsonObject:
 def _with_status(state: JsonObject) -> JsonObject:
     """`state` with the activity that follows from it: waiting for someone, in progress, or idle."""
     turn = state.get("activeTurn")
-    if state.get("inputRequests") or (turn is not None and any(map(_is_waiting, turn["responseParts"]))):
-        return _with_activity(state, INPUT_NEEDED)
-    return _with_activity(state, IDLE if turn is None else IN_PROGRESS)
+    if turn is None:
+        return _with_activity(state, IDLE)
+    return _with_activity(state, INPUT_NEEDED if any(map(_is_waiting, turn["responseParts"])) else IN_PROGRESS)
 
 
 def _with_activity(state: JsonObject, activity: int) -> JsonObject:
@@ -240,7 +360,9 @@ def _with_activity(state: JsonObject, activity: int) -> JsonObject:
 
 
 def _is_waiting(part: JsonObject) -> bool:
-    return part.get("kind") == "toolCall" and part["toolCall"]["status"] in tool_calls.WAITING
+    if part.get("kind") == "toolCall":
+        return part["toolCall"]["status"] in tool_calls.WAITING
+    return _is_open_request(part)
 
 
 def _unread(state: JsonObject) -> JsonObject:
@@ -248,9 +370,9 @@ def _unread(state: JsonObject) -> JsonObject:
     return {**state, "status": with_flag(state["status"], IS_READ, False)}
 
 
-def _with_list(state: JsonObject, key: str, items: list[JsonObject]) -> JsonObject:
-    """`state` with a shorter list; an empty one is left out."""
-    return state if len(items) == len(state.get(key) or []) else put(state, key, items or None)
+def _flag_changed(flag: int, field: str, state: JsonObject, action: Mapping[str, Any]) -> JsonObject:
+    status = with_flag(state["status"], flag, action[field])
+    return state if status == state["status"] else {**state, "status": status}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
@@ -262,7 +384,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     **dict.fromkeys(tool_calls.ACTIONS, _tool_call_changed),
     "chat/turnComplete": partial(_turn_ended, "complete"),
     "chat/turnCancelled": partial(_turn_ended, "cancelled"),
-    "chat/error": partial(_turn_ended, "error"),
+    "chat/error": _failed,
+    "chat/turnResume": _turn_resumed,
+    "chat/turnsLoaded": _turns_loaded,
     "chat/usage": _usage,
     "chat/truncated": _truncated,
     "chat/pendingMessageSet": _pending_message_set,
@@ -271,4 +395,15 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "chat/inputRequested": _input_requested,
     "chat/inputAnswerChanged": _input_answer_changed,
     "chat/inputCompleted": _input_completed,
+    "chat/activityChanged": assign_optional("activity"),
+    "chat/draftChanged": assign_optional("draft"),
+    "chat/workingDirectorySet": directory_added,
+    "chat/workingDirectoryRemoved": directory_removed,
+    "chat/isReadChanged": partial(_flag_changed, IS_READ, "isRead"),
+    "chat/isArchivedChanged": partial(_flag_changed, IS_ARCHIVED, "isArchived"),
+    "chat/movableChanged": assign("movable"),
+    "chat/changesetsChanged": assign_optional("changesets"),
+    "chat/canvasesChanged": assign_optional("canvases"),
+    "chat/backgroundWorkSet": _background_work_set,
+    "chat/backgroundWorkRemoved": _background_work_removed,
 }

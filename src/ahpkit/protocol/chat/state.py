@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from ahpkit.protocol.canvas.state import CanvasReference
+from ahpkit.protocol.changeset.state import Changeset
 from ahpkit.protocol.chat.input_requests import (
     ChatInputAnswer,
     ChatInputAnswered,
@@ -36,6 +38,7 @@ from ahpkit.protocol.chat.messages import (
     MessageAttachment,
     MessageAttachmentBase,
     MessageAttachmentKind,
+    MessageChatAttachment,
     MessageEmbeddedResourceAttachment,
     MessageKind,
     MessageOrigin,
@@ -47,12 +50,15 @@ from ahpkit.protocol.chat.messages import (
 from ahpkit.protocol.chat.tool_call_state import (
     ConfirmationOption,
     ConfirmationOptionKind,
+    TerminalCommandResult,
+    ToolCallAuthRequiredState,
     ToolCallBase,
     ToolCallCancellationReason,
     ToolCallCancelledState,
     ToolCallClientContributor,
     ToolCallCompletedState,
     ToolCallConfirmationReason,
+    ToolCallConfirmationState,
     ToolCallContributor,
     ToolCallContributorKind,
     ToolCallEdits,
@@ -61,11 +67,18 @@ from ahpkit.protocol.chat.tool_call_state import (
     ToolCallParameterFields,
     ToolCallPendingConfirmationState,
     ToolCallPendingResultConfirmationState,
+    ToolCallPostConfirmationFields,
     ToolCallResult,
+    ToolCallRiskAssessment,
+    ToolCallRiskAssessmentBase,
+    ToolCallRiskAssessmentCompleteState,
+    ToolCallRiskAssessmentKind,
+    ToolCallRiskAssessmentLoadingState,
     ToolCallRunningState,
     ToolCallState,
     ToolCallStatus,
     ToolCallStreamingState,
+    ToolInput,
     ToolResultContent,
     ToolResultContentType,
     ToolResultEmbeddedResourceContent,
@@ -77,21 +90,25 @@ from ahpkit.protocol.chat.tool_call_state import (
 )
 from ahpkit.protocol.common.state import (
     URI,
-    AgentSelection,
+    ChangesSummary,
     ContentRef,
     ErrorInfo,
     JsonObject,
-    ModelSelection,
     StringOrMarkdown,
+    UsageInfo,
 )
 
-ChatOriginKind = Literal["user", "fork", "tool"]
+ChatOriginKind = Literal["user", "fork", "sideChat", "tool"] | str
 
 ChatInteractivity = Literal["full", "read-only", "hidden"]
 
 TurnState = Literal["complete", "cancelled", "error"]
 
-ResponsePartKind = Literal["markdown", "contentRef", "toolCall", "reasoning", "systemNotification"]
+ResponsePartKind = (
+    Literal["markdown", "contentRef", "toolCall", "reasoning", "systemNotification", "inputRequest", "error"] | str
+)
+
+BackgroundWorkKind = Literal["shell", "subagent"] | str
 
 
 class ChatUserOrigin(TypedDict):
@@ -108,6 +125,22 @@ class ChatForkOrigin(TypedDict):
     turnId: str
 
 
+class SideChatSelection(TypedDict):
+    """The words that a side chat is about, perhaps inside one part of the response."""
+
+    text: str
+    responsePartId: NotRequired[str]
+
+
+class ChatSideChatOrigin(TypedDict):
+    """The chat was opened beside another, about one of its turns."""
+
+    kind: Literal["sideChat"]
+    chat: URI
+    turnId: str
+    selection: NotRequired[SideChatSelection]
+
+
 class ChatToolOrigin(TypedDict):
     """A tool call in another chat started this one."""
 
@@ -116,17 +149,7 @@ class ChatToolOrigin(TypedDict):
     toolCallId: str
 
 
-ChatOrigin = ChatUserOrigin | ChatForkOrigin | ChatToolOrigin
-
-
-class UsageInfo(TypedDict):
-    """Tokens of a turn."""
-
-    inputTokens: NotRequired[int]
-    outputTokens: NotRequired[int]
-    model: NotRequired[str]
-    cacheReadTokens: NotRequired[int]
-    _meta: NotRequired[JsonObject]
+ChatOrigin = ChatUserOrigin | ChatForkOrigin | ChatSideChatOrigin | ChatToolOrigin
 
 
 class MarkdownResponsePart(TypedDict):
@@ -137,8 +160,8 @@ class MarkdownResponsePart(TypedDict):
     content: str
 
 
-class ResourceReponsePart(ContentRef):
-    """Content by reference. The specification spells the name like this."""
+class ResourceResponsePart(ContentRef):
+    """Content by reference."""
 
     kind: Literal["contentRef"]
 
@@ -163,14 +186,33 @@ class SystemNotificationResponsePart(TypedDict):
 
     kind: Literal["systemNotification"]
     content: StringOrMarkdown
+    _meta: NotRequired[JsonObject]
+
+
+class InputRequestResponsePart(TypedDict):
+    """Questions to the user and the answers; without `response` they are open, or the turn ended first."""
+
+    kind: Literal["inputRequest"]
+    request: ChatInputRequest
+    response: NotRequired[ChatInputResponseKind]
+
+
+class ErrorResponsePart(TypedDict):
+    """Why the turn failed; `resumable` says whether `chat/turnResume` may go on with it."""
+
+    kind: Literal["error"]
+    error: ErrorInfo
+    resumable: NotRequired[bool]
 
 
 ResponsePart = (
     MarkdownResponsePart
-    | ResourceReponsePart
+    | ResourceResponsePart
     | ToolCallResponsePart
     | ReasoningResponsePart
     | SystemNotificationResponsePart
+    | InputRequestResponsePart
+    | ErrorResponsePart
 )
 
 
@@ -178,16 +220,49 @@ class ActiveTurn(TypedDict):
     """The turn that runs."""
 
     id: str
+    startedAt: str
     message: Message
     responseParts: list[ResponsePart]
     usage: NotRequired[UsageInfo]
 
 
-class Turn(ActiveTurn):
-    """A turn that ended."""
+class Turn(TypedDict):
+    """A turn that ended, `duration` milliseconds after it began. Old turns know neither."""
 
+    id: str
+    startedAt: NotRequired[str]
+    duration: NotRequired[int | float]
+    message: Message
+    responseParts: list[ResponsePart]
+    usage: NotRequired[UsageInfo]
     state: TurnState
-    error: NotRequired[ErrorInfo]
+
+
+class BackgroundWorkBase(TypedDict):
+    """Something that goes on beside the turns."""
+
+    id: str
+    label: str
+    startedAt: str
+    _meta: NotRequired[JsonObject]
+
+
+class BackgroundShellWork(BackgroundWorkBase):
+    """A command."""
+
+    kind: Literal["shell"]
+    command: str
+    terminal: NotRequired[URI]
+
+
+class BackgroundSubagentWork(BackgroundWorkBase):
+    """Another chat."""
+
+    kind: Literal["subagent"]
+    chat: URI
+
+
+BackgroundWork = BackgroundShellWork | BackgroundSubagentWork
 
 
 class PartialChatSummary(TypedDict):
@@ -198,41 +273,50 @@ class PartialChatSummary(TypedDict):
     status: NotRequired[int]
     activity: NotRequired[str]
     modifiedAt: NotRequired[str]
-    model: NotRequired[ModelSelection]
-    agent: NotRequired[AgentSelection]
     origin: NotRequired[ChatOrigin]
     interactivity: NotRequired[ChatInteractivity]
-    workingDirectory: NotRequired[URI]
+    workingDirectories: NotRequired[list[URI]]
+    changes: NotRequired[ChangesSummary]
+    movable: NotRequired[bool]
 
 
 class ChatSummary(TypedDict):
-    """A chat in a session's list. `modifiedAt` is ISO 8601 with milliseconds and Z."""
+    """A chat in a session's list. Without `workingDirectories` it works in all of the session's."""
 
     resource: URI
     title: str
     status: int
     activity: NotRequired[str]
     modifiedAt: str
-    model: NotRequired[ModelSelection]
-    agent: NotRequired[AgentSelection]
     origin: NotRequired[ChatOrigin]
     interactivity: NotRequired[ChatInteractivity]
-    workingDirectory: NotRequired[URI]
+    workingDirectories: NotRequired[list[URI]]
+    changes: NotRequired[ChangesSummary]
+    movable: NotRequired[bool]
 
 
 class ChatState(ChatSummary):
     """State of `ahp-chat:/<id>`: the summary's fields and the conversation."""
 
     turns: list[Turn]
+    turnsNextCursor: NotRequired[str]
     activeTurn: NotRequired[ActiveTurn]
     steeringMessage: NotRequired[PendingMessage]
     queuedMessages: NotRequired[list[PendingMessage]]
-    inputRequests: NotRequired[list[ChatInputRequest]]
+    draft: NotRequired[Message]
+    changesets: NotRequired[list[Changeset]]
+    backgroundWork: NotRequired[list[BackgroundWork]]
+    canvases: NotRequired[list[CanvasReference]]
     _meta: NotRequired[JsonObject]
 
 
 __all__ = [
     "ActiveTurn",
+    "BackgroundShellWork",
+    "BackgroundSubagentWork",
+    "BackgroundWork",
+    "BackgroundWorkBase",
+    "BackgroundWorkKind",
     "ChatForkOrigin",
     "ChatInputAnswer",
     "ChatInputAnswerState",
@@ -259,18 +343,22 @@ __all__ = [
     "ChatInteractivity",
     "ChatOrigin",
     "ChatOriginKind",
+    "ChatSideChatOrigin",
     "ChatState",
     "ChatSummary",
     "ChatToolOrigin",
     "ChatUserOrigin",
     "ConfirmationOption",
     "ConfirmationOptionKind",
+    "ErrorResponsePart",
+    "InputRequestResponsePart",
     "MarkdownResponsePart",
     "Message",
     "MessageAnnotationsAttachment",
     "MessageAttachment",
     "MessageAttachmentBase",
     "MessageAttachmentKind",
+    "MessageChatAttachment",
     "MessageEmbeddedResourceAttachment",
     "MessageKind",
     "MessageOrigin",
@@ -279,17 +367,21 @@ __all__ = [
     "PendingMessage",
     "PendingMessageKind",
     "ReasoningResponsePart",
-    "ResourceReponsePart",
+    "ResourceResponsePart",
     "ResponsePart",
     "ResponsePartKind",
+    "SideChatSelection",
     "SimpleMessageAttachment",
     "SystemNotificationResponsePart",
+    "TerminalCommandResult",
+    "ToolCallAuthRequiredState",
     "ToolCallBase",
     "ToolCallCancellationReason",
     "ToolCallCancelledState",
     "ToolCallClientContributor",
     "ToolCallCompletedState",
     "ToolCallConfirmationReason",
+    "ToolCallConfirmationState",
     "ToolCallContributor",
     "ToolCallContributorKind",
     "ToolCallEdits",
@@ -298,12 +390,19 @@ __all__ = [
     "ToolCallParameterFields",
     "ToolCallPendingConfirmationState",
     "ToolCallPendingResultConfirmationState",
+    "ToolCallPostConfirmationFields",
     "ToolCallResponsePart",
     "ToolCallResult",
+    "ToolCallRiskAssessment",
+    "ToolCallRiskAssessmentBase",
+    "ToolCallRiskAssessmentCompleteState",
+    "ToolCallRiskAssessmentKind",
+    "ToolCallRiskAssessmentLoadingState",
     "ToolCallRunningState",
     "ToolCallState",
     "ToolCallStatus",
     "ToolCallStreamingState",
+    "ToolInput",
     "ToolResultContent",
     "ToolResultContentType",
     "ToolResultEmbeddedResourceContent",

@@ -1,4 +1,4 @@
-"""Tool calls inside a response: six states, and what a result can hold. Knows no agent and no tool."""
+"""Tool calls inside a response: seven states, and what a result can hold. Knows no agent and no tool."""
 
 from __future__ import annotations
 
@@ -6,20 +6,35 @@ from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.chat.messages import Message
 from ahpkit.protocol.common.state import URI, ContentRef, FileEdit, JsonObject, StringOrMarkdown
+from ahpkit.protocol.session.mcp import McpAuthRequirement
 
-ToolCallStatus = Literal[
-    "streaming", "pending-confirmation", "running", "pending-result-confirmation", "completed", "cancelled"
-]
+ToolCallStatus = (
+    Literal[
+        "streaming",
+        "pending-confirmation",
+        "running",
+        "auth-required",
+        "pending-result-confirmation",
+        "completed",
+        "cancelled",
+    ]
+    | str
+)
 
-ToolCallConfirmationReason = Literal["not-needed", "user-action", "setting"]
+ToolCallConfirmationReason = Literal["not-needed", "user-action", "setting"] | str
 
 ToolCallCancellationReason = Literal["denied", "skipped", "result-denied"]
 
-ConfirmationOptionKind = Literal["approve", "deny"]
+ConfirmationOptionKind = Literal["approve", "deny"] | str
 
-ToolCallContributorKind = Literal["client", "mcp"]
+ToolCallContributorKind = Literal["client", "mcp"] | str
 
-ToolResultContentType = Literal["text", "embeddedResource", "resource", "fileEdit", "terminal", "subagent"]
+ToolResultContentType = Literal["text", "embeddedResource", "resource", "fileEdit", "terminal", "subagent"] | str
+
+ToolCallRiskAssessmentKind = Literal["judge"] | str
+
+ToolInput = str | ContentRef
+"""The input of a tool: its text, or where to read it."""
 
 
 class ToolResultTextContent(TypedDict):
@@ -49,12 +64,22 @@ class ToolResultFileEditContent(FileEdit):
     type: Literal["fileEdit"]
 
 
+class TerminalCommandResult(TypedDict):
+    """How a command in a terminal ended; the terminal may live on."""
+
+    exitCode: NotRequired[int]
+    preview: NotRequired[str]
+    truncated: NotRequired[bool]
+
+
 class ToolResultTerminalContent(TypedDict):
     """A terminal that the tool uses."""
 
     type: Literal["terminal"]
     resource: URI
     title: str
+    isPty: NotRequired[bool]
+    result: NotRequired[TerminalCommandResult]
 
 
 class ToolResultSubagentContent(TypedDict):
@@ -126,12 +151,36 @@ class ToolCallMcpContributor(TypedDict):
 ToolCallContributor = ToolCallClientContributor | ToolCallMcpContributor
 
 
+class ToolCallRiskAssessmentBase(TypedDict):
+    """Who judges whether a call is safe."""
+
+    kind: ToolCallRiskAssessmentKind
+
+
+class ToolCallRiskAssessmentLoadingState(ToolCallRiskAssessmentBase):
+    """The judge is thinking."""
+
+    status: Literal["loading"]
+
+
+class ToolCallRiskAssessmentCompleteState(ToolCallRiskAssessmentBase):
+    """The verdict: `safety` from 0 to 1. It informs the user and decides nothing."""
+
+    status: Literal["complete"]
+    reason: StringOrMarkdown
+    safety: int | float
+
+
+ToolCallRiskAssessment = ToolCallRiskAssessmentLoadingState | ToolCallRiskAssessmentCompleteState
+
+
 class ToolCallBase(TypedDict):
-    """What a tool call has from its start."""
+    """What a tool call has from its start. `intention` says in words what the model wants with it."""
 
     toolCallId: str
     toolName: str
     displayName: str
+    intention: NotRequired[str]
     contributor: NotRequired[ToolCallContributor]
     _meta: NotRequired[JsonObject]
 
@@ -140,7 +189,14 @@ class ToolCallParameterFields(TypedDict):
     """What a tool call has once its input is complete."""
 
     invocationMessage: StringOrMarkdown
-    toolInput: NotRequired[str]
+    toolInput: NotRequired[ToolInput]
+
+
+class ToolCallPostConfirmationFields(TypedDict):
+    """What a tool call has once it may run."""
+
+    confirmed: ToolCallConfirmationReason
+    selectedOption: NotRequired[ConfirmationOption]
 
 
 class ToolCallStreamingState(ToolCallBase):
@@ -156,34 +212,45 @@ class ToolCallPendingConfirmationState(ToolCallBase, ToolCallParameterFields):
 
     status: Literal["pending-confirmation"]
     confirmationTitle: NotRequired[StringOrMarkdown]
+    riskAssessment: NotRequired[ToolCallRiskAssessment]
     edits: NotRequired[ToolCallEdits]
     editable: NotRequired[bool]
     options: NotRequired[list[ConfirmationOption]]
 
 
-class ToolCallRunningState(ToolCallBase, ToolCallParameterFields):
+class ToolCallRunningState(ToolCallBase, ToolCallParameterFields, ToolCallPostConfirmationFields):
     """It runs; `content` shows what there is so far."""
 
     status: Literal["running"]
-    confirmed: ToolCallConfirmationReason
-    selectedOption: NotRequired[ConfirmationOption]
     content: NotRequired[list[ToolResultContent]]
 
 
-class ToolCallPendingResultConfirmationState(ToolCallBase, ToolCallParameterFields, ToolCallResult):
+class ToolCallAuthRequiredState(ToolCallParameterFields, ToolCallPostConfirmationFields):
+    """Its MCP server wants a token before it goes on."""
+
+    toolCallId: str
+    toolName: str
+    displayName: str
+    intention: NotRequired[str]
+    contributor: ToolCallMcpContributor
+    status: Literal["auth-required"]
+    auth: McpAuthRequirement
+    content: NotRequired[list[ToolResultContent]]
+    _meta: NotRequired[JsonObject]
+
+
+class ToolCallPendingResultConfirmationState(
+    ToolCallBase, ToolCallParameterFields, ToolCallResult, ToolCallPostConfirmationFields
+):
     """It ran; somebody has to approve the result before the model sees it."""
 
     status: Literal["pending-result-confirmation"]
-    confirmed: ToolCallConfirmationReason
-    selectedOption: NotRequired[ConfirmationOption]
 
 
-class ToolCallCompletedState(ToolCallBase, ToolCallParameterFields, ToolCallResult):
+class ToolCallCompletedState(ToolCallBase, ToolCallParameterFields, ToolCallResult, ToolCallPostConfirmationFields):
     """It ran."""
 
     status: Literal["completed"]
-    confirmed: ToolCallConfirmationReason
-    selectedOption: NotRequired[ConfirmationOption]
 
 
 class ToolCallCancelledState(ToolCallBase, ToolCallParameterFields):
@@ -196,10 +263,14 @@ class ToolCallCancelledState(ToolCallBase, ToolCallParameterFields):
     selectedOption: NotRequired[ConfirmationOption]
 
 
+ToolCallConfirmationState = ToolCallPendingConfirmationState | ToolCallPendingResultConfirmationState
+"""A call that waits for approval."""
+
 ToolCallState = (
     ToolCallStreamingState
     | ToolCallPendingConfirmationState
     | ToolCallRunningState
+    | ToolCallAuthRequiredState
     | ToolCallPendingResultConfirmationState
     | ToolCallCompletedState
     | ToolCallCancelledState
@@ -209,12 +280,15 @@ ToolCallState = (
 __all__ = [
     "ConfirmationOption",
     "ConfirmationOptionKind",
+    "TerminalCommandResult",
+    "ToolCallAuthRequiredState",
     "ToolCallBase",
     "ToolCallCancellationReason",
     "ToolCallCancelledState",
     "ToolCallClientContributor",
     "ToolCallCompletedState",
     "ToolCallConfirmationReason",
+    "ToolCallConfirmationState",
     "ToolCallContributor",
     "ToolCallContributorKind",
     "ToolCallEdits",
@@ -223,11 +297,18 @@ __all__ = [
     "ToolCallParameterFields",
     "ToolCallPendingConfirmationState",
     "ToolCallPendingResultConfirmationState",
+    "ToolCallPostConfirmationFields",
     "ToolCallResult",
+    "ToolCallRiskAssessment",
+    "ToolCallRiskAssessmentBase",
+    "ToolCallRiskAssessmentCompleteState",
+    "ToolCallRiskAssessmentKind",
+    "ToolCallRiskAssessmentLoadingState",
     "ToolCallRunningState",
     "ToolCallState",
     "ToolCallStatus",
     "ToolCallStreamingState",
+    "ToolInput",
     "ToolResultContent",
     "ToolResultContentType",
     "ToolResultEmbeddedResourceContent",

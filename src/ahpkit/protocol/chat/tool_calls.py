@@ -8,11 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ahpkit.protocol.chat.actions import (
+    ChatToolCallAuthRequiredAction,
+    ChatToolCallAuthResolvedAction,
+    ChatToolCallCompleteAction,
+    ChatToolCallConfirmedAction,
+    ChatToolCallContentChangedAction,
+    ChatToolCallDeltaAction,
+    ChatToolCallReadyAction,
+    ChatToolCallResultConfirmedAction,
+    ChatToolCallStartAction,
+)
 from ahpkit.protocol.common.reducing import amend
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
 
-__all__ = ["ACTIONS", "FIELDS", "LIFE_CYCLE", "TERMINAL", "WAITING", "advanced", "skipped", "started"]
+__all__ = ["ACTIONS", "FIELDS", "LIFE_CYCLE", "TERMINAL", "WAITING", "ToolCallAction", "advanced", "skipped", "started"]
+
+ToolCallAction = (
+    ChatToolCallDeltaAction
+    | ChatToolCallReadyAction
+    | ChatToolCallConfirmedAction
+    | ChatToolCallCompleteAction
+    | ChatToolCallResultConfirmedAction
+    | ChatToolCallContentChangedAction
+    | ChatToolCallAuthRequiredAction
+    | ChatToolCallAuthResolvedAction
+)
+"""Any action on a call that exists."""
 
 LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
     "streaming": {
@@ -22,6 +45,8 @@ LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
         "turn ended": "cancelled",
     },
     "pending-confirmation": {
+        "ready": "pending-confirmation",  # what is shown before the approval changed
+        "ready, confirmed": "running",
         "approved": "running",
         "denied": "cancelled",
         # The host may finish a call while its confirmation is still on show; nobody's approval is claimed then.
@@ -35,6 +60,12 @@ LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
         "ready, confirmed": "running",
         "complete": "completed",
         "complete, to review": "pending-result-confirmation",
+        "token wanted": "auth-required",
+        "turn ended": "cancelled",
+    },
+    "auth-required": {
+        "token given": "running",
+        "gave up": "completed",  # only a failure can end a call that nobody could sign in for
         "turn ended": "cancelled",
     },
     "pending-result-confirmation": {
@@ -49,11 +80,11 @@ LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
 
 TERMINAL: Final = frozenset(status for status, events in LIFE_CYCLE.items() if not events)
 
-WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmation"})
+WAITING: Final = frozenset({"pending-confirmation", "auth-required", "pending-result-confirmation"})
 """The statuses that wait for the user and so make a chat need input."""
 
 _PARAMETERS = ("invocationMessage", "toolInput")
-_CONFIRMATION = ("confirmationTitle", "edits", "editable", "options")
+_CONFIRMATION = ("confirmationTitle", "riskAssessment", "edits", "editable", "options")
 _CONFIRMED = ("confirmed", "selectedOption")
 _RESULT = ("success", "pastTenseMessage", "content", "structuredContent", "error")
 
@@ -61,24 +92,25 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "streaming": frozenset({"partialInput", "invocationMessage"}),
     "pending-confirmation": frozenset({*_PARAMETERS, *_CONFIRMATION}),
     "running": frozenset({*_PARAMETERS, *_CONFIRMED, "content"}),
+    "auth-required": frozenset({*_PARAMETERS, *_CONFIRMED, "content", "auth"}),
     "pending-result-confirmation": frozenset({*_PARAMETERS, *_CONFIRMED, *_RESULT}),
     "completed": frozenset({*_PARAMETERS, *_CONFIRMED, *_RESULT}),
     "cancelled": frozenset({*_PARAMETERS, "reason", "reasonMessage", "userSuggestion", "selectedOption"}),
 }
 """What a call may carry in each status, besides its identity, `_meta` and fields we do not know."""
 
-_IDENTITY = ("toolCallId", "toolName", "displayName", "contributor", "_meta")
+_IDENTITY = ("toolCallId", "toolName", "displayName", "intention", "contributor", "_meta")
 _PASSING = frozenset[str]().union(*FIELDS.values())
 _NOT_RESULT = frozenset({"status", *_IDENTITY, *_PASSING.difference(_RESULT)})
 
 
-def started(action: JsonObject) -> JsonObject:
+def started(action: ChatToolCallStartAction) -> JsonObject:
     """The call that `chat/toolCallStart` begins."""
-    identity = {key: action[key] for key in _IDENTITY if action.get(key) is not None}
+    identity = {key: value for key, value in action.items() if key in _IDENTITY and value is not None}
     return {"status": "streaming", **identity}
 
 
-def advanced(call: JsonObject, action: JsonObject) -> JsonObject:
+def advanced(call: JsonObject, action: ToolCallAction) -> JsonObject:
     """`call` after a tool-call action; the same object when the action does not apply in its status."""
     event, changes = ACTIONS[action["type"]](call, action)
     meta = action.get("_meta")
@@ -87,7 +119,8 @@ def advanced(call: JsonObject, action: JsonObject) -> JsonObject:
 
 def skipped(call: JsonObject) -> JsonObject:
     """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
-    return _entered(call, "turn ended", {"reason": "skipped", "invocationMessage": call.get("invocationMessage", "")})
+    changes = {"reason": "skipped", "invocationMessage": call.get("invocationMessage", ""), "selectedOption": None}
+    return _entered(call, "turn ended", changes)
 
 
 def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
@@ -103,28 +136,64 @@ def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
 _Event = tuple[str, JsonObject]
 """What an action means for a call: the event's name and the fields it writes (None: none)."""
 
+_NOTHING = ""
+"""An event that leads nowhere."""
 
-def _delta(call: JsonObject, action: JsonObject) -> _Event:
-    changes: JsonObject = {"partialInput": Rope.of(call.get("partialInput") or "").add(action["content"])}
+
+def _delta(call: JsonObject, action: ChatToolCallDeltaAction) -> _Event:
+    changes: JsonObject = {}
+    if (text := action.get("content")) is not None:
+        changes["partialInput"] = Rope.of(call.get("partialInput") or "").add(text)
     if (message := action.get("invocationMessage")) is not None:
         changes["invocationMessage"] = message
     return "delta", changes
 
 
-def _ready(call: JsonObject, action: JsonObject) -> _Event:
-    confirmed = action.get("confirmed")
-    if confirmed is None:
-        return "ready", {key: action.get(key) for key in (*_PARAMETERS, *_CONFIRMATION)}
-    return "ready, confirmed", {key: action.get(key) for key in (*_PARAMETERS, "confirmed")}
+def _ready(call: JsonObject, action: ChatToolCallReadyAction) -> _Event:
+    """What a repeated ready does not say stays as it was shown; a call that ran is asked for anew."""
+    given: JsonObject = {**action}
+    changes: JsonObject = {**_refined(call, action), "invocationMessage": action["invocationMessage"]}
+    if call["status"] == "streaming" or given.get("toolInput") is not None:
+        changes["toolInput"] = given.get("toolInput")
+    if action.get("confirmed") is not None:
+        return "ready, confirmed", {
+            **changes,
+            "confirmed": action.get("confirmed"),
+            "selectedOption": None,
+            "content": None,
+        }
+    kept = call if call["status"] == "pending-confirmation" else {}
+    return "ready", {**changes, **{key: _first(given.get(key), kept.get(key)) for key in _CONFIRMATION}}
 
 
-def _confirmed(call: JsonObject, action: JsonObject) -> _Event:
+def _first(new: Any, old: Any) -> Any:
+    return old if new is None else new
+
+
+def _refined(call: JsonObject, action: ChatToolCallReadyAction) -> JsonObject:
+    """A better intention or contributor. Who runs a call is settled at its start: a client never changes."""
+    changes: JsonObject = {}
+    if (intention := action.get("intention")) is not None:
+        changes["intention"] = intention
+    contributor = action.get("contributor")
+    if contributor is not None and "client" not in (contributor["kind"], _contributor_kind(call)):
+        changes["contributor"] = contributor
+    return changes
+
+
+def _contributor_kind(call: JsonObject) -> str | None:
+    contributor: JsonObject = call.get("contributor") or {}
+    return contributor.get("kind")
+
+
+def _confirmed(call: JsonObject, action: ChatToolCallConfirmedAction) -> _Event:
     option = _option(call, action.get("selectedOptionId"))
-    if not action["approved"]:
-        why = {key: action.get(key) for key in ("reason", "reasonMessage", "userSuggestion")}
+    if action["approved"] is False:
+        why: JsonObject = {key: action.get(key) for key in ("reason", "reasonMessage", "userSuggestion")}
         return "denied", {**why, "selectedOption": option}
-    edited = action.get("editedToolInput")
-    tool_input = call.get("toolInput") if edited is None else edited
+    tool_input, edited = call.get("toolInput"), action.get("editedToolInput")
+    if edited is not None and not isinstance(tool_input, dict):  # the host rewrites what a reference leads to
+        tool_input = edited
     return "approved", {"toolInput": tool_input, "confirmed": action["confirmed"], "selectedOption": option}
 
 
@@ -133,25 +202,39 @@ def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
     return next((option for option in options if option["id"] == option_id), None)
 
 
-def _complete(call: JsonObject, action: JsonObject) -> _Event:
+def _complete(call: JsonObject, action: ChatToolCallCompleteAction) -> _Event:
     result = {key: value for key, value in action["result"].items() if key not in _NOT_RESULT}
     changes = {**dict.fromkeys(_RESULT), **result, "confirmed": call.get("confirmed", "not-needed")}
+    if call["status"] == "auth-required":
+        content = _first(result.get("content"), call.get("content"))
+        return _NOTHING if result.get("success") else "gave up", {**changes, "content": content}
     return "complete, to review" if action.get("requiresResultConfirmation") else "complete", changes
 
 
-def _result_confirmed(call: JsonObject, action: JsonObject) -> _Event:
+def _result_confirmed(call: JsonObject, action: ChatToolCallResultConfirmedAction) -> _Event:
     return ("result approved", {}) if action["approved"] else ("result denied", {"reason": "result-denied"})
 
 
-def _content_changed(call: JsonObject, action: JsonObject) -> _Event:
+def _content_changed(call: JsonObject, action: ChatToolCallContentChangedAction) -> _Event:
     return "content", {"content": action["content"]}
 
 
-ACTIONS: Final[Mapping[str, Callable[[JsonObject, JsonObject], _Event]]] = {
+def _auth_required(call: JsonObject, action: ChatToolCallAuthRequiredAction) -> _Event:
+    """Only the tools of MCP servers can want a token."""
+    return "token wanted" if _contributor_kind(call) == "mcp" else _NOTHING, {"auth": action["auth"]}
+
+
+def _auth_resolved(call: JsonObject, action: ChatToolCallAuthResolvedAction) -> _Event:
+    return "token given", {}
+
+
+ACTIONS: Final[Mapping[str, Callable[[JsonObject, Any], _Event]]] = {
     "chat/toolCallDelta": _delta,
     "chat/toolCallReady": _ready,
     "chat/toolCallConfirmed": _confirmed,
     "chat/toolCallComplete": _complete,
     "chat/toolCallResultConfirmed": _result_confirmed,
     "chat/toolCallContentChanged": _content_changed,
+    "chat/toolCallAuthRequired": _auth_required,
+    "chat/toolCallAuthResolved": _auth_resolved,
 }

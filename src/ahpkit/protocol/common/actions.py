@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 from ahpkit.protocol.annotations.actions import AnnotationsAction
+from ahpkit.protocol.automation.actions import AutomationAction, AutomationRunAction
+from ahpkit.protocol.canvas.actions import CanvasAction
 from ahpkit.protocol.changeset.actions import ChangesetAction
 from ahpkit.protocol.chat.actions import ChatAction
 from ahpkit.protocol.common.state import URI
@@ -14,7 +16,16 @@ from ahpkit.protocol.session.actions import SessionAction
 from ahpkit.protocol.terminal.actions import TerminalAction
 
 StateAction = (
-    RootAction | SessionAction | ChatAction | TerminalAction | ChangesetAction | AnnotationsAction | ResourceWatchAction
+    RootAction
+    | SessionAction
+    | ChatAction
+    | TerminalAction
+    | ChangesetAction
+    | AnnotationsAction
+    | ResourceWatchAction
+    | CanvasAction
+    | AutomationAction
+    | AutomationRunAction
 )
 """Any action. `type` tells which; a type nobody here knows is passed on and changes nothing."""
 

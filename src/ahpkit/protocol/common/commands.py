@@ -5,15 +5,17 @@ Resource commands go in both directions: a client asks the host for files, the h
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
+from ahpkit.protocol.automation.state import AutomationCapabilities
 from ahpkit.protocol.common.actions import ActionEnvelope
-from ahpkit.protocol.common.state import URI, JsonObject, Snapshot
+from ahpkit.protocol.common.state import URI, Implementation, JsonObject, Snapshot
+from ahpkit.protocol.schema import CLOSED
 from ahpkit.protocol.telemetry.state import TelemetryCapabilities
 
 ContentEncoding = Literal["base64", "utf-8"]
 
-ResourceType = Literal["file", "directory", "symlink"]
+ResourceType = Literal["file", "directory", "symlink"] | str
 
 ResourceWriteMode = Literal["truncate", "append", "insert"]
 
@@ -24,12 +26,27 @@ class BaseParams(TypedDict):
     """Parameters of every method: the channel it is about."""
 
     channel: URI
+    _meta: NotRequired[JsonObject]
 
 
 class RootParams(TypedDict):
     """Parameters of methods that are about the connection or the host."""
 
     channel: Literal["ahp-root://"]
+    _meta: NotRequired[JsonObject]
+
+
+class PaginatedParams(TypedDict):
+    """Asks for one page: at most `limit` entries, from `cursor` on."""
+
+    limit: NotRequired[int]
+    cursor: NotRequired[str]
+
+
+class PaginatedResult(TypedDict):
+    """One page; without `nextCursor` the last."""
+
+    nextCursor: NotRequired[str]
 
 
 class ClientCapabilities(TypedDict):
@@ -40,10 +57,11 @@ class ClientCapabilities(TypedDict):
 
 
 class InitializeParams(RootParams):
-    """`initialize`: the first request of a connection. Most preferred version first."""
+    """`initialize`: the first request of a connection. The order of the versions says nothing."""
 
     protocolVersions: list[str]
     clientId: str
+    clientInfo: NotRequired[Implementation]
     initialSubscriptions: NotRequired[list[URI]]
     locale: NotRequired[str]
     capabilities: NotRequired[ClientCapabilities]
@@ -54,10 +72,13 @@ class InitializeResult(TypedDict):
 
     protocolVersion: str
     serverSeq: int
+    serverInfo: NotRequired[Implementation]
     snapshots: list[Snapshot]
     defaultDirectory: NotRequired[URI]
     completionTriggerCharacters: NotRequired[list[str]]
+    terminalCommandPrefix: NotRequired[str]
     telemetry: NotRequired[TelemetryCapabilities]
+    automations: NotRequired[AutomationCapabilities]
     _meta: NotRequired[JsonObject]
 
 
@@ -88,11 +109,26 @@ class ReconnectSnapshotResult(TypedDict):
     snapshots: list[Snapshot]
 
 
-ReconnectResult = ReconnectReplayResult | ReconnectSnapshotResult
+ReconnectResult = Annotated[ReconnectReplayResult | ReconnectSnapshotResult, CLOSED]
+
+
+class SubscriptionDeliveryOptions(TypedDict):
+    """How long the host may hold actions back on purpose, in milliseconds."""
+
+    maxLatencyMs: NotRequired[int | float]
+
+
+class SubscribeView(TypedDict):
+    """How many of a chat's newest turns the snapshot should have; absent: all."""
+
+    turns: NotRequired[int]
 
 
 class SubscribeParams(BaseParams):
     """`subscribe` to a channel."""
+
+    delivery: NotRequired[SubscriptionDeliveryOptions]
+    view: NotRequired[SubscribeView]
 
 
 class SubscribeResult(TypedDict):
@@ -154,7 +190,7 @@ class DirectoryEntry(TypedDict):
     """A name in a directory."""
 
     name: str
-    type: Literal["file", "directory"]
+    type: Literal["file", "directory"] | str
 
 
 class ResourceListResult(TypedDict):
@@ -240,10 +276,12 @@ class ResourceRequestResult(TypedDict):
 
 
 class AuthenticateParams(RootParams):
-    """`authenticate`: a token for a protected resource."""
+    """`authenticate`: a token for a protected resource; it lives `expiresIn` seconds and grants `scopes`."""
 
     resource: str
     token: str
+    expiresIn: NotRequired[int | float]
+    scopes: NotRequired[list[str]]
 
 
 class AuthenticateResult(TypedDict):
@@ -260,6 +298,8 @@ __all__ = [
     "DispatchActionParams",
     "InitializeParams",
     "InitializeResult",
+    "PaginatedParams",
+    "PaginatedResult",
     "PingParams",
     "ReconnectParams",
     "ReconnectReplayResult",
@@ -289,5 +329,7 @@ __all__ = [
     "RootParams",
     "SubscribeParams",
     "SubscribeResult",
+    "SubscribeView",
+    "SubscriptionDeliveryOptions",
     "UnsubscribeParams",
 ]

@@ -9,7 +9,7 @@ from ahpkit.protocol.common.state import ProtectedResourceMetadata
 
 JsonRpcErrorCode = Literal[-32700, -32600, -32601, -32602, -32603]
 
-AhpErrorCode = Literal[-32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32009, -32010, -32011]
+AhpErrorCode = Literal[-32001, -32002, -32003, -32004, -32005, -32007, -32008, -32009, -32010, -32011]
 
 
 class UnsupportedProtocolVersionErrorData(TypedDict):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Literal, NotRequired
 
 from ahpkit.protocol.common.commands import BaseParams
+from ahpkit.protocol.common.state import ProtectedResourceMetadata
 
-AuthRequiredReason = Literal["required", "expired"]
+AuthRequiredReason = Literal["required", "expired"] | str
 
 
 class AuthRequiredParams(BaseParams):
     """`auth/required`: `resource` needs a token, for what `channel` says."""
 
-    resource: str
+    resource: ProtectedResourceMetadata
     reason: NotRequired[AuthRequiredReason]
 
 

@@ -2,6 +2,10 @@
 
 State is plain JSON: these `TypedDict`s say which keys a value has, they convert nothing. Every object may carry
 `_meta` and keys nobody here knows; both survive. A `NotRequired` key without a value is absent, never null.
+
+An enumeration that later versions may extend is written `Literal[…] | str`: its known values help readers and type
+checkers, others pass. A bare `Literal` is closed. So is a union marked with `CLOSED`: a discriminator that is not
+listed is an error there; in other unions it passes.
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ JsonValue = Any
 
 JsonObject = dict[str, Any]
 """Any JSON object."""
+
+JsonPrimitive = str | int | float | bool | None
+"""A JSON value that holds no others."""
 
 ROOT_URI = "ahp-root://"
 """The channel of the host itself; connection-level methods name it too."""
@@ -37,7 +44,7 @@ class Icon(TypedDict):
     src: URI
     contentType: NotRequired[str]
     sizes: NotRequired[list[str]]
-    theme: NotRequired[Literal["light", "dark"]]
+    theme: NotRequired[Literal["light", "dark"] | str]
 
 
 class ProtectedResourceMetadata(TypedDict):
@@ -50,22 +57,28 @@ class ProtectedResourceMetadata(TypedDict):
     scopes_supported: NotRequired[list[str]]
     bearer_methods_supported: NotRequired[list[str]]
     resource_signing_alg_values_supported: NotRequired[list[str]]
-    resource_encryption_alg_values_supported: NotRequired[list[str]]
-    resource_encryption_enc_values_supported: NotRequired[list[str]]
     resource_documentation: NotRequired[str]
     resource_policy_uri: NotRequired[str]
     resource_tos_uri: NotRequired[str]
     required: NotRequired[bool]
 
 
+class Implementation(TypedDict):
+    """A program and its version, for people and logs; never to guess features from."""
+
+    name: str
+    version: NotRequired[str]
+    title: NotRequired[str]
+
+
 class ConfigPropertySchema(TypedDict):
     """One setting: JSON Schema with what a form needs."""
 
-    type: Literal["string", "number", "boolean", "array", "object"]
+    type: Literal["string", "number", "boolean", "array", "object"] | str
     title: str
     description: NotRequired[str]
     default: NotRequired[JsonValue]
-    enum: NotRequired[list[str]]
+    enum: NotRequired[list[JsonPrimitive]]
     enumLabels: NotRequired[list[str]]
     enumDescriptions: NotRequired[list[str]]
     readOnly: NotRequired[bool]
@@ -73,6 +86,8 @@ class ConfigPropertySchema(TypedDict):
     properties: NotRequired[dict[str, ConfigPropertySchema]]
     required: NotRequired[list[str]]
     additionalProperties: NotRequired[ConfigPropertySchema]
+    minItems: NotRequired[int]
+    maxItems: NotRequired[int]
 
 
 class ConfigSchema(TypedDict):
@@ -104,11 +119,12 @@ class TextSelection(TypedDict):
 
 
 class ContentRef(TypedDict):
-    """Content to be fetched with `resourceRead`."""
+    """Content to be fetched with `resourceRead`; another `nonce` says that it changed."""
 
     uri: URI
     sizeHint: NotRequired[int]
     contentType: NotRequired[str]
+    nonce: NotRequired[str]
 
 
 class FileEditSide(TypedDict):
@@ -133,6 +149,14 @@ class FileEdit(TypedDict):
     diff: NotRequired[FileEditStats]
 
 
+class ChangesSummary(TypedDict):
+    """How much a session or a chat changed."""
+
+    additions: NotRequired[int]
+    deletions: NotRequired[int]
+    files: NotRequired[int]
+
+
 class ErrorInfo(TypedDict):
     """An error that is part of a state."""
 
@@ -154,7 +178,7 @@ class ModelSelection(TypedDict):
     """A model and its settings."""
 
     id: str
-    config: NotRequired[dict[str, str]]
+    config: NotRequired[dict[str, JsonPrimitive]]
 
 
 class AgentSelection(TypedDict):
@@ -163,10 +187,21 @@ class AgentSelection(TypedDict):
     uri: URI
 
 
+class UsageInfo(TypedDict):
+    """Tokens of a turn."""
+
+    inputTokens: NotRequired[int]
+    outputTokens: NotRequired[int]
+    model: NotRequired[str]
+    cacheReadTokens: NotRequired[int]
+    _meta: NotRequired[JsonObject]
+
+
 __all__ = [
     "ROOT_URI",
     "URI",
     "AgentSelection",
+    "ChangesSummary",
     "ConfigPropertySchema",
     "ConfigSchema",
     "ContentRef",
@@ -175,7 +210,9 @@ __all__ = [
     "FileEditSide",
     "FileEditStats",
     "Icon",
+    "Implementation",
     "JsonObject",
+    "JsonPrimitive",
     "JsonValue",
     "Markdown",
     "ModelSelection",
@@ -185,4 +222,5 @@ __all__ = [
     "TextPosition",
     "TextRange",
     "TextSelection",
+    "UsageInfo",
 ]

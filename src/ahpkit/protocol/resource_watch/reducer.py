@@ -13,6 +13,6 @@ __all__ = ["HANDLERS", "resource_watch_reducer"]
 HANDLERS: Final[Mapping[str, Handler]] = {"resourceWatch/changed": unchanged}
 
 
-def resource_watch_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def resource_watch_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """Always the same state: subscribers read the changes off the actions."""
     return apply(HANDLERS, state, action)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from ahpkit.protocol.common.commands import RootParams
+from ahpkit.protocol.common.commands import PaginatedParams, PaginatedResult, RootParams
 from ahpkit.protocol.common.state import URI, JsonObject
 from ahpkit.protocol.session.state import SessionConfigSchema, SessionSummary
 
 
-class ListSessionsParams(RootParams):
-    """`listSessions`."""
-
-    filter: NotRequired[JsonObject]
+class ListSessionsParams(RootParams, PaginatedParams):
+    """`listSessions`: the sessions changed last come first. Without `limit` and `cursor`: all of them."""
 
 
-class ListSessionsResult(TypedDict):
-    """All sessions."""
+class ListSessionsResult(PaginatedResult):
+    """Sessions."""
 
     items: list[SessionSummary]
 

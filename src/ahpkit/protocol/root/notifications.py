@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from ahpkit.protocol.common.commands import BaseParams
 from ahpkit.protocol.common.state import URI
 from ahpkit.protocol.session.state import PartialSessionSummary, SessionSummary
@@ -19,6 +21,15 @@ class SessionRemovedParams(BaseParams):
     session: URI
 
 
+class ProgressParams(BaseParams):
+    """`root/progress`: how far the creation of a session is, for the connection that gave `progressToken`."""
+
+    progressToken: str
+    progress: int | float
+    total: NotRequired[int | float]
+    message: NotRequired[str]
+
+
 class SessionSummaryChangedParams(BaseParams):
     """`root/sessionSummaryChanged`: only what changed."""
 
@@ -27,6 +38,7 @@ class SessionSummaryChangedParams(BaseParams):
 
 
 __all__ = [
+    "ProgressParams",
     "SessionAddedParams",
     "SessionRemovedParams",
     "SessionSummaryChangedParams",

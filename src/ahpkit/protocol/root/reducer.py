@@ -18,6 +18,6 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 }
 
 
-def root_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def root_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The root state after `action`; the same object when it does not apply."""
     return apply(HANDLERS, state, action)

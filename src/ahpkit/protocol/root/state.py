@@ -18,10 +18,33 @@ class SessionModelInfo(TypedDict):
     provider: str
     name: str
     maxContextWindow: NotRequired[int]
+    maxOutputTokens: NotRequired[int]
+    maxPromptTokens: NotRequired[int]
     supportsVision: NotRequired[bool]
     policyState: NotRequired[PolicyState]
     configSchema: NotRequired[ConfigSchema]
     _meta: NotRequired[JsonObject]
+
+
+class MultipleChatsCapability(TypedDict):
+    """A session may have further chats, perhaps forked from others or beside them."""
+
+    fork: NotRequired[bool]
+    sideChat: NotRequired[bool]
+
+
+class MultipleWorkingDirectoriesCapability(TypedDict):
+    """A session may have several directories; whether the first one can be exchanged."""
+
+    immutablePrimary: NotRequired[bool]
+    primaryReplacement: NotRequired[bool]
+
+
+class AgentCapabilities(TypedDict):
+    """What an agent can do besides one chat in one directory: a key that is there means yes."""
+
+    multipleChats: NotRequired[MultipleChatsCapability]
+    multipleWorkingDirectories: NotRequired[MultipleWorkingDirectoriesCapability]
 
 
 class AgentInfo(TypedDict):
@@ -33,6 +56,7 @@ class AgentInfo(TypedDict):
     models: list[SessionModelInfo]
     protectedResources: NotRequired[list[ProtectedResourceMetadata]]
     customizations: NotRequired[list[Customization]]
+    capabilities: NotRequired[AgentCapabilities]
     _meta: NotRequired[JsonObject]
 
 
@@ -54,7 +78,10 @@ class RootState(TypedDict):
 
 
 __all__ = [
+    "AgentCapabilities",
     "AgentInfo",
+    "MultipleChatsCapability",
+    "MultipleWorkingDirectoriesCapability",
     "PolicyState",
     "RootConfigState",
     "RootState",

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.changeset.state import Changeset
 from ahpkit.protocol.chat.state import ChatSummary, PartialChatSummary
-from ahpkit.protocol.common.state import URI, AgentSelection, ErrorInfo, JsonObject, ModelSelection
+from ahpkit.protocol.common.state import URI, ErrorInfo, JsonObject
 from ahpkit.protocol.session.canvases import (
     CanvasCancellationReason,
     CanvasErrorPayload,
@@ -16,9 +16,9 @@ from ahpkit.protocol.session.canvases import (
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
-from ahpkit.protocol.session.customizations import Customization
+from ahpkit.protocol.session.customizations import Customization, CustomizationEnablement
 from ahpkit.protocol.session.mcp import McpServerState
-from ahpkit.protocol.session.state import SessionActiveClient, ToolDefinition
+from ahpkit.protocol.session.state import SessionActiveClient, SessionInputRequest, ToolDefinition
 
 
 class SessionReadyAction(TypedDict):
@@ -56,6 +56,13 @@ class SessionChatUpdatedAction(TypedDict):
     changes: PartialChatSummary
 
 
+class SessionChatsReorderedAction(TypedDict):
+    """The chats have another order; `chats` names each of them once."""
+
+    type: Literal["session/chatsReordered"]
+    chats: list[URI]
+
+
 class SessionDefaultChatChangedAction(TypedDict):
     """Another chat takes input meant for the session; absent: none."""
 
@@ -68,20 +75,6 @@ class SessionTitleChangedAction(TypedDict):
 
     type: Literal["session/titleChanged"]
     title: str
-
-
-class SessionModelChangedAction(TypedDict):
-    """Another model was chosen."""
-
-    type: Literal["session/modelChanged"]
-    model: ModelSelection
-
-
-class SessionAgentChangedAction(TypedDict):
-    """Another custom agent was chosen; absent: none."""
-
-    type: Literal["session/agentChanged"]
-    agent: NotRequired[AgentSelection]
 
 
 class SessionIsReadChangedAction(TypedDict):
@@ -119,18 +112,56 @@ class SessionServerToolsChangedAction(TypedDict):
     tools: list[ToolDefinition]
 
 
-class SessionActiveClientChangedAction(TypedDict):
-    """A client took the active role, or (null) nobody has it."""
+class SessionActiveClientSetAction(TypedDict):
+    """A client is active, or is so with other tools, plugins or canvases. The hint in `_meta` is for older clients."""
 
-    type: Literal["session/activeClientChanged"]
-    activeClient: SessionActiveClient | None
+    type: Literal["session/activeClientSet"]
+    activeClient: SessionActiveClient
+    _meta: NotRequired[JsonObject]
 
 
-class SessionActiveClientToolsChangedAction(TypedDict):
-    """The active client's tools were replaced."""
+class SessionActiveClientRemovedAction(TypedDict):
+    """A client is active no longer. The hint in `_meta` is for older clients."""
 
-    type: Literal["session/activeClientToolsChanged"]
-    tools: list[ToolDefinition]
+    type: Literal["session/activeClientRemoved"]
+    clientId: str
+    _meta: NotRequired[JsonObject]
+
+
+class SessionWorkingDirectorySetAction(TypedDict):
+    """The session works in one more directory."""
+
+    type: Literal["session/workingDirectorySet"]
+    directory: URI
+
+
+class SessionWorkingDirectoryRemovedAction(TypedDict):
+    """The session works in a directory no longer."""
+
+    type: Literal["session/workingDirectoryRemoved"]
+    directory: URI
+
+
+class SessionWorkingDirectoryReplacedAction(TypedDict):
+    """The session works in another directory instead of one it had."""
+
+    type: Literal["session/workingDirectoryReplaced"]
+    directory: URI
+    replacement: URI
+
+
+class SessionInputNeededSetAction(TypedDict):
+    """Something waits for somebody, or is another now."""
+
+    type: Literal["session/inputNeededSet"]
+    request: SessionInputRequest
+
+
+class SessionInputNeededRemovedAction(TypedDict):
+    """Something waits no longer."""
+
+    type: Literal["session/inputNeededRemoved"]
+    id: str
 
 
 class SessionCustomizationsChangedAction(TypedDict):
@@ -141,11 +172,11 @@ class SessionCustomizationsChangedAction(TypedDict):
 
 
 class SessionCustomizationToggledAction(TypedDict):
-    """A container or one of its children was switched on or off."""
+    """The decisions about a container or one of its children were replaced."""
 
     type: Literal["session/customizationToggled"]
     id: str
-    enabled: bool
+    enablement: list[CustomizationEnablement]
 
 
 class SessionCustomizationUpdatedAction(TypedDict):
@@ -169,6 +200,27 @@ class SessionMcpServerStateChangedAction(TypedDict):
     id: str
     state: McpServerState
     channel: NotRequired[URI]
+
+
+class SessionMcpServerStartRequestedAction(TypedDict):
+    """A client wants an MCP server started."""
+
+    type: Literal["session/mcpServerStartRequested"]
+    id: str
+
+
+class SessionMcpServerStopRequestedAction(TypedDict):
+    """A client wants an MCP server stopped."""
+
+    type: Literal["session/mcpServerStopRequested"]
+    id: str
+
+
+class SessionMcpServerBackgroundRequestedAction(TypedDict):
+    """A client wants messages to wait for an MCP server no longer."""
+
+    type: Literal["session/mcpServerBackgroundRequested"]
+    id: str
 
 
 class SessionConfigChangedAction(TypedDict):
@@ -252,22 +304,29 @@ SessionAction = (
     | SessionChatAddedAction
     | SessionChatRemovedAction
     | SessionChatUpdatedAction
+    | SessionChatsReorderedAction
     | SessionDefaultChatChangedAction
     | SessionTitleChangedAction
-    | SessionModelChangedAction
-    | SessionAgentChangedAction
     | SessionIsReadChangedAction
     | SessionIsArchivedChangedAction
     | SessionActivityChangedAction
     | SessionChangesetsChangedAction
     | SessionServerToolsChangedAction
-    | SessionActiveClientChangedAction
-    | SessionActiveClientToolsChangedAction
+    | SessionActiveClientSetAction
+    | SessionActiveClientRemovedAction
+    | SessionWorkingDirectorySetAction
+    | SessionWorkingDirectoryRemovedAction
+    | SessionWorkingDirectoryReplacedAction
+    | SessionInputNeededSetAction
+    | SessionInputNeededRemovedAction
     | SessionCustomizationsChangedAction
     | SessionCustomizationToggledAction
     | SessionCustomizationUpdatedAction
     | SessionCustomizationRemovedAction
     | SessionMcpServerStateChangedAction
+    | SessionMcpServerStartRequestedAction
+    | SessionMcpServerStopRequestedAction
+    | SessionMcpServerBackgroundRequestedAction
     | SessionConfigChangedAction
     | SessionMetaChangedAction
     | SessionCanvasRegistryChangedAction
@@ -283,10 +342,9 @@ SessionAction = (
 
 __all__ = [
     "SessionAction",
-    "SessionActiveClientChangedAction",
-    "SessionActiveClientToolsChangedAction",
+    "SessionActiveClientRemovedAction",
+    "SessionActiveClientSetAction",
     "SessionActivityChangedAction",
-    "SessionAgentChangedAction",
     "SessionCanvasInstanceCloseRequestedAction",
     "SessionCanvasInstanceClosedAction",
     "SessionCanvasInstanceOpenedAction",
@@ -299,6 +357,7 @@ __all__ = [
     "SessionChatAddedAction",
     "SessionChatRemovedAction",
     "SessionChatUpdatedAction",
+    "SessionChatsReorderedAction",
     "SessionConfigChangedAction",
     "SessionCreationFailedAction",
     "SessionCustomizationRemovedAction",
@@ -306,12 +365,19 @@ __all__ = [
     "SessionCustomizationUpdatedAction",
     "SessionCustomizationsChangedAction",
     "SessionDefaultChatChangedAction",
+    "SessionInputNeededRemovedAction",
+    "SessionInputNeededSetAction",
     "SessionIsArchivedChangedAction",
     "SessionIsReadChangedAction",
+    "SessionMcpServerBackgroundRequestedAction",
+    "SessionMcpServerStartRequestedAction",
     "SessionMcpServerStateChangedAction",
+    "SessionMcpServerStopRequestedAction",
     "SessionMetaChangedAction",
-    "SessionModelChangedAction",
     "SessionReadyAction",
     "SessionServerToolsChangedAction",
     "SessionTitleChangedAction",
+    "SessionWorkingDirectoryRemovedAction",
+    "SessionWorkingDirectoryReplacedAction",
+    "SessionWorkingDirectorySetAction",
 ]

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import NotRequired
 
 from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import URI, AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.common.state import URI, JsonObject
 from ahpkit.protocol.session.state import SessionActiveClient
-
-
-class SessionForkSource(TypedDict):
-    """The session to copy, up to and including the response of `turnId`."""
-
-    session: URI
-    turnId: str
 
 
 class CreateSessionParams(BaseParams):
     """`createSession`: `channel` is the URI that the client chooses. Answered with null, at once."""
 
     provider: NotRequired[str]
-    model: NotRequired[ModelSelection]
-    agent: NotRequired[AgentSelection]
-    workingDirectory: NotRequired[URI]
-    fork: NotRequired[SessionForkSource]
+    workingDirectories: NotRequired[list[URI]]
     config: NotRequired[JsonObject]
     activeClient: NotRequired[SessionActiveClient]
+    progressToken: NotRequired[str]
 
 
 class DisposeSessionParams(BaseParams):
@@ -35,5 +26,4 @@ class DisposeSessionParams(BaseParams):
 __all__ = [
     "CreateSessionParams",
     "DisposeSessionParams",
-    "SessionForkSource",
 ]

@@ -8,21 +8,62 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ahpkit.protocol.common.reducing import Handler, assign, put, removed, replaced, upserted
+from ahpkit.protocol.common.reducing import Handler, assign, put, removed, replaced, upserted, without
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.actions import (
+    SessionCustomizationToggledAction,
+    SessionMcpServerBackgroundRequestedAction,
+    SessionMcpServerStartRequestedAction,
+    SessionMcpServerStopRequestedAction,
+)
 
 __all__ = ["CUSTOMIZATION_HANDLERS"]
 
 _Change = Callable[[JsonObject], JsonObject]
+
+_WITH_DECISIONS = ("plugin", "mcpServer")
+"""The kinds of entries that keep decisions by scope; others have one `enabled`."""
 
 
 def _updated(state: JsonObject, action: JsonObject) -> JsonObject:
     return {**state, "customizations": upserted(state.get("customizations"), action["customization"], key="id")}
 
 
-def _toggled(state: JsonObject, action: JsonObject) -> JsonObject:
-    enabled: bool = action["enabled"]
-    return _edited(state, action["id"], lambda e: e if e.get("enabled") is enabled else {**e, "enabled": enabled})
+def _toggled(state: JsonObject, action: SessionCustomizationToggledAction) -> JsonObject:
+    """Replaces what was decided: all decisions where an entry keeps them, else the first of them."""
+    decisions = action["enablement"]
+
+    def change(entry: JsonObject) -> JsonObject:
+        if entry.get("type") in _WITH_DECISIONS:
+            return put(entry, "enablement", decisions or None)
+        return {**entry, "enabled": decisions[0]["enabled"] if decisions else True}
+
+    return _edited(state, action["id"], change)
+
+
+def _mcp_server_requested(
+    status: str,
+) -> Callable[[JsonObject, SessionMcpServerStartRequestedAction | SessionMcpServerStopRequestedAction], JsonObject]:
+    """A server that shall start or stop does so; its side channel is gone."""
+
+    def change(entry: JsonObject) -> JsonObject:
+        is_server = entry.get("type") == "mcpServer"
+        return {**without(entry, "channel"), "state": {"kind": status}} if is_server else entry
+
+    return lambda state, action: _edited(state, action["id"], change)
+
+
+def _mcp_server_background_requested(
+    state: JsonObject, action: SessionMcpServerBackgroundRequestedAction
+) -> JsonObject:
+    """Messages wait no longer for a server that starts."""
+
+    def change(entry: JsonObject) -> JsonObject:
+        before: JsonObject = entry.get("state") or {}
+        waits = entry.get("type") == "mcpServer" and before.get("kind") == "starting" and before.get("blocking") is True
+        return {**entry, "state": {**before, "blocking": False}} if waits else entry
+
+    return _edited(state, action["id"], change)
 
 
 def _mcp_server_state_changed(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -80,4 +121,7 @@ CUSTOMIZATION_HANDLERS: Final[Mapping[str, Handler]] = {
     "session/customizationUpdated": _updated,
     "session/customizationRemoved": _removed,
     "session/mcpServerStateChanged": _mcp_server_state_changed,
+    "session/mcpServerStartRequested": _mcp_server_requested("starting"),
+    "session/mcpServerStopRequested": _mcp_server_requested("stopped"),
+    "session/mcpServerBackgroundRequested": _mcp_server_background_requested,
 }

@@ -1,19 +1,22 @@
 """Customizations of a session: containers (plugins, directories) and their children. Knows no files.
 
-A child is effectively enabled when its container and itself are; an absent `enabled` means yes
-(`session/enablement.py` answers that).
+Plugins and MCP servers carry the decisions about them, most specific first; the first one counts and without any they
+are enabled. Directories and other children have one `enabled`. `session/enablement.py` answers what is in force.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI, Icon, JsonObject, TextRange
+from ahpkit.protocol.schema import CLOSED
 from ahpkit.protocol.session.mcp import McpServerCustomizationApps, McpServerState
 
-CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"] | str
 
-ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"] | str
+
+CustomizationEnablementKind = Literal["session", "workspace", "global"] | str
 
 CustomizationLoadStatus = Literal["loading", "loaded", "degraded", "error"]
 
@@ -44,9 +47,34 @@ class CustomizationErrorState(TypedDict):
     message: str
 
 
-CustomizationLoadState = (
-    CustomizationLoadingState | CustomizationLoadedState | CustomizationDegradedState | CustomizationErrorState
-)
+CustomizationLoadState = Annotated[
+    CustomizationLoadingState | CustomizationLoadedState | CustomizationDegradedState | CustomizationErrorState, CLOSED
+]
+
+
+class SessionEnablement(TypedDict):
+    """A decision for one session."""
+
+    kind: Literal["session"]
+    enabled: bool
+
+
+class WorkspaceEnablement(TypedDict):
+    """A decision for everything in a directory."""
+
+    kind: Literal["workspace"]
+    uri: URI
+    enabled: bool
+
+
+class GlobalEnablement(TypedDict):
+    """A decision for all sessions."""
+
+    kind: Literal["global"]
+    enabled: bool
+
+
+CustomizationEnablement = SessionEnablement | WorkspaceEnablement | GlobalEnablement
 
 
 class CustomizationBase(TypedDict):
@@ -63,7 +91,6 @@ class CustomizationBase(TypedDict):
 class ContainerCustomizationBase(CustomizationBase):
     """What holds children. No `children`: not read yet; an empty list: nothing in it."""
 
-    enabled: bool
     clientId: NotRequired[str]
     load: NotRequired[CustomizationLoadState]
     children: NotRequired[list[ChildCustomization]]
@@ -73,18 +100,22 @@ class PluginCustomization(ContainerCustomizationBase):
     """An Open Plugins plugin."""
 
     type: Literal["plugin"]
+    enablement: NotRequired[list[CustomizationEnablement]]
+    version: NotRequired[str]
 
 
 class ClientPluginCustomization(PluginCustomization):
-    """A plugin that a client publishes; a new `nonce` says that it changed."""
+    """A plugin that a client publishes; a new `nonce` says that it changed. It decides for bundled children by name."""
 
     nonce: NotRequired[str]
+    childEnablement: NotRequired[dict[str, list[CustomizationEnablement]]]
 
 
 class DirectoryCustomization(ContainerCustomizationBase):
     """A directory the host watches for one kind of children."""
 
     type: Literal["directory"]
+    enabled: bool
     contents: ChildCustomizationType
     writable: bool
 
@@ -100,6 +131,8 @@ class AgentCustomization(ChildCustomizationBase):
 
     type: Literal["agent"]
     description: NotRequired[str]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
     disableModelInvocation: NotRequired[bool]
     disableUserInvocation: NotRequired[bool]
 
@@ -141,7 +174,7 @@ class McpServerCustomization(CustomizationBase):
     """An MCP server: a child, or at the top level when the host itself configures it."""
 
     type: Literal["mcpServer"]
-    enabled: bool
+    enablement: NotRequired[list[CustomizationEnablement]]
     state: McpServerState
     channel: NotRequired[URI]
     mcpApp: NotRequired[McpServerCustomizationApps]
@@ -169,6 +202,8 @@ __all__ = [
     "Customization",
     "CustomizationBase",
     "CustomizationDegradedState",
+    "CustomizationEnablement",
+    "CustomizationEnablementKind",
     "CustomizationErrorState",
     "CustomizationLoadState",
     "CustomizationLoadStatus",
@@ -176,10 +211,13 @@ __all__ = [
     "CustomizationLoadingState",
     "CustomizationType",
     "DirectoryCustomization",
+    "GlobalEnablement",
     "HookCustomization",
     "McpServerCustomization",
     "PluginCustomization",
     "PromptCustomization",
     "RuleCustomization",
+    "SessionEnablement",
     "SkillCustomization",
+    "WorkspaceEnablement",
 ]

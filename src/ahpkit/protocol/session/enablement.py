@@ -1,7 +1,8 @@
 """Which customizations of a session are in force, and who may invoke them. Pure; knows no plugins and no files.
 
-A child is in force when its container and the child itself are enabled. An absent `enabled` means enabled. Skills and
-agents may forbid the user or the model to invoke them; an absent flag forbids nothing.
+A child is in force when its container and the child itself are enabled. Plugins and MCP servers have decisions by
+scope, and the first, most specific one counts; others have `enabled`. What says nothing is enabled. Skills and agents
+may forbid the user or the model to invoke them; an absent flag forbids nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
 
-__all__ = ["Customizations", "Effective", "Placed", "effective", "find", "walk"]
+__all__ = ["Customizations", "Effective", "Placed", "effective", "find", "is_enabled", "walk"]
 
 Customizations = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 """A session state, or a list of top-level customizations; both may have none."""
@@ -28,7 +29,7 @@ class Placed:
     @property
     def effective(self) -> Effective:
         """What is in force, taking the container into account."""
-        enabled = _is_enabled(self.entry) and (self.container is None or _is_enabled(self.container))
+        enabled = is_enabled(self.entry) and (self.container is None or is_enabled(self.container))
         return Effective(
             enabled=enabled,
             user_invocable=enabled and self.entry.get("disableUserInvocation") is not True,
@@ -71,5 +72,7 @@ def _top_level(source: Customizations) -> Sequence[JsonObject]:
     return entries or ()
 
 
-def _is_enabled(entry: JsonObject) -> bool:
-    return entry.get("enabled") is not False
+def is_enabled(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is enabled by itself, whatever its container says."""
+    decisions: Sequence[JsonObject] = entry.get("enablement") or ()
+    return decisions[0]["enabled"] is not False if decisions else entry.get("enabled") is not False

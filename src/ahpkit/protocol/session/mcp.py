@@ -6,15 +6,16 @@ from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject, ProtectedResourceMetadata
 
-McpServerStatus = Literal["starting", "ready", "authRequired", "error", "stopped"]
+McpServerStatus = Literal["starting", "ready", "authRequired", "error", "stopped"] | str
 
-McpAuthRequiredReason = Literal["required", "expired", "insufficientScope"]
+McpAuthRequiredReason = Literal["required", "expired", "insufficientScope"] | str
 
 
 class McpServerStartingState(TypedDict):
-    """Known, not yet running."""
+    """Known, not yet running. With `blocking` messages wait for it."""
 
     kind: Literal["starting"]
+    blocking: NotRequired[bool]
 
 
 class McpServerReadyState(TypedDict):
@@ -23,14 +24,27 @@ class McpServerReadyState(TypedDict):
     kind: Literal["ready"]
 
 
-class McpServerAuthRequiredState(TypedDict):
-    """Reachable, but a client has to `authenticate` for `resource` first."""
+class McpOAuthClient(TypedDict):
+    """The OAuth client to use instead of registering one; without a secret a public one."""
 
-    kind: Literal["authRequired"]
+    clientId: str
+    clientSecret: NotRequired[str]
+
+
+class McpAuthRequirement(TypedDict):
+    """What a client has to get a token for."""
+
     reason: McpAuthRequiredReason
+    oauthClient: NotRequired[McpOAuthClient]
     resource: ProtectedResourceMetadata
     requiredScopes: NotRequired[list[str]]
     description: NotRequired[str]
+
+
+class McpServerAuthRequiredState(McpAuthRequirement):
+    """Reachable, but a client has to `authenticate` for `resource` first."""
+
+    kind: Literal["authRequired"]
 
 
 class McpServerErrorState(TypedDict):
@@ -85,7 +99,9 @@ class McpServerCustomizationApps(TypedDict):
 __all__ = [
     "AhpMcpUiHostCapabilities",
     "McpAuthRequiredReason",
+    "McpAuthRequirement",
     "McpListChangedCapability",
+    "McpOAuthClient",
     "McpSamplingCapability",
     "McpServerAuthRequiredState",
     "McpServerCustomizationApps",

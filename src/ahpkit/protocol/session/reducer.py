@@ -1,4 +1,4 @@
-"""The session channel's reducer: life cycle, summary, chats, tools, configuration. Knows no turns: chats have them.
+"""The session channel's reducer: life cycle, chats, clients, directories, what waits. Knows no turns: chats have them.
 
 Customizations and canvases have tables of their own (`customization_reducer`, `canvas_reducer`), joined here.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from ahpkit.protocol.common.directories import directory_added, directory_removed
 from ahpkit.protocol.common.reducing import (
     Handler,
     amend,
@@ -17,70 +18,62 @@ from ahpkit.protocol.common.reducing import (
     assign_optional,
     index_of,
     merge_config,
+    put,
     removed,
     replaced,
     upserted,
     without,
 )
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.common.status import IS_ARCHIVED, IS_READ, with_flag
+from ahpkit.protocol.common.status import INPUT_NEEDED, IS_ARCHIVED, IS_READ, WAITING, with_activity, with_flag
+from ahpkit.protocol.session.actions import (
+    SessionActiveClientRemovedAction,
+    SessionActiveClientSetAction,
+    SessionChatAddedAction,
+    SessionChatRemovedAction,
+    SessionChatsReorderedAction,
+    SessionChatUpdatedAction,
+    SessionCreationFailedAction,
+    SessionInputNeededRemovedAction,
+    SessionInputNeededSetAction,
+    SessionReadyAction,
+    SessionWorkingDirectoryReplacedAction,
+)
 from ahpkit.protocol.session.canvas_reducer import CANVAS_HANDLERS
 from ahpkit.protocol.session.customization_reducer import CUSTOMIZATION_HANDLERS
 
-__all__ = ["HANDLERS", "STAMPED", "session_reducer"]
-
-STAMPED: Final = frozenset(
-    {"session/titleChanged", "session/modelChanged", "session/agentChanged", "session/configChanged"}
-)
-"""The actions that set `summary.modifiedAt`: what a person changed in the session itself."""
+__all__ = ["HANDLERS", "session_reducer"]
 
 
-def session_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def session_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The session after `action`; the same object when it does not apply."""
-
-    def stamp(after: JsonObject) -> JsonObject:
-        return {**after, "summary": {**after["summary"], "modifiedAt": now}}
-
-    return apply(HANDLERS, state, action, stamped=STAMPED, stamp=stamp)
+    return apply(HANDLERS, state, action)
 
 
-# Life cycle
+# Life cycle and flags
 
 
-def _ready(state: JsonObject, action: JsonObject) -> JsonObject:
+def _ready(state: JsonObject, action: SessionReadyAction) -> JsonObject:
     return {**state, "lifecycle": "ready"}
 
 
-def _creation_failed(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "lifecycle": "creationFailed", "creationError": action["error"]}
+def _creation_failed(state: JsonObject, action: SessionCreationFailedAction) -> JsonObject:
+    return {**state, "lifecycle": "failed", "creationError": action["error"]}
 
 
-# Summary
-
-
-def _in_summary(change: Handler) -> Handler:
-    """Make a change of the summary a handler of the state."""
-
-    def handler(state: JsonObject, action: JsonObject) -> JsonObject:
-        after = change(state["summary"], action)
-        return state if after is state["summary"] else {**state, "summary": after}
-
-    return handler
-
-
-def _flag_changed(flag: int, field: str, summary: JsonObject, action: JsonObject) -> JsonObject:
-    status = with_flag(summary["status"], flag, action[field])
-    return summary if status == summary["status"] else {**summary, "status": status}
+def _flag_changed(flag: int, field: str, state: JsonObject, action: Mapping[str, Any]) -> JsonObject:
+    status = with_flag(state["status"], flag, action[field])
+    return state if status == state["status"] else {**state, "status": status}
 
 
 # Chats
 
 
-def _chat_added(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "chats": upserted(state["chats"], action["summary"], key="resource")}
+def _chat_added(state: JsonObject, action: SessionChatAddedAction) -> JsonObject:
+    return {**state, "chats": upserted(state["chats"], {**action["summary"]}, key="resource")}
 
 
-def _chat_removed(state: JsonObject, action: JsonObject) -> JsonObject:
+def _chat_removed(state: JsonObject, action: SessionChatRemovedAction) -> JsonObject:
     """Input that is addressed to the session must not go to a chat that is gone."""
     kept = removed(state["chats"], "resource", action["chat"])
     if kept is state["chats"]:
@@ -89,20 +82,69 @@ def _chat_removed(state: JsonObject, action: JsonObject) -> JsonObject:
     return without(after, "defaultChat") if state.get("defaultChat") == action["chat"] else after
 
 
-def _chat_updated(state: JsonObject, action: JsonObject) -> JsonObject:
-    changes = without(action["changes"], "resource")
+def _chat_updated(state: JsonObject, action: SessionChatUpdatedAction) -> JsonObject:
+    """Overlays what the action carries; the chat stays the one it is."""
+    changes = without({**action["changes"]}, "resource")
     index = index_of(state["chats"], "resource", action["chat"])
     if index < 0 or not changes:
         return state
     return {**state, "chats": replaced(state["chats"], index, amend(state["chats"][index], changes))}
 
 
-# Active client
+def _chats_reordered(state: JsonObject, action: SessionChatsReorderedAction) -> JsonObject:
+    """Only a list of exactly our chats is an order of them."""
+    chats = {chat["resource"]: chat for chat in state["chats"]}
+    order = action["chats"]
+    if sorted(order) != sorted(chats) or list(chats) == order:
+        return state
+    return {**state, "chats": [chats[uri] for uri in order]}
 
 
-def _client_tools_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    client = state.get("activeClient")
-    return state if client is None else {**state, "activeClient": {**client, "tools": action["tools"]}}
+# Active clients
+
+
+def _active_client_set(state: JsonObject, action: SessionActiveClientSetAction) -> JsonObject:
+    return {**state, "activeClients": upserted(state["activeClients"], {**action["activeClient"]}, key="clientId")}
+
+
+def _active_client_removed(state: JsonObject, action: SessionActiveClientRemovedAction) -> JsonObject:
+    kept = removed(state["activeClients"], "clientId", action["clientId"])
+    return state if kept is state["activeClients"] else {**state, "activeClients": kept}
+
+
+# Working directories
+
+
+def _working_directory_replaced(state: JsonObject, action: SessionWorkingDirectoryReplacedAction) -> JsonObject:
+    """The replacement stands once: where the old one stood, or where it stood itself if that is earlier."""
+    directories: list[str] = state.get("workingDirectories") or []
+    old, new = action["directory"], action["replacement"]
+    if old not in directories or old == new:
+        return state
+    after = list(dict.fromkeys(new if directory == old else directory for directory in directories))
+    return {**state, "workingDirectories": after}
+
+
+# What waits
+
+
+def _input_needed_set(state: JsonObject, action: SessionInputNeededSetAction) -> JsonObject:
+    waiting = upserted(state.get("inputNeeded"), {**action["request"]}, key="id")
+    return _with_waiting({**state, "inputNeeded": waiting})
+
+
+def _input_needed_removed(state: JsonObject, action: SessionInputNeededRemovedAction) -> JsonObject:
+    waiting: list[JsonObject] = state.get("inputNeeded") or []
+    kept = removed(waiting, "id", action["id"])
+    return state if kept is waiting else _with_waiting(put(state, "inputNeeded", kept or None))
+
+
+def _with_waiting(state: JsonObject) -> JsonObject:
+    """`state` with the status that follows from what waits. A client that runs a tool does not wait for a person."""
+    waiting: list[JsonObject] = state.get("inputNeeded") or []
+    if any(request["kind"] != "toolClientExecution" for request in waiting):
+        return {**state, "status": with_activity(state["status"], INPUT_NEEDED)}
+    return {**state, "status": with_flag(state["status"], WAITING, False)}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
@@ -111,17 +153,21 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "session/chatAdded": _chat_added,
     "session/chatRemoved": _chat_removed,
     "session/chatUpdated": _chat_updated,
+    "session/chatsReordered": _chats_reordered,
     "session/defaultChatChanged": assign_optional("defaultChat"),
-    "session/titleChanged": _in_summary(assign("title")),
-    "session/modelChanged": _in_summary(assign("model")),
-    "session/agentChanged": _in_summary(assign_optional("agent")),
-    "session/isReadChanged": _in_summary(partial(_flag_changed, IS_READ, "isRead")),
-    "session/isArchivedChanged": _in_summary(partial(_flag_changed, IS_ARCHIVED, "isArchived")),
-    "session/activityChanged": _in_summary(assign_optional("activity")),
+    "session/titleChanged": assign("title"),
+    "session/isReadChanged": partial(_flag_changed, IS_READ, "isRead"),
+    "session/isArchivedChanged": partial(_flag_changed, IS_ARCHIVED, "isArchived"),
+    "session/activityChanged": assign_optional("activity"),
     "session/changesetsChanged": assign_optional("changesets"),
     "session/serverToolsChanged": assign("serverTools", field="tools"),
-    "session/activeClientChanged": assign_optional("activeClient"),
-    "session/activeClientToolsChanged": _client_tools_changed,
+    "session/activeClientSet": _active_client_set,
+    "session/activeClientRemoved": _active_client_removed,
+    "session/workingDirectorySet": directory_added,
+    "session/workingDirectoryRemoved": directory_removed,
+    "session/workingDirectoryReplaced": _working_directory_replaced,
+    "session/inputNeededSet": _input_needed_set,
+    "session/inputNeededRemoved": _input_needed_removed,
     "session/configChanged": merge_config,
     "session/metaChanged": assign_optional("_meta"),
     **CUSTOMIZATION_HANDLERS,

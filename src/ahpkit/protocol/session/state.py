@@ -9,15 +9,22 @@ from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.annotations.state import AnnotationsSummary
 from ahpkit.protocol.changeset.state import Changeset
-from ahpkit.protocol.chat.state import ChatSummary
+from ahpkit.protocol.chat.state import (
+    ChatInputRequest,
+    ChatInteractivity,
+    ChatOrigin,
+    ChatSummary,
+    ToolCallAuthRequiredState,
+    ToolCallConfirmationState,
+    ToolCallRunningState,
+)
 from ahpkit.protocol.common import status
 from ahpkit.protocol.common.state import (
     URI,
-    AgentSelection,
+    ChangesSummary,
     ConfigPropertySchema,
     ErrorInfo,
     JsonObject,
-    ModelSelection,
 )
 from ahpkit.protocol.session.canvases import (
     CanvasActionResult,
@@ -50,6 +57,8 @@ from ahpkit.protocol.session.customizations import (
     Customization,
     CustomizationBase,
     CustomizationDegradedState,
+    CustomizationEnablement,
+    CustomizationEnablementKind,
     CustomizationErrorState,
     CustomizationLoadedState,
     CustomizationLoadingState,
@@ -57,17 +66,22 @@ from ahpkit.protocol.session.customizations import (
     CustomizationLoadStatus,
     CustomizationType,
     DirectoryCustomization,
+    GlobalEnablement,
     HookCustomization,
     McpServerCustomization,
     PluginCustomization,
     PromptCustomization,
     RuleCustomization,
+    SessionEnablement,
     SkillCustomization,
+    WorkspaceEnablement,
 )
 from ahpkit.protocol.session.mcp import (
     AhpMcpUiHostCapabilities,
     McpAuthRequiredReason,
+    McpAuthRequirement,
     McpListChangedCapability,
+    McpOAuthClient,
     McpSamplingCapability,
     McpServerAuthRequiredState,
     McpServerCustomizationApps,
@@ -79,7 +93,9 @@ from ahpkit.protocol.session.mcp import (
     McpServerStoppedState,
 )
 
-SessionLifecycle = Literal["creating", "ready", "creationFailed"]
+SessionLifecycle = Literal["creating", "ready", "failed"] | str
+
+SessionInputRequestKind = Literal["chatInput", "toolConfirmation", "toolClientExecution", "toolAuthentication"] | str
 
 
 class SessionStatus(IntFlag, boundary=KEEP):
@@ -100,12 +116,26 @@ class ProjectInfo(TypedDict):
     displayName: str
 
 
-class ChangesSummary(TypedDict):
-    """How much a session changed."""
+class AutomationSessionOrigin(TypedDict):
+    """A run of an automation made the session."""
 
-    additions: NotRequired[int]
-    deletions: NotRequired[int]
-    files: NotRequired[int]
+    kind: Literal["automation"]
+    automation: URI
+    run: URI
+
+
+SessionOrigin = AutomationSessionOrigin
+
+
+class SessionChatSummary(TypedDict):
+    """A chat in the summary of its session."""
+
+    resource: URI
+    title: str
+    origin: NotRequired[ChatOrigin]
+    interactivity: NotRequired[ChatInteractivity]
+    status: NotRequired[int]
+    changes: NotRequired[ChangesSummary]
 
 
 class PartialSessionSummary(TypedDict):
@@ -116,32 +146,41 @@ class PartialSessionSummary(TypedDict):
     title: NotRequired[str]
     status: NotRequired[int]
     activity: NotRequired[str]
-    createdAt: NotRequired[int | float]
-    modifiedAt: NotRequired[int | float]
+    createdAt: NotRequired[str]
+    modifiedAt: NotRequired[str]
+    origin: NotRequired[SessionOrigin]
     project: NotRequired[ProjectInfo]
-    model: NotRequired[ModelSelection]
-    agent: NotRequired[AgentSelection]
-    workingDirectory: NotRequired[URI]
+    workingDirectories: NotRequired[list[URI]]
     changes: NotRequired[ChangesSummary]
     annotations: NotRequired[AnnotationsSummary]
+    chats: NotRequired[list[SessionChatSummary]]
+    defaultChat: NotRequired[URI]
+    _meta: NotRequired[JsonObject]
 
 
-class SessionSummary(TypedDict):
-    """A session in a list. Times are milliseconds since the epoch."""
+class SessionMetadata(TypedDict):
+    """What a session's state and its entry in lists have in common."""
 
-    resource: URI
     provider: str
     title: str
     status: int
     activity: NotRequired[str]
-    createdAt: int | float
-    modifiedAt: int | float
+    origin: NotRequired[SessionOrigin]
     project: NotRequired[ProjectInfo]
-    model: NotRequired[ModelSelection]
-    agent: NotRequired[AgentSelection]
-    workingDirectory: NotRequired[URI]
-    changes: NotRequired[ChangesSummary]
+    workingDirectories: NotRequired[list[URI]]
     annotations: NotRequired[AnnotationsSummary]
+
+
+class SessionSummary(SessionMetadata):
+    """A session in a list. Times are ISO 8601 with milliseconds and Z."""
+
+    resource: URI
+    createdAt: str
+    modifiedAt: str
+    changes: NotRequired[ChangesSummary]
+    chats: NotRequired[list[SessionChatSummary]]
+    defaultChat: NotRequired[URI]
+    _meta: NotRequired[JsonObject]
 
 
 class ToolAnnotations(TypedDict):
@@ -155,7 +194,7 @@ class ToolAnnotations(TypedDict):
 
 
 class ToolDefinition(TypedDict):
-    """A tool of the host or of the active client. Its schemas are JSON Schema objects, as in MCP."""
+    """A tool of the host or of a client. Its schemas are JSON Schema objects, as in MCP."""
 
     name: str
     title: NotRequired[str]
@@ -167,7 +206,7 @@ class ToolDefinition(TypedDict):
 
 
 class SessionActiveClient(TypedDict):
-    """The one client that gives a session its tools, plugins and canvases."""
+    """A client that gives a session its tools, plugins and canvases."""
 
     clientId: str
     displayName: NotRequired[str]
@@ -199,19 +238,66 @@ class SessionConfigState(TypedDict):
     values: JsonObject
 
 
-class SessionState(TypedDict):
-    """State of `ahp-session:/<id>`."""
+class SessionInputRequestBase(TypedDict):
+    """Something that waits for somebody, in one chat. `id` means nothing but itself."""
 
-    summary: SessionSummary
+    id: str
+    chat: URI
+
+
+class SessionChatInputRequest(SessionInputRequestBase):
+    """Questions wait for answers."""
+
+    kind: Literal["chatInput"]
+    request: ChatInputRequest
+
+
+class SessionToolConfirmationRequest(SessionInputRequestBase):
+    """A tool call, or its result, waits for approval."""
+
+    kind: Literal["toolConfirmation"]
+    turnId: str
+    toolCall: ToolCallConfirmationState
+
+
+class SessionToolClientExecutionRequest(SessionInputRequestBase):
+    """A tool call waits for the client that runs it."""
+
+    kind: Literal["toolClientExecution"]
+    turnId: str
+    clientId: str
+    toolCall: ToolCallRunningState
+
+
+class SessionToolAuthenticationRequest(SessionInputRequestBase):
+    """A tool call waits for a token."""
+
+    kind: Literal["toolAuthentication"]
+    turnId: str
+    toolCall: ToolCallAuthRequiredState
+
+
+SessionInputRequest = (
+    SessionChatInputRequest
+    | SessionToolConfirmationRequest
+    | SessionToolClientExecutionRequest
+    | SessionToolAuthenticationRequest
+)
+
+
+class SessionState(SessionMetadata):
+    """State of a session. Its canvases (`canvasRegistry`, `openCanvases`, `canvasRequests`) are additions of ours."""
+
     lifecycle: SessionLifecycle
     creationError: NotRequired[ErrorInfo]
     serverTools: NotRequired[list[ToolDefinition]]
-    activeClient: NotRequired[SessionActiveClient]
+    activeClients: list[SessionActiveClient]
     chats: list[ChatSummary]
     defaultChat: NotRequired[URI]
     config: NotRequired[SessionConfigState]
     customizations: NotRequired[list[Customization]]
     changesets: NotRequired[list[Changeset]]
+    inputNeeded: NotRequired[list[SessionInputRequest]]
     canvasRegistry: NotRequired[list[SessionCanvasDeclaration]]
     openCanvases: NotRequired[list[SessionOpenCanvas]]
     canvasRequests: NotRequired[list[SessionCanvasRequest]]
@@ -221,6 +307,7 @@ class SessionState(TypedDict):
 __all__ = [
     "AgentCustomization",
     "AhpMcpUiHostCapabilities",
+    "AutomationSessionOrigin",
     "CanvasActionResult",
     "CanvasActiveClientTarget",
     "CanvasCancellationReason",
@@ -234,7 +321,6 @@ __all__ = [
     "CanvasRequestTarget",
     "CanvasResult",
     "CanvasServerTarget",
-    "ChangesSummary",
     "ChildCustomization",
     "ChildCustomizationBase",
     "ChildCustomizationType",
@@ -244,6 +330,8 @@ __all__ = [
     "Customization",
     "CustomizationBase",
     "CustomizationDegradedState",
+    "CustomizationEnablement",
+    "CustomizationEnablementKind",
     "CustomizationErrorState",
     "CustomizationLoadState",
     "CustomizationLoadStatus",
@@ -251,9 +339,12 @@ __all__ = [
     "CustomizationLoadingState",
     "CustomizationType",
     "DirectoryCustomization",
+    "GlobalEnablement",
     "HookCustomization",
     "McpAuthRequiredReason",
+    "McpAuthRequirement",
     "McpListChangedCapability",
+    "McpOAuthClient",
     "McpSamplingCapability",
     "McpServerAuthRequiredState",
     "McpServerCustomization",
@@ -273,16 +364,28 @@ __all__ = [
     "SessionCanvasAction",
     "SessionCanvasDeclaration",
     "SessionCanvasRequest",
+    "SessionChatInputRequest",
+    "SessionChatSummary",
     "SessionConfigPropertySchema",
     "SessionConfigSchema",
     "SessionConfigState",
+    "SessionEnablement",
+    "SessionInputRequest",
+    "SessionInputRequestBase",
+    "SessionInputRequestKind",
     "SessionLifecycle",
+    "SessionMetadata",
     "SessionOpenCanvas",
     "SessionOpenCanvasUpdate",
+    "SessionOrigin",
     "SessionState",
     "SessionStatus",
     "SessionSummary",
+    "SessionToolAuthenticationRequest",
+    "SessionToolClientExecutionRequest",
+    "SessionToolConfirmationRequest",
     "SkillCustomization",
     "ToolAnnotations",
     "ToolDefinition",
+    "WorkspaceEnablement",
 ]

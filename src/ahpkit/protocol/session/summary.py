@@ -6,7 +6,7 @@ Knows no store and no notification. The rules of aggregation are the session ref
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
@@ -18,31 +18,54 @@ _CHAT_FIELDS = (
     "status",
     "activity",
     "modifiedAt",
-    "model",
-    "agent",
     "origin",
     "interactivity",
-    "workingDirectory",
+    "workingDirectories",
+    "changes",
+    "movable",
 )
 """What a chat's state and its entry in the session have in common."""
 
-_CLEARED: JsonObject = {"activity": "", "agent": {"uri": ""}}
-"""How a partial update says that a field has no value any more: an absent key means "as before", and null is no value
-of these fields."""
+_SESSION_FIELDS = ("provider", "title", "status", "activity", "origin", "project", "workingDirectories", "annotations")
+"""What a session's state and its entry in lists have in common."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LISTED_CHAT_FIELDS = ("resource", "title", "origin", "interactivity", "status", "changes")
+"""What a session's entry in lists says of its chats."""
 
 
-def aggregate(session: JsonObject) -> JsonObject:
-    """The summary of a session as lists show it: its own, with status, activity and time taken from its chats."""
-    own, chats = session["summary"], session["chats"]
-    if not chats:
-        return own
+def session_summary(
+    resource: str, session: JsonObject, *, created_at: str, modified_at: str, changes: JsonObject | None = None
+) -> JsonObject:
+    """A session's entry in lists. `modified_at` is when the session itself changed last; its chats may be newer."""
+    chats: list[JsonObject] = session["chats"]
+    summary = {key: session[key] for key in _SESSION_FIELDS if key in session}
+    summary |= {"resource": resource, "createdAt": created_at, "modifiedAt": _latest(modified_at, chats)}
+    summary["chats"] = [{key: chat[key] for key in _LISTED_CHAT_FIELDS if key in chat} for chat in chats]
+    if "defaultChat" in session:
+        summary["defaultChat"] = session["defaultChat"]
+    if changes is not None:
+        summary["changes"] = changes
+    if session.get("lifecycle") == "failed":
+        return summary | {"status": with_activity(summary["status"], ERROR)}
+    return _with_activity_of_chats(summary, session) if chats else summary
+
+
+def _with_activity_of_chats(summary: JsonObject, session: JsonObject) -> JsonObject:
+    chats: Sequence[JsonObject] = session["chats"]
     driving = _driving_chat(chats, session.get("defaultChat"))
-    summary = {key: value for key, value in own.items() if key != "activity"}
-    summary["status"] = with_activity(own["status"], driving["status"] & ACTIVITY_MASK)
-    summary["modifiedAt"] = max(own["modifiedAt"], *(_milliseconds(chat["modifiedAt"]) for chat in chats))
-    return summary | ({"activity": driving["activity"]} if driving.get("activity") else {})
+    after = {key: value for key, value in summary.items() if key != "activity"}
+    after["status"] = with_activity(summary["status"], _promoted(chats) or driving["status"] & ACTIVITY_MASK)
+    return after | ({"activity": driving["activity"]} if driving.get("activity") else {})
+
+
+def _promoted(chats: Sequence[JsonObject]) -> int:
+    """What any chat raises to its session: that it needs input, that it failed, or both, for the bits are a set."""
+    raised = [flag for flag in (INPUT_NEEDED, ERROR) if any(chat["status"] & flag == flag for chat in chats)]
+    return sum(raised)
+
+
+def _latest(own: str, chats: Sequence[JsonObject]) -> str:
+    return max([own, *(chat["modifiedAt"] for chat in chats)], key=_moment)
 
 
 def _driving_chat(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
@@ -57,12 +80,12 @@ def _driving_chat(chats: Sequence[JsonObject], default: str | None) -> JsonObjec
 def _preferred(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
     """The default chat if it is among them, else the one modified last."""
     chosen = next((chat for chat in chats if chat["resource"] == default), None)
-    return chosen or max(chats, key=lambda chat: _milliseconds(chat["modifiedAt"]))
+    return chosen or max(chats, key=lambda chat: _moment(chat["modifiedAt"]))
 
 
-def _milliseconds(time: str) -> int:
-    """A chat's time as sessions write it."""
-    return (datetime.fromisoformat(time) - _EPOCH) // timedelta(milliseconds=1)
+def _moment(time: str) -> datetime:
+    moment = datetime.fromisoformat(time)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def chat_summary(chat: JsonObject) -> JsonObject:
@@ -70,20 +93,24 @@ def chat_summary(chat: JsonObject) -> JsonObject:
     return {key: chat[key] for key in _CHAT_FIELDS if key in chat}
 
 
-def annotations_summary(session_uri: str, state: JsonObject) -> JsonObject:
-    """The counts of a session's annotations channel."""
+def annotations_summary(channel: str, state: JsonObject) -> JsonObject:
+    """The counts of an annotations channel."""
     annotations: Sequence[JsonObject] = state["annotations"]
     return {
-        "resource": f"{session_uri}/annotations",
+        "resource": channel,
         "annotationCount": len(annotations),
         "entryCount": sum(len(annotation["entries"]) for annotation in annotations),
     }
 
 
 def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject | None:
-    """What to tell those who know `old`: the fields that differ in `new`; None when none does."""
+    """What to tell those who know `old`: the fields that differ in `new`; None when none does.
+
+    An absent key of a partial update means "as before". A text that is gone is told as an empty one, anything else
+    as null.
+    """
     changes: dict[str, Any] = {key: value for key, value in new.items() if key not in old or old[key] != value}
-    changes |= {key: value for key, value in _CLEARED.items() if key in old and key not in new}
+    changes |= {key: "" if isinstance(value, str) else None for key, value in old.items() if key not in new}
     return changes or None
 
 
@@ -92,4 +119,4 @@ def diff_chat_summary(before: JsonObject, after: JsonObject) -> JsonObject | Non
     return changed_fields(chat_summary(before), chat_summary(after))
 
 
-__all__ = ["aggregate", "annotations_summary", "changed_fields", "chat_summary", "diff_chat_summary"]
+__all__ = ["annotations_summary", "changed_fields", "chat_summary", "diff_chat_summary", "session_summary"]

@@ -15,7 +15,7 @@ from ahpkit.protocol.rope import Rope
 __all__ = ["HANDLERS", "terminal_reducer"]
 
 
-def terminal_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+def terminal_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The terminal after `action`; the same object when it does not apply."""
     return apply(HANDLERS, state, action)
 
@@ -62,7 +62,8 @@ def _command_finished(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _exited(state: JsonObject, action: JsonObject) -> JsonObject:
-    return put({**state, "content": _settled(state["content"])}, "exitCode", action.get("exitCode"))
+    lifecycle = put({"status": "exited"}, "exitCode", action.get("exitCode"))
+    return {**state, "content": _settled(state["content"]), "lifecycle": lifecycle}
 
 
 def _cleared(state: JsonObject, action: JsonObject) -> JsonObject:

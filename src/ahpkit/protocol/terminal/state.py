@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI
+from ahpkit.protocol.schema import CLOSED
 
 TerminalClaimKind = Literal["client", "session"]
+
+TerminalLifecycleStatus = Literal["running", "exited"]
 
 
 class TerminalClientClaim(TypedDict):
@@ -17,15 +20,32 @@ class TerminalClientClaim(TypedDict):
 
 
 class TerminalSessionClaim(TypedDict):
-    """A session has the terminal, perhaps for one tool call."""
+    """A chat of a session has the terminal, perhaps for one tool call."""
 
     kind: Literal["session"]
     session: URI
+    chat: URI
     turnId: NotRequired[str]
     toolCallId: NotRequired[str]
 
 
-TerminalClaim = TerminalClientClaim | TerminalSessionClaim
+TerminalClaim = Annotated[TerminalClientClaim | TerminalSessionClaim, CLOSED]
+
+
+class TerminalRunningLifecycleState(TypedDict):
+    """The process runs."""
+
+    status: Literal["running"]
+
+
+class TerminalExitedLifecycleState(TypedDict):
+    """The process ended; without `exitCode` nobody knows how."""
+
+    status: Literal["exited"]
+    exitCode: NotRequired[int]
+
+
+TerminalLifecycleState = Annotated[TerminalRunningLifecycleState | TerminalExitedLifecycleState, CLOSED]
 
 
 class TerminalInfo(TypedDict):
@@ -34,7 +54,7 @@ class TerminalInfo(TypedDict):
     resource: URI
     title: str
     claim: TerminalClaim
-    exitCode: NotRequired[int]
+    lifecycle: TerminalLifecycleState
 
 
 class TerminalUnclassifiedPart(TypedDict):
@@ -61,16 +81,17 @@ TerminalContentPart = TerminalUnclassifiedPart | TerminalCommandPart
 
 
 class TerminalState(TypedDict):
-    """State of `ahp-terminal:/<id>`."""
+    """State of `ahp-terminal:/<id>`. With `isPty` false the output is plain text."""
 
     title: str
     cwd: NotRequired[URI]
     cols: NotRequired[int]
     rows: NotRequired[int]
     content: list[TerminalContentPart]
-    exitCode: NotRequired[int]
+    lifecycle: TerminalLifecycleState
     claim: TerminalClaim
     supportsCommandDetection: NotRequired[bool]
+    isPty: NotRequired[bool]
 
 
 __all__ = [
@@ -79,7 +100,11 @@ __all__ = [
     "TerminalClientClaim",
     "TerminalCommandPart",
     "TerminalContentPart",
+    "TerminalExitedLifecycleState",
     "TerminalInfo",
+    "TerminalLifecycleState",
+    "TerminalLifecycleStatus",
+    "TerminalRunningLifecycleState",
     "TerminalSessionClaim",
     "TerminalState",
     "TerminalUnclassifiedPart",

@@ -1,0 +1,287 @@
+"""Actions on `ahp-chat:/<id>`. Which of them a client may dispatch says `ahpkit.dialects.v0_4.registry`."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from ahpkit.dialects.v0_4.chat.state import (
+    ChatInputAnswer,
+    ChatInputRequest,
+    ChatInputResponseKind,
+    ConfirmationOption,
+    Message,
+    PendingMessageKind,
+    ResponsePart,
+    ToolCallBase,
+    ToolCallConfirmationReason,
+    ToolCallEdits,
+    ToolCallParameterFields,
+    ToolCallResult,
+    ToolResultContent,
+    UsageInfo,
+)
+from ahpkit.dialects.v0_4.common.state import ErrorInfo, JsonObject, StringOrMarkdown
+
+
+class ToolCallActionBase(TypedDict):
+    """What all actions on a tool call have."""
+
+    turnId: str
+    toolCallId: str
+    _meta: NotRequired[JsonObject]
+
+
+class ChatTurnStartedAction(TypedDict):
+    """A turn begins, perhaps with a queued message."""
+
+    type: Literal["chat/turnStarted"]
+    turnId: str
+    message: Message
+    queuedMessageId: NotRequired[str]
+    _meta: NotRequired[JsonObject]
+
+
+class ChatDeltaAction(TypedDict):
+    """Text for a markdown part."""
+
+    type: Literal["chat/delta"]
+    turnId: str
+    partId: str
+    content: str
+    _meta: NotRequired[JsonObject]
+
+
+class ChatResponsePartAction(TypedDict):
+    """A new part of the response."""
+
+    type: Literal["chat/responsePart"]
+    turnId: str
+    part: ResponsePart
+    _meta: NotRequired[JsonObject]
+
+
+class ChatToolCallStartAction(ToolCallBase, ToolCallActionBase):
+    """The model calls a tool; its input follows."""
+
+    type: Literal["chat/toolCallStart"]
+
+
+class ChatToolCallDeltaAction(ToolCallActionBase):
+    """More of a tool's input."""
+
+    type: Literal["chat/toolCallDelta"]
+    content: str
+    invocationMessage: NotRequired[StringOrMarkdown]
+
+
+class ChatToolCallReadyAction(ToolCallParameterFields, ToolCallActionBase):
+    """The input is complete, or a running tool needs another approval."""
+
+    type: Literal["chat/toolCallReady"]
+    confirmationTitle: NotRequired[StringOrMarkdown]
+    edits: NotRequired[ToolCallEdits]
+    editable: NotRequired[bool]
+    confirmed: NotRequired[ToolCallConfirmationReason]
+    options: NotRequired[list[ConfirmationOption]]
+
+
+class ChatToolCallApprovedAction(ToolCallActionBase):
+    """The call may run."""
+
+    type: Literal["chat/toolCallConfirmed"]
+    approved: Literal[True]
+    confirmed: ToolCallConfirmationReason
+    editedToolInput: NotRequired[str]
+    selectedOptionId: NotRequired[str]
+
+
+class ChatToolCallDeniedAction(ToolCallActionBase):
+    """The call must not run."""
+
+    type: Literal["chat/toolCallConfirmed"]
+    approved: Literal[False]
+    reason: Literal["denied", "skipped"]
+    userSuggestion: NotRequired[Message]
+    reasonMessage: NotRequired[StringOrMarkdown]
+    selectedOptionId: NotRequired[str]
+
+
+class ChatToolCallCompleteAction(ToolCallActionBase):
+    """The tool returned."""
+
+    type: Literal["chat/toolCallComplete"]
+    result: ToolCallResult
+    requiresResultConfirmation: NotRequired[bool]
+
+
+class ChatToolCallResultConfirmedAction(ToolCallActionBase):
+    """The model may see the result, or not."""
+
+    type: Literal["chat/toolCallResultConfirmed"]
+    approved: bool
+
+
+class ChatToolCallContentChangedAction(ToolCallActionBase):
+    """What a running tool has to show was replaced."""
+
+    type: Literal["chat/toolCallContentChanged"]
+    content: list[ToolResultContent]
+
+
+class ChatTurnCompleteAction(TypedDict):
+    """The turn ended well."""
+
+    type: Literal["chat/turnComplete"]
+    turnId: str
+    _meta: NotRequired[JsonObject]
+
+
+class ChatTurnCancelledAction(TypedDict):
+    """The turn was cancelled."""
+
+    type: Literal["chat/turnCancelled"]
+    turnId: str
+    _meta: NotRequired[JsonObject]
+
+
+class ChatErrorAction(TypedDict):
+    """The turn failed."""
+
+    type: Literal["chat/error"]
+    turnId: str
+    error: ErrorInfo
+    _meta: NotRequired[JsonObject]
+
+
+class ChatUsageAction(TypedDict):
+    """Tokens used so far."""
+
+    type: Literal["chat/usage"]
+    turnId: str
+    usage: UsageInfo
+    _meta: NotRequired[JsonObject]
+
+
+class ChatReasoningAction(TypedDict):
+    """Text for a reasoning part."""
+
+    type: Literal["chat/reasoning"]
+    turnId: str
+    partId: str
+    content: str
+    _meta: NotRequired[JsonObject]
+
+
+class ChatTruncatedAction(TypedDict):
+    """Only the turns up to and including `turnId` stay; without it none."""
+
+    type: Literal["chat/truncated"]
+    turnId: NotRequired[str]
+
+
+class ChatPendingMessageSetAction(TypedDict):
+    """A message waits, new or changed."""
+
+    type: Literal["chat/pendingMessageSet"]
+    kind: PendingMessageKind
+    id: str
+    message: Message
+
+
+class ChatPendingMessageRemovedAction(TypedDict):
+    """A message waits no longer."""
+
+    type: Literal["chat/pendingMessageRemoved"]
+    kind: PendingMessageKind
+    id: str
+
+
+class ChatQueuedMessagesReorderedAction(TypedDict):
+    """The queue has another order."""
+
+    type: Literal["chat/queuedMessagesReordered"]
+    order: list[str]
+
+
+class ChatInputRequestedAction(TypedDict):
+    """The agent asks, again or for the first time."""
+
+    type: Literal["chat/inputRequested"]
+    request: ChatInputRequest
+
+
+class ChatInputAnswerChangedAction(TypedDict):
+    """One answer changed; absent: removed."""
+
+    type: Literal["chat/inputAnswerChanged"]
+    requestId: str
+    questionId: str
+    answer: NotRequired[ChatInputAnswer]
+
+
+class ChatInputCompletedAction(TypedDict):
+    """The questions are dealt with."""
+
+    type: Literal["chat/inputCompleted"]
+    requestId: str
+    response: ChatInputResponseKind
+    answers: NotRequired[dict[str, ChatInputAnswer]]
+
+
+ChatToolCallConfirmedAction = ChatToolCallApprovedAction | ChatToolCallDeniedAction
+
+
+ChatAction = (
+    ChatTurnStartedAction
+    | ChatDeltaAction
+    | ChatResponsePartAction
+    | ChatToolCallStartAction
+    | ChatToolCallDeltaAction
+    | ChatToolCallReadyAction
+    | ChatToolCallConfirmedAction
+    | ChatToolCallCompleteAction
+    | ChatToolCallResultConfirmedAction
+    | ChatToolCallContentChangedAction
+    | ChatTurnCompleteAction
+    | ChatTurnCancelledAction
+    | ChatErrorAction
+    | ChatUsageAction
+    | ChatReasoningAction
+    | ChatTruncatedAction
+    | ChatPendingMessageSetAction
+    | ChatPendingMessageRemovedAction
+    | ChatQueuedMessagesReorderedAction
+    | ChatInputRequestedAction
+    | ChatInputAnswerChangedAction
+    | ChatInputCompletedAction
+)
+
+
+__all__ = [
+    "ChatAction",
+    "ChatDeltaAction",
+    "ChatErrorAction",
+    "ChatInputAnswerChangedAction",
+    "ChatInputCompletedAction",
+    "ChatInputRequestedAction",
+    "ChatPendingMessageRemovedAction",
+    "ChatPendingMessageSetAction",
+    "ChatQueuedMessagesReorderedAction",
+    "ChatReasoningAction",
+    "ChatResponsePartAction",
+    "ChatToolCallApprovedAction",
+    "ChatToolCallCompleteAction",
+    "ChatToolCallConfirmedAction",
+    "ChatToolCallContentChangedAction",
+    "ChatToolCallDeltaAction",
+    "ChatToolCallDeniedAction",
+    "ChatToolCallReadyAction",
+    "ChatToolCallResultConfirmedAction",
+    "ChatToolCallStartAction",
+    "ChatTruncatedAction",
+    "ChatTurnCancelledAction",
+    "ChatTurnCompleteAction",
+    "ChatTurnStartedAction",
+    "ChatUsageAction",
+    "ToolCallActionBase",
+]

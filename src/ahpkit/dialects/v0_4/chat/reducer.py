@@ -1,0 +1,274 @@
+"""The chat channel's reducer: turns, streamed text, tool calls, pending messages, questions. Knows no agent.
+
+Only the active turn is copied when its response grows, and streamed text sits in a rope until the turn ends, so a
+delta costs the same however long the conversation and the part are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from ahpkit.dialects.v0_4.chat import tool_calls
+from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.protocol.common.reducing import (
+    Handler,
+    apply,
+    index_of,
+    iso_time,
+    put,
+    removed,
+    replaced,
+    upserted,
+    without,
+)
+from ahpkit.protocol.common.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_READ, with_activity, with_flag
+from ahpkit.protocol.rope import Rope
+
+__all__ = ["HANDLERS", "STAMPED", "chat_reducer"]
+
+STAMPED: Final = frozenset(
+    {
+        "chat/turnStarted",
+        "chat/turnComplete",
+        "chat/turnCancelled",
+        "chat/error",
+        "chat/truncated",
+        "chat/inputRequested",
+        "chat/inputAnswerChanged",
+        "chat/inputCompleted",
+    }
+)
+"""The actions that set `modifiedAt`. Streaming does not: a summary would change with every word."""
+
+
+def chat_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+    """The chat after `action`; the same object when it does not apply."""
+    return apply(HANDLERS, state, action, stamped=STAMPED, stamp=lambda after: {**after, "modifiedAt": iso_time(now)})
+
+
+# Turns
+
+
+def _turn_started(state: JsonObject, action: JsonObject) -> JsonObject:
+    turn: JsonObject = {"id": action["turnId"], "message": action["message"], "responseParts": []}
+    after = {**_without_pending(state, action.get("queuedMessageId")), "activeTurn": turn}
+    return _unread(_with_status(after))
+
+
+def _turn_ended(outcome: str, state: JsonObject, action: JsonObject) -> JsonObject:
+    turn = _active_turn(state, action)
+    if turn is None:
+        return state
+    ended = {**turn, "responseParts": [_settled(part) for part in turn["responseParts"]], "state": outcome}
+    if outcome == "error":
+        ended["error"] = action["error"]
+    after = without({**state, "turns": [*state["turns"], ended]}, "activeTurn", "inputRequests")
+    return _with_activity(after, ERROR if outcome == "error" else IDLE)
+
+
+def _truncated(state: JsonObject, action: JsonObject) -> JsonObject:
+    turns: list[JsonObject] = []
+    if (turn_id := action.get("turnId")) is not None:
+        index = index_of(state["turns"], "id", turn_id)
+        if index < 0:
+            return state
+        turns = state["turns"][: index + 1]
+    return _with_activity(without({**state, "turns": turns}, "activeTurn", "inputRequests"), IDLE)
+
+
+def _active_turn(state: JsonObject, action: JsonObject) -> JsonObject | None:
+    """The active turn if the action speaks of it."""
+    turn = state.get("activeTurn")
+    return turn if turn is not None and turn["id"] == action["turnId"] else None
+
+
+def _with_turn(state: JsonObject, changes: JsonObject) -> JsonObject:
+    return {**state, "activeTurn": {**state["activeTurn"], **changes}}
+
+
+def _usage(state: JsonObject, action: JsonObject) -> JsonObject:
+    return state if _active_turn(state, action) is None else _with_turn(state, {"usage": action["usage"]})
+
+
+# Response parts
+
+
+def _response_part(state: JsonObject, action: JsonObject) -> JsonObject:
+    return _with_part_added(state, action, action["part"])
+
+
+def _tool_call_started(state: JsonObject, action: JsonObject) -> JsonObject:
+    return _with_part_added(state, action, {"kind": "toolCall", "toolCall": tool_calls.started(action)})
+
+
+def _with_part_added(state: JsonObject, action: JsonObject, part: JsonObject) -> JsonObject:
+    turn = _active_turn(state, action)
+    if turn is None:
+        return state
+    after = _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
+    return _with_status(after) if part.get("kind") == "toolCall" else after
+
+
+def _text_appended(kind: str, state: JsonObject, action: JsonObject) -> JsonObject:
+    turn = _active_turn(state, action)
+    if turn is None or not action["content"]:
+        return state
+    parts: list[JsonObject] = turn["responseParts"]
+    index = index_of(parts, "id", action["partId"])
+    if index < 0 or parts[index]["kind"] != kind:
+        return state
+    part = parts[index]
+    grown = {**part, "content": Rope.of(part["content"]).add(action["content"])}
+    return _with_turn(state, {"responseParts": replaced(parts, index, grown)})
+
+
+def _tool_call_changed(state: JsonObject, action: JsonObject) -> JsonObject:
+    turn = _active_turn(state, action)
+    if turn is None:
+        return state
+    parts: list[JsonObject] = turn["responseParts"]
+    index = _tool_call_index(parts, action["toolCallId"])
+    if index < 0:
+        return state
+    call = parts[index]["toolCall"]
+    after = tool_calls.advanced(call, action)
+    if after is call:
+        return state
+    changed = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
+    return changed if after["status"] == call["status"] else _with_status(changed)
+
+
+def _tool_call_index(parts: list[JsonObject], tool_call_id: Any) -> int:
+    for index in range(len(parts) - 1, -1, -1):
+        if parts[index].get("kind") == "toolCall" and parts[index]["toolCall"]["toolCallId"] == tool_call_id:
+            return index
+    return -1
+
+
+def _settled(part: JsonObject) -> JsonObject:
+    """A response part of an ended turn: text is a string again, open tool calls are cancelled."""
+    if part.get("kind") == "toolCall":
+        return {**part, "toolCall": tool_calls.skipped(part["toolCall"])}
+    return {**part, "content": str(part["content"])} if isinstance(part.get("content"), Rope) else part
+
+
+# Pending messages
+
+
+def _pending_message_set(state: JsonObject, action: JsonObject) -> JsonObject:
+    pending = {"id": action["id"], "message": action["message"]}
+    if action["kind"] == "steering":
+        return {**state, "steeringMessage": pending}
+    if action["kind"] == "queued":
+        return {**state, "queuedMessages": upserted(state.get("queuedMessages"), pending, key="id")}
+    return state
+
+
+def _pending_message_removed(state: JsonObject, action: JsonObject) -> JsonObject:
+    if action["kind"] == "steering":
+        return _without_steering(state, action["id"])
+    return _without_queued(state, action["id"]) if action["kind"] == "queued" else state
+
+
+def _without_pending(state: JsonObject, message_id: Any) -> JsonObject:
+    """A turn that starts from a pending message takes it out of the slot or the queue."""
+    return state if message_id is None else _without_steering(_without_queued(state, message_id), message_id)
+
+
+def _without_steering(state: JsonObject, message_id: Any) -> JsonObject:
+    steering = state.get("steeringMessage")
+    return state if steering is None or steering["id"] != message_id else without(state, "steeringMessage")
+
+
+def _without_queued(state: JsonObject, message_id: Any) -> JsonObject:
+    return _with_list(state, "queuedMessages", removed(state.get("queuedMessages") or [], "id", message_id))
+
+
+def _queue_reordered(state: JsonObject, action: JsonObject) -> JsonObject:
+    """Ids we do not have are ignored, messages that are not named keep their order at the end."""
+    queue: list[JsonObject] = state.get("queuedMessages") or []
+    order: list[str] = action["order"]
+    ordered = sorted(queue, key=lambda pending: order.index(pending["id"]) if pending["id"] in order else len(order))
+    return state if ordered == queue else {**state, "queuedMessages": ordered}
+
+
+# Input requests
+
+
+def _input_requested(state: JsonObject, action: JsonObject) -> JsonObject:
+    request: JsonObject = action["request"]
+    requests: list[JsonObject] = state.get("inputRequests") or []
+    index = index_of(requests, "id", request["id"])
+    if index >= 0 and request.get("answers") is None:
+        request = put(request, "answers", requests[index].get("answers"))
+    return _unread(_with_status({**state, "inputRequests": upserted(requests, request, key="id")}))
+
+
+def _input_answer_changed(state: JsonObject, action: JsonObject) -> JsonObject:
+    requests: list[JsonObject] = state.get("inputRequests") or []
+    index = index_of(requests, "id", action["requestId"])
+    if index < 0:
+        return state
+    before: JsonObject = requests[index].get("answers") or {}
+    answers = put(before, action["questionId"], action.get("answer"))
+    if answers is before:
+        return state
+    return {**state, "inputRequests": replaced(requests, index, put(requests[index], "answers", answers or None))}
+
+
+def _input_completed(state: JsonObject, action: JsonObject) -> JsonObject:
+    requests: list[JsonObject] = state.get("inputRequests") or []
+    after = _with_list(state, "inputRequests", removed(requests, "id", action["requestId"]))
+    return state if after is state else _with_status(after)
+
+
+# Status
+
+
+def _with_status(state: JsonObject) -> JsonObject:
+    """`state` with the activity that follows from it: waiting for someone, in progress, or idle."""
+    turn = state.get("activeTurn")
+    if state.get("inputRequests") or (turn is not None and any(map(_is_waiting, turn["responseParts"]))):
+        return _with_activity(state, INPUT_NEEDED)
+    return _with_activity(state, IDLE if turn is None else IN_PROGRESS)
+
+
+def _with_activity(state: JsonObject, activity: int) -> JsonObject:
+    return {**state, "status": with_activity(state["status"], activity)}
+
+
+def _is_waiting(part: JsonObject) -> bool:
+    return part.get("kind") == "toolCall" and part["toolCall"]["status"] in tool_calls.WAITING
+
+
+def _unread(state: JsonObject) -> JsonObject:
+    """Something new to look at: a turn started or a question was asked."""
+    return {**state, "status": with_flag(state["status"], IS_READ, False)}
+
+
+def _with_list(state: JsonObject, key: str, items: list[JsonObject]) -> JsonObject:
+    """`state` with a shorter list; an empty one is left out."""
+    return state if len(items) == len(state.get(key) or []) else put(state, key, items or None)
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "chat/turnStarted": _turn_started,
+    "chat/delta": partial(_text_appended, "markdown"),
+    "chat/reasoning": partial(_text_appended, "reasoning"),
+    "chat/responsePart": _response_part,
+    "chat/toolCallStart": _tool_call_started,
+    **dict.fromkeys(tool_calls.ACTIONS, _tool_call_changed),
+    "chat/turnComplete": partial(_turn_ended, "complete"),
+    "chat/turnCancelled": partial(_turn_ended, "cancelled"),
+    "chat/error": partial(_turn_ended, "error"),
+    "chat/usage": _usage,
+    "chat/truncated": _truncated,
+    "chat/pendingMessageSet": _pending_message_set,
+    "chat/pendingMessageRemoved": _pending_message_removed,
+    "chat/queuedMessagesReordered": _queue_reordered,
+    "chat/inputRequested": _input_requested,
+    "chat/inputAnswerChanged": _input_answer_changed,
+    "chat/inputCompleted": _input_completed,
+}

@@ -1,0 +1,318 @@
+"""State of a chat: turns and their responses. Messages, tool calls and input requests have modules of their own beside
+this one and are re-exported here: every name of the specification's chat state is found in this module.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from ahpkit.dialects.v0_4.chat.input_requests import (
+    ChatInputAnswer,
+    ChatInputAnswered,
+    ChatInputAnswerState,
+    ChatInputAnswerValue,
+    ChatInputAnswerValueKind,
+    ChatInputBooleanAnswerValue,
+    ChatInputBooleanQuestion,
+    ChatInputMultiSelectQuestion,
+    ChatInputNumberAnswerValue,
+    ChatInputNumberQuestion,
+    ChatInputOption,
+    ChatInputQuestion,
+    ChatInputQuestionBase,
+    ChatInputQuestionKind,
+    ChatInputRequest,
+    ChatInputResponseKind,
+    ChatInputSelectedAnswerValue,
+    ChatInputSelectedManyAnswerValue,
+    ChatInputSingleSelectQuestion,
+    ChatInputSkipped,
+    ChatInputTextAnswerValue,
+    ChatInputTextQuestion,
+)
+from ahpkit.dialects.v0_4.chat.messages import (
+    Message,
+    MessageAnnotationsAttachment,
+    MessageAttachment,
+    MessageAttachmentBase,
+    MessageAttachmentKind,
+    MessageEmbeddedResourceAttachment,
+    MessageKind,
+    MessageOrigin,
+    MessageResourceAttachment,
+    PendingMessage,
+    PendingMessageKind,
+    SimpleMessageAttachment,
+)
+from ahpkit.dialects.v0_4.chat.tool_call_state import (
+    ConfirmationOption,
+    ConfirmationOptionKind,
+    ToolCallBase,
+    ToolCallCancellationReason,
+    ToolCallCancelledState,
+    ToolCallClientContributor,
+    ToolCallCompletedState,
+    ToolCallConfirmationReason,
+    ToolCallContributor,
+    ToolCallContributorKind,
+    ToolCallEdits,
+    ToolCallError,
+    ToolCallMcpContributor,
+    ToolCallParameterFields,
+    ToolCallPendingConfirmationState,
+    ToolCallPendingResultConfirmationState,
+    ToolCallResult,
+    ToolCallRunningState,
+    ToolCallState,
+    ToolCallStatus,
+    ToolCallStreamingState,
+    ToolResultContent,
+    ToolResultContentType,
+    ToolResultEmbeddedResourceContent,
+    ToolResultFileEditContent,
+    ToolResultResourceContent,
+    ToolResultSubagentContent,
+    ToolResultTerminalContent,
+    ToolResultTextContent,
+)
+from ahpkit.dialects.v0_4.common.state import (
+    URI,
+    AgentSelection,
+    ContentRef,
+    ErrorInfo,
+    JsonObject,
+    ModelSelection,
+    StringOrMarkdown,
+)
+
+ChatOriginKind = Literal["user", "fork", "tool"]
+
+ChatInteractivity = Literal["full", "read-only", "hidden"]
+
+TurnState = Literal["complete", "cancelled", "error"]
+
+ResponsePartKind = Literal["markdown", "contentRef", "toolCall", "reasoning", "systemNotification"]
+
+
+class ChatUserOrigin(TypedDict):
+    """A person opened the chat."""
+
+    kind: Literal["user"]
+
+
+class ChatForkOrigin(TypedDict):
+    """The chat continues a copy of another."""
+
+    kind: Literal["fork"]
+    chat: URI
+    turnId: str
+
+
+class ChatToolOrigin(TypedDict):
+    """A tool call in another chat started this one."""
+
+    kind: Literal["tool"]
+    chat: URI
+    toolCallId: str
+
+
+ChatOrigin = ChatUserOrigin | ChatForkOrigin | ChatToolOrigin
+
+
+class UsageInfo(TypedDict):
+    """Tokens of a turn."""
+
+    inputTokens: NotRequired[int]
+    outputTokens: NotRequired[int]
+    model: NotRequired[str]
+    cacheReadTokens: NotRequired[int]
+    _meta: NotRequired[JsonObject]
+
+
+class MarkdownResponsePart(TypedDict):
+    """Text; `chat/delta` appends to it."""
+
+    kind: Literal["markdown"]
+    id: str
+    content: str
+
+
+class ResourceReponsePart(ContentRef):
+    """Content by reference. The specification spells the name like this."""
+
+    kind: Literal["contentRef"]
+
+
+class ToolCallResponsePart(TypedDict):
+    """A tool call."""
+
+    kind: Literal["toolCall"]
+    toolCall: ToolCallState
+
+
+class ReasoningResponsePart(TypedDict):
+    """What the model thinks; `chat/reasoning` appends to it."""
+
+    kind: Literal["reasoning"]
+    id: str
+    content: str
+
+
+class SystemNotificationResponsePart(TypedDict):
+    """The host says something in between."""
+
+    kind: Literal["systemNotification"]
+    content: StringOrMarkdown
+
+
+ResponsePart = (
+    MarkdownResponsePart
+    | ResourceReponsePart
+    | ToolCallResponsePart
+    | ReasoningResponsePart
+    | SystemNotificationResponsePart
+)
+
+
+class ActiveTurn(TypedDict):
+    """The turn that runs."""
+
+    id: str
+    message: Message
+    responseParts: list[ResponsePart]
+    usage: NotRequired[UsageInfo]
+
+
+class Turn(ActiveTurn):
+    """A turn that ended."""
+
+    state: TurnState
+    error: NotRequired[ErrorInfo]
+
+
+class PartialChatSummary(TypedDict):
+    """Fields of a summary that changed."""
+
+    resource: NotRequired[URI]
+    title: NotRequired[str]
+    status: NotRequired[int]
+    activity: NotRequired[str]
+    modifiedAt: NotRequired[str]
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
+    origin: NotRequired[ChatOrigin]
+    interactivity: NotRequired[ChatInteractivity]
+    workingDirectory: NotRequired[URI]
+
+
+class ChatSummary(TypedDict):
+    """A chat in a session's list. `modifiedAt` is ISO 8601 with milliseconds and Z."""
+
+    resource: URI
+    title: str
+    status: int
+    activity: NotRequired[str]
+    modifiedAt: str
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
+    origin: NotRequired[ChatOrigin]
+    interactivity: NotRequired[ChatInteractivity]
+    workingDirectory: NotRequired[URI]
+
+
+class ChatState(ChatSummary):
+    """State of `ahp-chat:/<id>`: the summary's fields and the conversation."""
+
+    turns: list[Turn]
+    activeTurn: NotRequired[ActiveTurn]
+    steeringMessage: NotRequired[PendingMessage]
+    queuedMessages: NotRequired[list[PendingMessage]]
+    inputRequests: NotRequired[list[ChatInputRequest]]
+    _meta: NotRequired[JsonObject]
+
+
+__all__ = [
+    "ActiveTurn",
+    "ChatForkOrigin",
+    "ChatInputAnswer",
+    "ChatInputAnswerState",
+    "ChatInputAnswerValue",
+    "ChatInputAnswerValueKind",
+    "ChatInputAnswered",
+    "ChatInputBooleanAnswerValue",
+    "ChatInputBooleanQuestion",
+    "ChatInputMultiSelectQuestion",
+    "ChatInputNumberAnswerValue",
+    "ChatInputNumberQuestion",
+    "ChatInputOption",
+    "ChatInputQuestion",
+    "ChatInputQuestionBase",
+    "ChatInputQuestionKind",
+    "ChatInputRequest",
+    "ChatInputResponseKind",
+    "ChatInputSelectedAnswerValue",
+    "ChatInputSelectedManyAnswerValue",
+    "ChatInputSingleSelectQuestion",
+    "ChatInputSkipped",
+    "ChatInputTextAnswerValue",
+    "ChatInputTextQuestion",
+    "ChatInteractivity",
+    "ChatOrigin",
+    "ChatOriginKind",
+    "ChatState",
+    "ChatSummary",
+    "ChatToolOrigin",
+    "ChatUserOrigin",
+    "ConfirmationOption",
+    "ConfirmationOptionKind",
+    "MarkdownResponsePart",
+    "Message",
+    "MessageAnnotationsAttachment",
+    "MessageAttachment",
+    "MessageAttachmentBase",
+    "MessageAttachmentKind",
+    "MessageEmbeddedResourceAttachment",
+    "MessageKind",
+    "MessageOrigin",
+    "MessageResourceAttachment",
+    "PartialChatSummary",
+    "PendingMessage",
+    "PendingMessageKind",
+    "ReasoningResponsePart",
+    "ResourceReponsePart",
+    "ResponsePart",
+    "ResponsePartKind",
+    "SimpleMessageAttachment",
+    "SystemNotificationResponsePart",
+    "ToolCallBase",
+    "ToolCallCancellationReason",
+    "ToolCallCancelledState",
+    "ToolCallClientContributor",
+    "ToolCallCompletedState",
+    "ToolCallConfirmationReason",
+    "ToolCallContributor",
+    "ToolCallContributorKind",
+    "ToolCallEdits",
+    "ToolCallError",
+    "ToolCallMcpContributor",
+    "ToolCallParameterFields",
+    "ToolCallPendingConfirmationState",
+    "ToolCallPendingResultConfirmationState",
+    "ToolCallResponsePart",
+    "ToolCallResult",
+    "ToolCallRunningState",
+    "ToolCallState",
+    "ToolCallStatus",
+    "ToolCallStreamingState",
+    "ToolResultContent",
+    "ToolResultContentType",
+    "ToolResultEmbeddedResourceContent",
+    "ToolResultFileEditContent",
+    "ToolResultResourceContent",
+    "ToolResultSubagentContent",
+    "ToolResultTerminalContent",
+    "ToolResultTextContent",
+    "Turn",
+    "TurnState",
+    "UsageInfo",
+]

@@ -1,0 +1,188 @@
+"""Shapes that several channels share. Knows no channel.
+
+State is plain JSON: these `TypedDict`s say which keys a value has, they convert nothing. Every object may carry
+`_meta` and keys nobody here knows; both survive. A `NotRequired` key without a value is absent, never null.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+URI = str
+"""A URI in text form."""
+
+JsonValue = Any
+"""Any JSON value."""
+
+JsonObject = dict[str, Any]
+"""Any JSON object."""
+
+ROOT_URI = "ahp-root://"
+"""The channel of the host itself; connection-level methods name it too."""
+
+
+class Markdown(TypedDict):
+    """Text to be rendered as Markdown."""
+
+    markdown: str
+
+
+StringOrMarkdown = str | Markdown
+"""Text to be shown as it is, or rendered."""
+
+
+class Icon(TypedDict):
+    """A picture for something in a list."""
+
+    src: URI
+    contentType: NotRequired[str]
+    sizes: NotRequired[list[str]]
+    theme: NotRequired[Literal["light", "dark"]]
+
+
+class ProtectedResourceMetadata(TypedDict):
+    """What a client needs to get a token for a resource (RFC 9728)."""
+
+    resource: str
+    resource_name: NotRequired[str]
+    authorization_servers: NotRequired[list[str]]
+    jwks_uri: NotRequired[str]
+    scopes_supported: NotRequired[list[str]]
+    bearer_methods_supported: NotRequired[list[str]]
+    resource_signing_alg_values_supported: NotRequired[list[str]]
+    resource_encryption_alg_values_supported: NotRequired[list[str]]
+    resource_encryption_enc_values_supported: NotRequired[list[str]]
+    resource_documentation: NotRequired[str]
+    resource_policy_uri: NotRequired[str]
+    resource_tos_uri: NotRequired[str]
+    required: NotRequired[bool]
+
+
+class ConfigPropertySchema(TypedDict):
+    """One setting: JSON Schema with what a form needs."""
+
+    type: Literal["string", "number", "boolean", "array", "object"]
+    title: str
+    description: NotRequired[str]
+    default: NotRequired[JsonValue]
+    enum: NotRequired[list[str]]
+    enumLabels: NotRequired[list[str]]
+    enumDescriptions: NotRequired[list[str]]
+    readOnly: NotRequired[bool]
+    items: NotRequired[ConfigPropertySchema]
+    properties: NotRequired[dict[str, ConfigPropertySchema]]
+    required: NotRequired[list[str]]
+    additionalProperties: NotRequired[ConfigPropertySchema]
+
+
+class ConfigSchema(TypedDict):
+    """The settings of something."""
+
+    type: Literal["object"]
+    properties: dict[str, ConfigPropertySchema]
+    required: NotRequired[list[str]]
+
+
+class TextPosition(TypedDict):
+    """A place in a text: both count from zero."""
+
+    line: int
+    character: int
+
+
+class TextRange(TypedDict):
+    """From `start` up to, not including, `end`."""
+
+    start: TextPosition
+    end: TextPosition
+
+
+class TextSelection(TypedDict):
+    """What a user selected in a text."""
+
+    range: TextRange
+
+
+class ContentRef(TypedDict):
+    """Content to be fetched with `resourceRead`."""
+
+    uri: URI
+    sizeHint: NotRequired[int]
+    contentType: NotRequired[str]
+
+
+class FileEditSide(TypedDict):
+    """A file before or after an edit."""
+
+    uri: URI
+    content: ContentRef
+
+
+class FileEditStats(TypedDict):
+    """How many lines an edit adds and removes."""
+
+    added: NotRequired[int]
+    removed: NotRequired[int]
+
+
+class FileEdit(TypedDict):
+    """A changed file: without `before` it is new, without `after` it is gone."""
+
+    before: NotRequired[FileEditSide]
+    after: NotRequired[FileEditSide]
+    diff: NotRequired[FileEditStats]
+
+
+class ErrorInfo(TypedDict):
+    """An error that is part of a state."""
+
+    errorType: str
+    message: str
+    stack: NotRequired[str]
+    _meta: NotRequired[JsonObject]
+
+
+class Snapshot(TypedDict):
+    """A channel's state after every action up to and including `fromSeq`."""
+
+    resource: URI
+    state: JsonObject
+    fromSeq: int
+
+
+class ModelSelection(TypedDict):
+    """A model and its settings."""
+
+    id: str
+    config: NotRequired[dict[str, str]]
+
+
+class AgentSelection(TypedDict):
+    """A custom agent, by the URI of its customization."""
+
+    uri: URI
+
+
+__all__ = [
+    "ROOT_URI",
+    "URI",
+    "AgentSelection",
+    "ConfigPropertySchema",
+    "ConfigSchema",
+    "ContentRef",
+    "ErrorInfo",
+    "FileEdit",
+    "FileEditSide",
+    "FileEditStats",
+    "Icon",
+    "JsonObject",
+    "JsonValue",
+    "Markdown",
+    "ModelSelection",
+    "ProtectedResourceMetadata",
+    "Snapshot",
+    "StringOrMarkdown",
+    "TextPosition",
+    "TextRange",
+    "TextSelection",
+]

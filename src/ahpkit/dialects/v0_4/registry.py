@@ -1,0 +1,210 @@
+"""The tables of the protocol: every action, command and notification. Knows no handler and no reducer.
+
+A test holds these tables against the types: nothing is missing, nothing is invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ahpkit.dialects.v0_4.annotations import actions as annotations
+from ahpkit.dialects.v0_4.changeset import actions as changeset
+from ahpkit.dialects.v0_4.changeset import commands as changeset_commands
+from ahpkit.dialects.v0_4.chat import actions as chat
+from ahpkit.dialects.v0_4.chat import commands as chat_commands
+from ahpkit.dialects.v0_4.common import commands as common
+from ahpkit.dialects.v0_4.common.actions import ActionEnvelope
+from ahpkit.dialects.v0_4.common.notifications import AuthRequiredParams
+from ahpkit.dialects.v0_4.resource_watch import actions as watch
+from ahpkit.dialects.v0_4.resource_watch import commands as watch_commands
+from ahpkit.dialects.v0_4.root import actions as root
+from ahpkit.dialects.v0_4.root import commands as root_commands
+from ahpkit.dialects.v0_4.root import notifications as root_notifications
+from ahpkit.dialects.v0_4.session import actions as session
+from ahpkit.dialects.v0_4.session import commands as session_commands
+from ahpkit.dialects.v0_4.telemetry import notifications as telemetry
+from ahpkit.dialects.v0_4.terminal import actions as terminal
+from ahpkit.dialects.v0_4.terminal import commands as terminal_commands
+from ahpkit.dialects.v0_4.types import TYPES
+from ahpkit.protocol.registry import ActionSpec, CommandSpec, NotificationSpec, Shape
+
+
+def _action(action_type: str, since: str, shape: Shape, *, by_client: bool = False) -> ActionSpec:
+    return ActionSpec(action_type, action_type.partition("/")[0], since, by_client, shape)
+
+
+def _request(
+    method: str, channel: str | None, params: Shape, result: Shape = None, *, both: bool = False
+) -> CommandSpec:
+    return CommandSpec(method, "both" if both else "client-to-host", "request", params, result, channel)
+
+
+def _notice(method: str, params: Shape) -> CommandSpec:
+    return CommandSpec(method, "client-to-host", "notification", params, None, None)
+
+
+_ACTIONS = (
+    _action("root/agentsChanged", "0.1.0", root.RootAgentsChangedAction),
+    _action("root/activeSessionsChanged", "0.1.0", root.RootActiveSessionsChangedAction),
+    _action("root/terminalsChanged", "0.1.0", root.RootTerminalsChangedAction),
+    _action("root/configChanged", "0.1.0", root.RootConfigChangedAction, by_client=True),
+    _action("session/ready", "0.1.0", session.SessionReadyAction),
+    _action("session/creationFailed", "0.1.0", session.SessionCreationFailedAction),
+    _action("session/chatAdded", "0.4.0", session.SessionChatAddedAction),
+    _action("session/chatRemoved", "0.4.0", session.SessionChatRemovedAction),
+    _action("session/chatUpdated", "0.4.0", session.SessionChatUpdatedAction),
+    _action("session/defaultChatChanged", "0.4.0", session.SessionDefaultChatChangedAction),
+    _action("session/titleChanged", "0.1.0", session.SessionTitleChangedAction, by_client=True),
+    _action("session/modelChanged", "0.1.0", session.SessionModelChangedAction, by_client=True),
+    _action("session/agentChanged", "0.2.0", session.SessionAgentChangedAction, by_client=True),
+    _action("session/serverToolsChanged", "0.1.0", session.SessionServerToolsChangedAction),
+    _action("session/activeClientChanged", "0.1.0", session.SessionActiveClientChangedAction, by_client=True),
+    _action("session/activeClientToolsChanged", "0.1.0", session.SessionActiveClientToolsChangedAction, by_client=True),
+    _action("session/customizationsChanged", "0.1.0", session.SessionCustomizationsChangedAction),
+    _action("session/customizationToggled", "0.1.0", session.SessionCustomizationToggledAction, by_client=True),
+    _action("session/customizationUpdated", "0.1.0", session.SessionCustomizationUpdatedAction),
+    _action("session/customizationRemoved", "0.2.0", session.SessionCustomizationRemovedAction),
+    _action("session/mcpServerStateChanged", "0.3.0", session.SessionMcpServerStateChangedAction),
+    _action("session/isReadChanged", "0.1.0", session.SessionIsReadChangedAction, by_client=True),
+    _action("session/isArchivedChanged", "0.1.0", session.SessionIsArchivedChangedAction, by_client=True),
+    _action("session/activityChanged", "0.1.0", session.SessionActivityChangedAction),
+    _action("session/changesetsChanged", "0.2.0", session.SessionChangesetsChangedAction),
+    _action("session/configChanged", "0.1.0", session.SessionConfigChangedAction, by_client=True),
+    _action("session/metaChanged", "0.1.0", session.SessionMetaChangedAction),
+    _action("session/canvasRegistryChanged", "0.3.0", session.SessionCanvasRegistryChangedAction),
+    _action("session/canvasInstanceOpened", "0.3.0", session.SessionCanvasInstanceOpenedAction),
+    _action("session/canvasInstanceUpdated", "0.3.0", session.SessionCanvasInstanceUpdatedAction),
+    _action("session/canvasInstanceClosed", "0.3.0", session.SessionCanvasInstanceClosedAction),
+    _action("session/canvasRequestCreated", "0.3.0", session.SessionCanvasRequestCreatedAction),
+    _action("session/canvasRequestCompleted", "0.3.0", session.SessionCanvasRequestCompletedAction, by_client=True),
+    _action("session/canvasRequestCancelled", "0.3.0", session.SessionCanvasRequestCancelledAction),
+    _action(
+        "session/canvasInstanceCloseRequested",
+        "0.3.0",
+        session.SessionCanvasInstanceCloseRequestedAction,
+        by_client=True,
+    ),
+    _action("chat/turnStarted", "0.4.0", chat.ChatTurnStartedAction, by_client=True),
+    _action("chat/delta", "0.4.0", chat.ChatDeltaAction),
+    _action("chat/responsePart", "0.4.0", chat.ChatResponsePartAction),
+    _action("chat/toolCallStart", "0.4.0", chat.ChatToolCallStartAction),
+    _action("chat/toolCallDelta", "0.4.0", chat.ChatToolCallDeltaAction),
+    _action("chat/toolCallReady", "0.4.0", chat.ChatToolCallReadyAction),
+    _action("chat/toolCallConfirmed", "0.4.0", chat.ChatToolCallConfirmedAction, by_client=True),
+    _action("chat/toolCallComplete", "0.4.0", chat.ChatToolCallCompleteAction, by_client=True),
+    _action("chat/toolCallResultConfirmed", "0.4.0", chat.ChatToolCallResultConfirmedAction, by_client=True),
+    _action("chat/toolCallContentChanged", "0.4.0", chat.ChatToolCallContentChangedAction, by_client=True),
+    _action("chat/turnComplete", "0.4.0", chat.ChatTurnCompleteAction),
+    _action("chat/turnCancelled", "0.4.0", chat.ChatTurnCancelledAction, by_client=True),
+    _action("chat/error", "0.4.0", chat.ChatErrorAction),
+    _action("chat/usage", "0.4.0", chat.ChatUsageAction),
+    _action("chat/reasoning", "0.4.0", chat.ChatReasoningAction),
+    _action("chat/pendingMessageSet", "0.4.0", chat.ChatPendingMessageSetAction, by_client=True),
+    _action("chat/pendingMessageRemoved", "0.4.0", chat.ChatPendingMessageRemovedAction, by_client=True),
+    _action("chat/queuedMessagesReordered", "0.4.0", chat.ChatQueuedMessagesReorderedAction, by_client=True),
+    _action("chat/inputRequested", "0.4.0", chat.ChatInputRequestedAction),
+    _action("chat/inputAnswerChanged", "0.4.0", chat.ChatInputAnswerChangedAction, by_client=True),
+    _action("chat/inputCompleted", "0.4.0", chat.ChatInputCompletedAction, by_client=True),
+    _action("chat/truncated", "0.4.0", chat.ChatTruncatedAction, by_client=True),
+    _action("terminal/data", "0.1.0", terminal.TerminalDataAction),
+    _action("terminal/input", "0.1.0", terminal.TerminalInputAction, by_client=True),
+    _action("terminal/resized", "0.1.0", terminal.TerminalResizedAction, by_client=True),
+    _action("terminal/claimed", "0.1.0", terminal.TerminalClaimedAction, by_client=True),
+    _action("terminal/titleChanged", "0.1.0", terminal.TerminalTitleChangedAction, by_client=True),
+    _action("terminal/cwdChanged", "0.1.0", terminal.TerminalCwdChangedAction),
+    _action("terminal/exited", "0.1.0", terminal.TerminalExitedAction),
+    _action("terminal/cleared", "0.1.0", terminal.TerminalClearedAction, by_client=True),
+    _action("terminal/commandDetectionAvailable", "0.1.0", terminal.TerminalCommandDetectionAvailableAction),
+    _action("terminal/commandExecuted", "0.1.0", terminal.TerminalCommandExecutedAction),
+    _action("terminal/commandFinished", "0.1.0", terminal.TerminalCommandFinishedAction),
+    _action("changeset/statusChanged", "0.2.0", changeset.ChangesetStatusChangedAction),
+    _action("changeset/fileSet", "0.2.0", changeset.ChangesetFileSetAction),
+    _action("changeset/fileRemoved", "0.2.0", changeset.ChangesetFileRemovedAction),
+    _action("changeset/contentChanged", "0.4.0", changeset.ChangesetContentChangedAction),
+    _action("changeset/operationsChanged", "0.2.0", changeset.ChangesetOperationsChangedAction),
+    _action("changeset/operationStatusChanged", "0.3.0", changeset.ChangesetOperationStatusChangedAction),
+    _action("changeset/cleared", "0.2.0", changeset.ChangesetClearedAction),
+    _action("annotations/set", "0.3.0", annotations.AnnotationsSetAction, by_client=True),
+    _action("annotations/updated", "0.4.0", annotations.AnnotationsUpdatedAction, by_client=True),
+    _action("annotations/removed", "0.3.0", annotations.AnnotationsRemovedAction, by_client=True),
+    _action("annotations/entrySet", "0.3.0", annotations.AnnotationsEntrySetAction, by_client=True),
+    _action("annotations/entryRemoved", "0.3.0", annotations.AnnotationsEntryRemovedAction, by_client=True),
+    _action("resourceWatch/changed", "0.2.0", watch.ResourceWatchChangedAction),
+)
+
+_COMMANDS = (
+    _request("initialize", "root", common.InitializeParams, common.InitializeResult),
+    _request("ping", "root", common.PingParams),
+    _request("reconnect", "root", common.ReconnectParams, common.ReconnectResult),
+    _request("subscribe", None, common.SubscribeParams, common.SubscribeResult),
+    _notice("unsubscribe", common.UnsubscribeParams),
+    _notice("dispatchAction", common.DispatchActionParams),
+    _request("authenticate", "root", common.AuthenticateParams, common.AuthenticateResult),
+    _request("resourceRead", "root", common.ResourceReadParams, common.ResourceReadResult, both=True),
+    _request("resourceWrite", "root", common.ResourceWriteParams, common.ResourceWriteResult, both=True),
+    _request("resourceList", "root", common.ResourceListParams, common.ResourceListResult, both=True),
+    _request("resourceCopy", "root", common.ResourceCopyParams, common.ResourceCopyResult, both=True),
+    _request("resourceDelete", "root", common.ResourceDeleteParams, common.ResourceDeleteResult, both=True),
+    _request("resourceMove", "root", common.ResourceMoveParams, common.ResourceMoveResult, both=True),
+    _request("resourceResolve", "root", common.ResourceResolveParams, common.ResourceResolveResult, both=True),
+    _request("resourceMkdir", "root", common.ResourceMkdirParams, common.ResourceMkdirResult, both=True),
+    _request("resourceRequest", "root", common.ResourceRequestParams, common.ResourceRequestResult, both=True),
+    _request(
+        "createResourceWatch",
+        "root",
+        watch_commands.CreateResourceWatchParams,
+        watch_commands.CreateResourceWatchResult,
+        both=True,
+    ),
+    _request("listSessions", "root", root_commands.ListSessionsParams, root_commands.ListSessionsResult),
+    _request(
+        "resolveSessionConfig",
+        "root",
+        root_commands.ResolveSessionConfigParams,
+        root_commands.ResolveSessionConfigResult,
+    ),
+    _request(
+        "sessionConfigCompletions",
+        "root",
+        root_commands.SessionConfigCompletionsParams,
+        root_commands.SessionConfigCompletionsResult,
+    ),
+    _request("createSession", "session", session_commands.CreateSessionParams),
+    _request("disposeSession", "session", session_commands.DisposeSessionParams),
+    _request("createChat", "session", chat_commands.CreateChatParams),
+    _request("disposeChat", "chat", chat_commands.DisposeChatParams),
+    _request("fetchTurns", "chat", chat_commands.FetchTurnsParams, chat_commands.FetchTurnsResult),
+    _request("completions", "chat", chat_commands.CompletionsParams, chat_commands.CompletionsResult),
+    _request("createTerminal", "terminal", terminal_commands.CreateTerminalParams),
+    _request("disposeTerminal", "terminal", terminal_commands.DisposeTerminalParams),
+    _request(
+        "invokeChangesetOperation",
+        "changeset",
+        changeset_commands.InvokeChangesetOperationParams,
+        changeset_commands.InvokeChangesetOperationResult,
+    ),
+)
+
+_NOTIFICATIONS = (
+    NotificationSpec("action", "0.1.0", ActionEnvelope, None),
+    NotificationSpec("root/sessionAdded", "0.1.0", root_notifications.SessionAddedParams, "root"),
+    NotificationSpec("root/sessionRemoved", "0.1.0", root_notifications.SessionRemovedParams, "root"),
+    NotificationSpec("root/sessionSummaryChanged", "0.1.0", root_notifications.SessionSummaryChangedParams, "root"),
+    NotificationSpec("auth/required", "0.1.0", AuthRequiredParams, None),
+    NotificationSpec("otlp/exportLogs", "0.2.0", telemetry.OtlpExportLogsParams, "telemetry"),
+    NotificationSpec("otlp/exportTraces", "0.2.0", telemetry.OtlpExportTracesParams, "telemetry"),
+    NotificationSpec("otlp/exportMetrics", "0.2.0", telemetry.OtlpExportMetricsParams, "telemetry"),
+)
+
+ACTIONS: Mapping[str, ActionSpec] = MappingProxyType({spec.type: spec for spec in _ACTIONS})
+"""Action type → what it is."""
+
+COMMANDS: Mapping[str, CommandSpec] = MappingProxyType({spec.method: spec for spec in _COMMANDS})
+"""Method → what it is, for requests and for the notifications that clients send."""
+
+NOTIFICATIONS: Mapping[str, NotificationSpec] = MappingProxyType({spec.method: spec for spec in _NOTIFICATIONS})
+"""Method → what it is, for the notifications that hosts send."""
+
+
+__all__ = ["ACTIONS", "COMMANDS", "NOTIFICATIONS", "TYPES"]

@@ -1,0 +1,18 @@
+"""The resource watch channel's reducer. A watch keeps no history: its actions carry events past the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.protocol.common.reducing import Handler, apply, unchanged
+
+__all__ = ["HANDLERS", "resource_watch_reducer"]
+
+HANDLERS: Final[Mapping[str, Handler]] = {"resourceWatch/changed": unchanged}
+
+
+def resource_watch_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+    """Always the same state: subscribers read the changes off the actions."""
+    return apply(HANDLERS, state, action)

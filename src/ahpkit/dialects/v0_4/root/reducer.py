@@ -1,0 +1,23 @@
+"""The root channel's reducer. Knows no sessions: their list is fetched, not part of this state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.protocol.common.reducing import Handler, apply, assign, merge_config
+
+__all__ = ["HANDLERS", "root_reducer"]
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "root/agentsChanged": assign("agents"),
+    "root/activeSessionsChanged": assign("activeSessions"),
+    "root/terminalsChanged": assign("terminals"),
+    "root/configChanged": merge_config,
+}
+
+
+def root_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
+    """The root state after `action`; the same object when it does not apply."""
+    return apply(HANDLERS, state, action)

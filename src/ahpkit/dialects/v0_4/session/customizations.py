@@ -1,0 +1,185 @@
+"""Customizations of a session: containers (plugins, directories) and their children. Knows no files.
+
+A child is effectively enabled when its container and itself are; an absent `enabled` means yes
+(`session/enablement.py` answers that).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from ahpkit.dialects.v0_4.common.state import URI, Icon, JsonObject, TextRange
+from ahpkit.dialects.v0_4.session.mcp import McpServerCustomizationApps, McpServerState
+
+CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+
+ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+
+CustomizationLoadStatus = Literal["loading", "loaded", "degraded", "error"]
+
+
+class CustomizationLoadingState(TypedDict):
+    """The host is reading the container."""
+
+    kind: Literal["loading"]
+
+
+class CustomizationLoadedState(TypedDict):
+    """The container is read."""
+
+    kind: Literal["loaded"]
+
+
+class CustomizationDegradedState(TypedDict):
+    """Read in part; `message` says what is missing."""
+
+    kind: Literal["degraded"]
+    message: str
+
+
+class CustomizationErrorState(TypedDict):
+    """Not read; `message` says why."""
+
+    kind: Literal["error"]
+    message: str
+
+
+CustomizationLoadState = (
+    CustomizationLoadingState | CustomizationLoadedState | CustomizationDegradedState | CustomizationErrorState
+)
+
+
+class CustomizationBase(TypedDict):
+    """What all customizations have. `id` is unique in the session, `uri` says where it comes from."""
+
+    id: str
+    uri: URI
+    name: str
+    icons: NotRequired[list[Icon]]
+    range: NotRequired[TextRange]
+    _meta: NotRequired[JsonObject]
+
+
+class ContainerCustomizationBase(CustomizationBase):
+    """What holds children. No `children`: not read yet; an empty list: nothing in it."""
+
+    enabled: bool
+    clientId: NotRequired[str]
+    load: NotRequired[CustomizationLoadState]
+    children: NotRequired[list[ChildCustomization]]
+
+
+class PluginCustomization(ContainerCustomizationBase):
+    """An Open Plugins plugin."""
+
+    type: Literal["plugin"]
+
+
+class ClientPluginCustomization(PluginCustomization):
+    """A plugin that a client publishes; a new `nonce` says that it changed."""
+
+    nonce: NotRequired[str]
+
+
+class DirectoryCustomization(ContainerCustomizationBase):
+    """A directory the host watches for one kind of children."""
+
+    type: Literal["directory"]
+    contents: ChildCustomizationType
+    writable: bool
+
+
+class ChildCustomizationBase(CustomizationBase):
+    """What every child but an MCP server has."""
+
+    enabled: NotRequired[bool]
+
+
+class AgentCustomization(ChildCustomizationBase):
+    """A custom agent."""
+
+    type: Literal["agent"]
+    description: NotRequired[str]
+    disableModelInvocation: NotRequired[bool]
+    disableUserInvocation: NotRequired[bool]
+
+
+class SkillCustomization(ChildCustomizationBase):
+    """A skill or slash command."""
+
+    type: Literal["skill"]
+    description: NotRequired[str]
+    disableModelInvocation: NotRequired[bool]
+    disableUserInvocation: NotRequired[bool]
+
+
+class PromptCustomization(ChildCustomizationBase):
+    """A prompt."""
+
+    type: Literal["prompt"]
+    description: NotRequired[str]
+
+
+class RuleCustomization(ChildCustomizationBase):
+    """A rule or instruction."""
+
+    type: Literal["rule"]
+    description: NotRequired[str]
+    alwaysApply: NotRequired[bool]
+    globs: NotRequired[list[str]]
+
+
+class HookCustomization(ChildCustomizationBase):
+    """A hook; what it runs stays on the host."""
+
+    type: Literal["hook"]
+    event: NotRequired[str]
+    matcher: NotRequired[str]
+
+
+class McpServerCustomization(CustomizationBase):
+    """An MCP server: a child, or at the top level when the host itself configures it."""
+
+    type: Literal["mcpServer"]
+    enabled: bool
+    state: McpServerState
+    channel: NotRequired[URI]
+    mcpApp: NotRequired[McpServerCustomizationApps]
+
+
+ChildCustomization = (
+    AgentCustomization
+    | SkillCustomization
+    | PromptCustomization
+    | RuleCustomization
+    | HookCustomization
+    | McpServerCustomization
+)
+
+Customization = PluginCustomization | DirectoryCustomization | McpServerCustomization
+
+
+__all__ = [
+    "AgentCustomization",
+    "ChildCustomization",
+    "ChildCustomizationBase",
+    "ChildCustomizationType",
+    "ClientPluginCustomization",
+    "ContainerCustomizationBase",
+    "Customization",
+    "CustomizationBase",
+    "CustomizationDegradedState",
+    "CustomizationErrorState",
+    "CustomizationLoadState",
+    "CustomizationLoadStatus",
+    "CustomizationLoadedState",
+    "CustomizationLoadingState",
+    "CustomizationType",
+    "DirectoryCustomization",
+    "HookCustomization",
+    "McpServerCustomization",
+    "PluginCustomization",
+    "PromptCustomization",
+    "RuleCustomization",
+    "SkillCustomization",
+]

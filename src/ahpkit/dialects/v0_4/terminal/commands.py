@@ -1,0 +1,29 @@
+"""Commands on terminals. Knows no handler."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from ahpkit.dialects.v0_4.common.commands import BaseParams
+from ahpkit.dialects.v0_4.common.state import URI
+from ahpkit.dialects.v0_4.terminal.state import TerminalClaim
+
+
+class CreateTerminalParams(BaseParams):
+    """`createTerminal`: `channel` is the URI that the client chooses. Answered with null."""
+
+    claim: TerminalClaim
+    name: NotRequired[str]
+    cwd: NotRequired[URI]
+    cols: NotRequired[int]
+    rows: NotRequired[int]
+
+
+class DisposeTerminalParams(BaseParams):
+    """`disposeTerminal`. Answered with null."""
+
+
+__all__ = [
+    "CreateTerminalParams",
+    "DisposeTerminalParams",
+]
