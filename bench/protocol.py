@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from ahpkit.dialects.v0_4.channels import reduce
+from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.validation import check_action, check_params
 from ahpkit.wire.codec import Notification, decode, encode, encode_notification
 
 CHAT = "ahp-chat:/0b0e7a52-6f0c-4f3b-9a53-6f6c5d1f8a10"
-NOW = 1_700_000_000_000
+STARTED = "2024-01-01T00:00:00.000Z"
 WORDS = "the quick brown fox jumps over the lazy dog "
 PART_LENGTHS = {"1 KB": 1_000, "100 KB": 100_000, "10 MB": 10_000_000}
 TARGETS = {"delta": 1.3, "snapshot": 1.5}
@@ -33,7 +33,7 @@ Row = dict[str, str | float]
 
 
 def new_chat() -> JsonObject:
-    return {"resource": CHAT, "title": "Bench", "status": 1, "modifiedAt": "2024-01-01T00:00:00.000Z", "turns": []}
+    return {"resource": CHAT, "title": "Bench", "status": 1, "modifiedAt": STARTED, "turns": []}
 
 
 def turn_actions(number: int) -> Iterator[JsonObject]:
@@ -42,7 +42,7 @@ def turn_actions(number: int) -> Iterator[JsonObject]:
     call = {**turn, "toolCallId": f"call-{number}"}
     attachment = {"type": "resource", "uri": "file:///workspace/src/app.py", "label": "app.py"}
     message = {"text": WORDS * 2, "origin": {"kind": "user"}, "attachments": [attachment]}
-    yield {"type": "chat/turnStarted", **turn, "message": message}
+    yield {"type": "chat/turnStarted", **turn, "startedAt": STARTED, "message": message}
     yield {"type": "chat/responsePart", **turn, "part": {"kind": "reasoning", "id": "r", "content": ""}}
     yield from ({"type": "chat/reasoning", **turn, "partId": "r", "content": WORDS} for _ in range(5))
     yield {"type": "chat/responsePart", **turn, "part": {"kind": "markdown", "id": "m", "content": ""}}
@@ -55,7 +55,7 @@ def turn_actions(number: int) -> Iterator[JsonObject]:
     result = {"success": True, "pastTenseMessage": {"markdown": "Edited `a.py`"}, "content": content}
     yield {"type": "chat/toolCallComplete", **call, "result": result}
     yield {"type": "chat/usage", **turn, "usage": {"inputTokens": 1200, "outputTokens": 340}}
-    yield {"type": "chat/turnComplete", **turn}
+    yield {"type": "chat/turnComplete", **turn, "duration": 1_000}
 
 
 def frames(count: int) -> list[bytes]:
@@ -100,7 +100,7 @@ def mixed_actions(count: int, rounds: int) -> list[Row]:
     def fold() -> None:
         state = new_chat()
         for each in params:
-            state = reduce(CHAT, state, each["action"], now=NOW)
+            state = reduce(CHAT, state, each["action"])
 
     def everything() -> None:
         state = new_chat()
@@ -110,7 +110,7 @@ def mixed_actions(count: int, rounds: int) -> list[Row]:
             check_params(message.method, message.params)
             action = message.params["action"]
             check_action(action)
-            state = reduce(CHAT, state, action, now=NOW)
+            state = reduce(CHAT, state, action)
             encode_notification("action", {"channel": CHAT, "serverSeq": seq, "action": action})
 
     def library() -> None:
@@ -145,11 +145,16 @@ def streaming(length: int) -> JsonObject:
     part = {"kind": "markdown", "id": "m", "content": ""}
     chunk = (WORDS * 25)[:1000]
     for action in (
-        {"type": "chat/turnStarted", **turn, "message": {"text": "go", "origin": {"kind": "user"}}},
+        {
+            "type": "chat/turnStarted",
+            **turn,
+            "startedAt": STARTED,
+            "message": {"text": "go", "origin": {"kind": "user"}},
+        },
         {"type": "chat/responsePart", **turn, "part": part},
         *({"type": "chat/delta", **turn, "partId": "m", "content": chunk} for _ in range(length // 1000)),
     ):
-        state = reduce(CHAT, state, action, now=NOW)
+        state = reduce(CHAT, state, action)
     return state
 
 
@@ -160,7 +165,7 @@ def deltas(count: int, rounds: int) -> list[Row]:
 
     def append(state: JsonObject) -> None:
         for _ in range(count):
-            state = reduce(CHAT, state, delta, now=NOW)
+            state = reduce(CHAT, state, delta)
 
     taken = race({name: partial(append, state) for name, state in states.items()}, rounds)
     shortest = next(iter(taken.values()))
@@ -181,7 +186,7 @@ def snapshot(size: int, rounds: int) -> list[Row]:
     while len(encode(state)) < size:
         for _ in range(20):
             for action in turn_actions(number):
-                state = reduce(CHAT, state, action, now=NOW)
+                state = reduce(CHAT, state, action)
             number += 1
     live = streaming(size)
     joined = msgspec.json.decode(encode(live))

@@ -19,8 +19,8 @@ from ahpkit.client.answers import (
     result_confirmed,
 )
 from ahpkit.protocol.chat.state import ChatInputRequest
-from ahpkit.protocol.validation import check_action
 from support import requirement
+from support.oldest import check_action
 
 KINDS = ["text", "number", "integer", "boolean", "single-select", "multi-select"]
 

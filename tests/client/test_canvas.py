@@ -9,10 +9,10 @@ import pytest
 
 from ahpkit.client import CanvasError, Client, Session, canvas_action
 from ahpkit.client.canvas import Canvas
-from ahpkit.protocol.validation import check_action
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
 from support.clients import SESSION, eventually, lose_connection, settled
+from support.oldest import check_action
 
 SCHEMA = {"type": "object", "x-anything": [1, None]}
 

@@ -9,10 +9,10 @@ import pytest
 
 from ahpkit.client import Chat, Client
 from ahpkit.client.answers import open_requests
-from ahpkit.protocol.validation import check_action
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
 from support.clients import CHAT, SESSION, eventually
+from support.oldest import check_action
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 
 from ahpkit.client import ChannelGone, Client, SessionFailed
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.validation import check_action, check_params
 from ahpkit.testing.fake_host import FakeHost, session_state
 from support import requirement
 from support.clients import CHAT, SESSION, eventually, settled
+from support.oldest import check_action, check_params
 
 
 def actions_of(host: FakeHost) -> list[dict[str, Any]]:

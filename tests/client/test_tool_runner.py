@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Client, InMemoryPlugin, Session, ToolContext
-from ahpkit.protocol.validation import check_action
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
 from support.clients import CHAT, SESSION, eventually, lose_connection, settled
+from support.oldest import check_action
 
 
 @pytest.fixture

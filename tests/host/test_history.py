@@ -4,8 +4,8 @@ from pathlib import Path
 
 from ahpkit.host.agent import Chat
 from ahpkit.host.sessions.told_history import ToldHistory
-from ahpkit.protocol.validation import check_action
 from support.bench import Bench, running_bench
+from support.oldest import check_action
 from support.raw_client import RawClient
 
 

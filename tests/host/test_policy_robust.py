@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.dialects.v0_4.registry import ACTIONS as OLDEST
-from ahpkit.protocol import validation
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
+from support import oldest
 from support.policy_cases import (
     ANNOTATIONS,
     CHAT,
@@ -123,7 +123,7 @@ def test_there_is_an_example_of_every_action() -> None:
 
 @pytest.mark.parametrize("type", ACTIONS)
 def test_every_example_has_the_right_shape(type: str) -> None:
-    validation.check_action({"type": type, **ACTIONS[type][1]})
+    oldest.check_action({"type": type, **ACTIONS[type][1]})
 
 
 @given(st.sampled_from(sorted(ACTIONS)), st.data())
@@ -133,7 +133,7 @@ def test_an_action_with_something_odd_in_it_is_answered(type: str, data: st.Data
     for _ in range(data.draw(st.integers(1, 3))):
         spoil(action, data)
     try:
-        validation.check_action(action)
+        oldest.check_action(action)
     except InvalidParams:
         return
     answer = check(channel, STATES[channel], **action)
