@@ -6,9 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from ahpkit.canvas.feature import Canvases
 from ahpkit.host.agent import Turn
 from support import requirement
 from support.bench import Bench, say
+from support.clients import eventually
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND
 
@@ -215,3 +219,241 @@ async def test_a_client_call_may_need_a_persons_approval_first(bench: Bench) -> 
     async with asyncio.timeout(BOUND):
         await client.action("chat/turnComplete")
     assert outcomes[0].success
+
+
+# -- newer versions: the entry stays for the grace period ----------------------------------------------------------
+
+SINCE_0_5 = ("0.5.0", "0.5.2", "0.7.0", "0.9.0", "1.0.0")
+BOARD = {"canvasId": "board", "displayName": "Board", "description": "Shows things", "actions": []}
+
+
+def started(turn_id: str = "t1") -> Json:
+    return say("go", turn_id, startedAt="2026-11-15T12:00:00.000Z")
+
+
+async def restarted(bench: Bench, *features: Any, grace: float = 30.0) -> None:
+    await bench.stop()
+    bench.features = features
+    bench.config = replace(bench.config, client_grace=grace)
+    await bench.start()
+
+
+async def active(bench: Bench, version: str, **fields: Any) -> tuple[RawClient, str, str]:
+    """A client of that version that is active with its tool in a session of its own."""
+    owner = await bench.client(client_id="owner", offer=[version])
+    session, chat = await bench.session(owner)
+    if version == "0.4.0":
+        await claim(owner, session, TOOL, **fields)
+    else:
+        await offer(owner, session, TOOL, **fields)
+    return owner, session, chat
+
+
+async def offer(client: RawClient, session: str, *tools: Json, **fields: Any) -> Json:
+    entry = {"clientId": client.client_id, "displayName": "Editor", "tools": list(tools), **fields}
+    return await client.dispatch(session, {"type": "session/activeClientSet", "activeClient": entry})
+
+
+async def watching(bench: Bench, *channels: str) -> RawClient:
+    return await bench.client(*channels, client_id="watcher", offer=["1.0.0"])
+
+
+async def back_with(bench: Bench, *channels: str) -> RawClient:
+    """The owner, connected again by `reconnect`."""
+    client = await bench.connect("owner")
+    head = bench.host.spine.store.committed_head
+    await client.ask("reconnect", clientId="owner", lastSeenServerSeq=head, subscriptions=list(channels))
+    return client
+
+
+async def gone(bench: Bench, client: RawClient) -> None:
+    """Close a connection, and wait until the host has seen it."""
+    await client.aclose()
+    await eventually(lambda: bench.host.services.client(client.client_id) is None)
+
+
+def offered(bench: Bench, session: str) -> Json:
+    """Name → owner of the tools that models of a session have from clients."""
+    tools = bench.host.services.tools(session)
+    return {tool.definition["name"]: tool.owner.id for tool in tools if tool.owner.kind == "client"}
+
+
+def types(client: RawClient, *prefixes: str) -> list[str]:
+    return [said["action"]["type"] for said in client.actions() if said["action"]["type"].startswith(prefixes)]
+
+
+@requirement("gen:active-clients:grace")
+@pytest.mark.parametrize("version", SINCE_0_5)
+async def test_a_client_that_drops_and_comes_back_keeps_its_place_for_everyone(bench: Bench, version: str) -> None:
+    await restarted(bench, Canvases())
+    owner, session, chat = await active(bench, version, canvasProviders=[BOARD])
+    watcher = await watching(bench, session, chat)
+    before = await bench.state(watcher, session)
+    await gone(bench, owner)
+    assert await bench.state(watcher, session) == before
+    assert offered(bench, session) == {"runTests": "owner"}
+    back = await back_with(bench, session, chat)
+    assert await bench.state(watcher, session) == before
+    assert types(watcher, "session/") == []
+    assert types(back, "session/") == []
+    registry = bench.host.services.state(session) or {}
+    assert [one["canvasId"] for one in registry["canvasRegistry"]] == ["board"]
+
+
+@requirement("gen:active-clients:grace")
+@pytest.mark.parametrize("version", ["0.4.0", *SINCE_0_5])
+async def test_a_call_that_began_while_its_client_was_away_is_run_when_it_is_back(bench: Bench, version: str) -> None:
+    outcomes: list[Any] = []
+    bench.agent.script = calls_tool(outcomes)
+    owner, session, chat = await active(bench, version)
+    watcher = await watching(bench, session, chat)
+    if version == "0.4.0":  # The role is free while the client is away: there the call begins before.
+        await watcher.accepted(chat, started())
+        await watcher.action("chat/toolCallReady")
+    await gone(bench, owner)
+    if version != "0.4.0":
+        await watcher.accepted(chat, started())
+        await watcher.action("chat/toolCallReady")
+    back = await back_with(bench, session, chat)
+    state = await bench.state(back, chat)
+    call = state["activeTurn"]["responseParts"][0]["toolCall"]
+    assert call["status"] == "running"
+    done = {"turnId": "t1", "toolCallId": call["toolCallId"], "result": {"success": True, "pastTenseMessage": "Ran"}}
+    await back.accepted(chat, {"type": "chat/toolCallComplete", **done})
+    await watcher.action("chat/turnComplete")
+    assert outcomes[0].success
+
+
+async def test_the_role_that_0_4_knows_is_given_back_when_its_client_reconnects(bench: Bench) -> None:
+    await restarted(bench, Canvases())
+    owner, session, _ = await active(bench, "0.4.0", canvasProviders=[BOARD])
+    watcher = await bench.client(session, client_id="watcher")
+    before = await bench.state(watcher, session)
+    await gone(bench, owner)
+    assert "activeClient" not in await bench.state(watcher, session)
+    back = await back_with(bench, session)
+    await back.action("session/activeClientChanged")
+    after = await bench.state(watcher, session)
+    assert after["activeClient"] == before["activeClient"]
+    assert after["canvasRegistry"] == before["canvasRegistry"]
+    assert offered(bench, session) == {"runTests": "owner"}
+
+
+async def test_the_role_that_0_4_knows_is_not_taken_from_who_has_it_now(bench: Bench) -> None:
+    owner, session, _ = await active(bench, "0.4.0")
+    other = await bench.client(session)
+    await gone(bench, owner)
+    await claim(other, session)
+    back = await back_with(bench, session)
+    assert (await bench.state(back, session))["activeClient"]["clientId"] == other.client_id
+    assert types(back, "session/activeClient") == []
+
+
+@requirement("gen:active-clients:grace", "gen:active-clients:calls-failed", "gen:active-clients:plugins-go")
+async def test_after_the_grace_period_the_place_is_gone_with_all_it_brought(bench: Bench) -> None:
+    await restarted(bench, Canvases(), grace=0.05)
+    outcomes: list[Any] = []
+    bench.agent.script = calls_tool(outcomes)
+    owner, session, chat = await active(bench, "1.0.0", canvasProviders=[BOARD])
+    watcher = await watching(bench, session, chat)
+    await watcher.accepted(chat, started())
+    await watcher.action("chat/toolCallReady")
+    await gone(bench, owner)
+    removed = await watcher.action("session/activeClientRemoved")
+    assert removed["action"]["clientId"] == "owner"
+    done = await watcher.action("chat/toolCallComplete")
+    assert done["action"]["result"]["success"] is False
+    assert done["serverSeq"] > removed["serverSeq"]
+    await watcher.action("chat/turnComplete")
+    state = await bench.state(watcher, session)
+    assert state["activeClients"] == []
+    assert "inputNeeded" not in state
+    turn = (await bench.state(watcher, chat))["turns"][0]
+    assert turn["responseParts"][0]["toolCall"]["status"] == "completed"
+    assert (bench.host.services.state(session) or {})["canvasRegistry"] == []
+    assert offered(bench, session) == {}
+
+
+@requirement("gen:active-clients:unsubscribe-leaves", "gen:active-clients:calls-failed")
+@pytest.mark.parametrize("version", SINCE_0_5)
+async def test_who_unsubscribes_from_a_session_leaves_it_at_once(bench: Bench, version: str) -> None:
+    bench.agent.script = calls_tool([])
+    owner, session, chat = await active(bench, version)
+    watcher = await watching(bench, session, chat)
+    await watcher.accepted(chat, started())
+    await watcher.action("chat/toolCallReady")
+    owner.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": session}})
+    assert (await watcher.action("session/activeClientRemoved"))["action"]["clientId"] == "owner"
+    done = (await watcher.action("chat/toolCallComplete"))["action"]
+    assert done["result"]["success"] is False
+
+
+@requirement("gen:active-clients:reconnect-omits")
+async def test_a_reconnect_without_a_session_leaves_that_session(bench: Bench) -> None:
+    owner, kept, _ = await active(bench, "1.0.0")
+    left, _ = await bench.session(owner)
+    await offer(owner, left, TOOL)
+    watcher = await watching(bench, kept, left)
+    await gone(bench, owner)
+    await back_with(bench, kept)
+    assert (await watcher.action("session/activeClientRemoved"))["channel"] == left
+    assert [one["clientId"] for one in (await bench.state(watcher, kept))["activeClients"]] == ["owner"]
+    assert (await bench.state(watcher, left))["activeClients"] == []
+
+
+@requirement("gen:active-clients:grace")
+async def test_a_client_that_starts_anew_keeps_its_place_if_it_follows_the_session_or_offers_again(
+    bench: Bench,
+) -> None:
+    await restarted(bench, grace=0.2)
+    first = await bench.client(client_id="first", offer=["0.9.0"])
+    session, _ = await bench.session(first)
+    clients = [first, *[await bench.client(session, client_id=name, offer=["0.9.0"]) for name in ("second", "third")]]
+    for client in clients:
+        await offer(client, session, TOOL)
+    watcher = await watching(bench, session)
+    await bench.client(session, client_id="first", offer=["0.9.0"])
+    again = await bench.client(client_id="second", offer=["0.9.0"])
+    entry = {"clientId": "second", "tools": [{"name": "other"}]}
+    again.post(session, {"type": "session/activeClientSet", "activeClient": entry})
+    await bench.client(client_id="third", offer=["0.9.0"])
+    await watcher.action(lambda said: said["action"].get("clientId") == "third")
+    left = [one["clientId"] for one in (await bench.state(watcher, session))["activeClients"]]
+    assert sorted(left) == ["first", "second"]
+
+
+@requirement("gen:active-clients:equal-entry")
+async def test_an_entry_that_says_nothing_new_is_answered_and_not_passed_on(bench: Bench) -> None:
+    owner, session, _ = await active(bench, "1.0.0")
+    watcher = await watching(bench, session)
+    assert "rejectionReason" not in await offer(owner, session, TOOL)
+    await offer(owner, session, {"name": "other"})
+    await watcher.action("session/activeClientSet")
+    entries = [said["action"]["activeClient"] for said in watcher.actions(session) if "activeClient" in said["action"]]
+    assert [entry["tools"] for entry in entries] == [[{"name": "other"}]]
+
+
+@requirement("gen:active-clients:own-entry-only")
+async def test_nobody_speaks_for_another_client(bench: Bench) -> None:
+    owner, session, _ = await active(bench, "1.0.0")
+    other = await bench.client(session, client_id="other", offer=["1.0.0"])
+    before = await bench.state(owner, session)
+    forged = {"type": "session/activeClientSet", "activeClient": {"clientId": "owner", "tools": []}}
+    assert "itself" in await other.rejected(session, forged)
+    assert await other.rejected(session, {"type": "session/activeClientRemoved", "clientId": "owner"})
+    assert await bench.state(owner, session) == before
+
+
+@requirement("gen:active-clients:tool-preference")
+@pytest.mark.parametrize("asking", ["one", "two"])
+async def test_of_two_clients_with_a_tool_the_one_that_started_the_turn_runs_it(bench: Bench, asking: str) -> None:
+    bench.agent.script = calls_tool([])
+    clients = {name: await bench.client(client_id=name, offer=["1.0.0"]) for name in ("one", "two")}
+    session, chat = await bench.session(clients["one"])
+    await clients["two"].ask("subscribe", session)
+    await clients["two"].ask("subscribe", chat)
+    for client in clients.values():
+        await offer(client, session, TOOL)
+    await clients[asking].accepted(chat, started())
+    call = (await clients["one"].action("chat/toolCallStart"))["action"]
+    assert call["contributor"] == {"kind": "client", "clientId": asking}

@@ -102,9 +102,11 @@ class Bench:
         self._stack.push_async_callback(leave)
         return client
 
-    async def client(self, *subscriptions: str, client_id: str | None = None) -> RawClient:
+    async def client(
+        self, *subscriptions: str, client_id: str | None = None, offer: Sequence[str] = ("0.4.0",)
+    ) -> RawClient:
         client = await self.connect(client_id)
-        await client.initialize(*subscriptions)
+        await client.initialize(*subscriptions, protocolVersions=list(offer))
         return client
 
     async def session(self, client: RawClient, **params: Any) -> tuple[str, str]:

@@ -36,6 +36,10 @@ class ConnectedClient(Protocol):
 
     def notify(self, method: str, params: JsonObject) -> None: ...
 
+    def follows(self, uri: str) -> bool:
+        """Whether it is subscribed to a channel."""
+        ...
+
 
 class Applied(NamedTuple):
     """One action that was reduced into a state."""
@@ -177,8 +181,9 @@ class Registration:
         self.commands: dict[str, Command] = {}
         self.listeners: list[Callable[[Applied], None]] = []
         self.refusals: list[Callable[[str, str, JsonObject, JsonObject], str | None]] = []
-        self.client_back: list[Callable[[str], None]] = []
+        self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
+        self.client_unsubscribed: list[Callable[[str, str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
         self.session_disposed: list[Callable[[str], None]] = []
         self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
@@ -243,13 +248,17 @@ class Registration:
         """
         self.refusals.append(rule)
 
-    def on_client_back(self, heard: Callable[[str], None]) -> None:
-        """A client connected, or connected again."""
+    def on_client_back(self, heard: Callable[[str, bool], None]) -> None:
+        """`heard(client_id, resumed)`: a client connected. With `reconnect` it resumed, and follows what it named."""
         self.client_back.append(heard)
 
     def on_client_gone(self, heard: Callable[[str], None]) -> None:
         """A client's connection ended. Must not block, may dispatch."""
         self.client_gone.append(heard)
+
+    def on_client_unsubscribed(self, heard: Callable[[str, str], None]) -> None:
+        """`heard(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""
+        self.client_unsubscribed.append(heard)
 
     def on_unsubscribed(self, heard: Callable[[str], None]) -> None:
         """A channel lost its last subscriber."""

@@ -1,18 +1,40 @@
-"""The active client of each session: cleared when it leaves, its open tool calls failed after a grace period.
+"""The active clients of each session: what happens to their place, and to their tool calls, when they leave.
 
-Who may claim the role is policy; what the role brings (plugins, canvases) belongs to features.
+A client that loses its connection has the grace period to come back. Until then its entry stays in the session, with
+its tools, plugins and canvases. 0.4 knows one active client and frees the role at once; there the entry is kept aside
+and put back when the client reconnects in time. A client that unsubscribes from a session leaves it at once.
+
+Who may claim a place is policy; what it brings (plugins, canvases) belongs to features.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import cast
 
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.dialects.states_down import primary_mark
+from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.protocol.chat.constructors import chat_tool_call_complete
 from ahpkit.protocol.chat.state import ToolCallResult
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import session_active_client_removed
+from ahpkit.protocol.session.constructors import session_active_client_removed, session_active_client_set
+from ahpkit.protocol.session.state import SessionActiveClient
+
+_NOT_BACK = "The client that ran this tool disconnected and did not come back."
+_LEFT = "The client that ran this tool left the session."
+
+
+@dataclass(slots=True)
+class _Away:
+    """A client that has to come back."""
+
+    timer: asyncio.TimerHandle
+    sessions: set[str] = field(default_factory=set[str])
+    """Where its entry stays until the timer ends."""
+    roles: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Entries from 0.4 connections, by session. They left the state when the connection ended."""
 
 
 class ActiveClients(Feature):
@@ -22,53 +44,112 @@ class ActiveClients(Feature):
 
     def __init__(self, *, grace: float) -> None:
         self._grace = grace
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._away: dict[str, _Away] = {}
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
         host.recover(self._recover)
+        host.listen(self._heard)
         host.on_client_back(self._client_back)
         host.on_client_gone(self._client_gone)
+        host.on_client_unsubscribed(self._client_unsubscribed)
 
     def _recover(self) -> None:
         """After a restart nobody is connected: the roles are free. No turn runs, so no call is open."""
-        for uri, client_id in list(self._active()):
-            self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
+        for uri, entry in list(self._entries()):
+            self._services.dispatch(uri, session_active_client_removed(client_id=entry["clientId"]))
 
     async def aclose(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
+        for away in self._away.values():
+            away.timer.cancel()
+
+    # -- leaving and coming back -----------------------------------------------------------------------------------
 
     def _client_gone(self, client_id: str) -> None:
-        for uri, active in list(self._active()):
-            if active == client_id:
-                self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
-        if any(True for _ in self._open_calls(client_id)):
-            timer = asyncio.get_running_loop().call_later(self._grace, self._grace_over, client_id)
-            self._timers[client_id] = timer
+        entries = self._entries_of(client_id)
+        roles = {uri: entry for uri, entry in entries.items() if primary_mark(entry)}
+        for uri in roles:
+            self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
+        if entries or any(True for _ in self._open_calls(client_id, self._services.session_uris())):
+            self._expect(client_id).roles.update(roles)
+            self._expect(client_id).sessions.update(entries.keys() - roles.keys())
 
-    def _client_back(self, client_id: str) -> None:
-        """The same client connected again: it may finish its calls."""
-        timer = self._timers.pop(client_id, None)
-        if timer is not None:
-            timer.cancel()
+    def _client_back(self, client_id: str, resumed: bool) -> None:
+        """A client is connected again. One that resumed has named everything that it still follows."""
+        missing = [uri for uri in self._entries_of(client_id) if not self._follows(client_id, uri)]
+        if not resumed and missing:
+            self._expect(client_id).sessions.update(missing)
+            return
+        away = self._away.pop(client_id, None)
+        if away is not None:
+            away.timer.cancel()
+            for uri, entry in away.roles.items() if resumed else ():
+                self._give_back(client_id, uri, entry)
+        self._leave(client_id, missing, _LEFT)
+
+    def _client_unsubscribed(self, client_id: str, uri: str) -> None:
+        entry = self._entries_of(client_id).get(uri)
+        if entry is not None and not primary_mark(entry):
+            self._leave(client_id, [uri], _LEFT)
+
+    def _heard(self, applied: Applied) -> None:
+        """A client that says again what it offers is back, whether it follows the session or not."""
+        if self._away and applied.action["type"] == "session/activeClientSet":
+            away = self._away.get(applied.client_id or "")
+            if away is not None:
+                away.sessions.discard(applied.channel)
+
+    def _expect(self, client_id: str) -> _Away:
+        if client_id not in self._away:
+            timer = asyncio.get_running_loop().call_later(self._grace, self._grace_over, client_id)
+            self._away[client_id] = _Away(timer)
+        return self._away[client_id]
+
+    def _give_back(self, client_id: str, uri: str, entry: JsonObject) -> None:
+        """Put an entry back, where the client still follows the session and nobody took the one role of 0.4."""
+        taken = any(map(primary_mark, (self._services.state(uri) or {}).get("activeClients", ())))
+        if self._follows(client_id, uri) and not taken:
+            self._services.dispatch(uri, session_active_client_set(active_client=cast("SessionActiveClient", entry)))
 
     def _grace_over(self, client_id: str) -> None:
-        self._timers.pop(client_id, None)
-        message = "The client that ran this tool disconnected and did not come back."
-        for chat_uri, turn_id, call_id in list(self._open_calls(client_id)):
-            result: ToolCallResult = {"success": False, "pastTenseMessage": message, "error": {"message": message}}
+        away = self._away.pop(client_id)
+        if self._services.client(client_id) is None:
+            self._leave(client_id, away.sessions, _NOT_BACK)
+            self._fail_calls(client_id, self._services.session_uris(), _NOT_BACK)
+        else:
+            unfollowed = [uri for uri in away.sessions if not self._follows(client_id, uri)]
+            self._leave(client_id, unfollowed, _LEFT)
+
+    def _leave(self, client_id: str, sessions: Iterable[str], reason: str) -> None:
+        entries = self._entries_of(client_id)
+        left = [uri for uri in sessions if uri in entries]
+        for uri in left:
+            self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
+        self._fail_calls(client_id, left, reason)
+
+    def _fail_calls(self, client_id: str, sessions: Iterable[str], reason: str) -> None:
+        for chat_uri, turn_id, call_id in list(self._open_calls(client_id, sessions)):
+            result: ToolCallResult = {"success": False, "pastTenseMessage": reason, "error": {"message": reason}}
             completed = chat_tool_call_complete(turn_id=turn_id, tool_call_id=call_id, result=result)
             self._services.dispatch(chat_uri, completed)
 
-    def _active(self) -> Iterator[tuple[str, str]]:
-        """Every session with each client that is active in it."""
-        for uri in self._services.session_uris():
-            for client in (self._services.state(uri) or {}).get("activeClients", ()):
-                yield uri, client["clientId"]
+    # -- what the states say ---------------------------------------------------------------------------------------
 
-    def _open_calls(self, client_id: str) -> Iterator[tuple[str, str, str]]:
-        for session_uri in self._services.session_uris():
+    def _entries(self) -> Iterator[tuple[str, JsonObject]]:
+        """Every session with each entry of a client that is active in it."""
+        for uri in self._services.session_uris():
+            for entry in (self._services.state(uri) or {}).get("activeClients", ()):
+                yield uri, entry
+
+    def _entries_of(self, client_id: str) -> dict[str, JsonObject]:
+        return {uri: entry for uri, entry in self._entries() if entry["clientId"] == client_id}
+
+    def _follows(self, client_id: str, uri: str) -> bool:
+        client = self._services.client(client_id)
+        return client is not None and client.follows(uri)
+
+    def _open_calls(self, client_id: str, sessions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        for session_uri in sessions:
             for summary in (self._services.state(session_uri) or {}).get("chats", ()):
                 yield from self._open_calls_in(summary["resource"], client_id)
 

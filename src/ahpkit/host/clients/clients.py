@@ -73,7 +73,10 @@ class Clients:
         self._take_over(connection, client_id)
         self._take_capabilities(connection, capabilities)
         connection.outlet.speak(dialect)
-        _tell(self._registered.client_back, client_id)
+
+    def back(self, connection: Connection, *, resumed: bool) -> None:
+        """An admitted client follows what it asked for; features hear of it."""
+        _tell(self._registered.client_back, connection.client_id, resumed)
 
     def _take_over(self, connection: Connection, client_id: str) -> None:
         if not 0 < len(client_id) <= _MAX_CLIENT_ID:
@@ -142,6 +145,13 @@ class Clients:
         if not self._fanout.has_subscribers(uri):
             _tell(self._registered.unsubscribed, uri)
 
+    def unfollow(self, uri: str, connection: Connection) -> None:
+        """A client does not want a channel any more."""
+        followed = connection.follows(uri)
+        self.unsubscribe(uri, connection)
+        if followed:
+            _tell(self._registered.client_unsubscribed, connection.client_id, uri)
+
     def subscribers(self, uri: str) -> Sequence[Connection]:
         return [client for client in self._by_id.values() if uri in client.outlet.channels]
 
@@ -185,13 +195,13 @@ def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> N
         client.notify(method, params)
 
 
-def _tell(listeners: Iterable[Callable[[str], None]], heard: str) -> None:
+def _tell(listeners: Iterable[Callable[..., None]], *heard: object) -> None:
     """Tell every feature what happened; one that fails keeps nobody from hearing it."""
     for listener in listeners:
         try:
-            listener(heard)
+            listener(*heard)
         except Exception:
-            _log.exception("a feature failed when it heard of %s", heard)
+            _log.exception("a feature failed when it heard of %s", heard[0])
 
 
 __all__ = ["Clients"]

@@ -27,6 +27,7 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.protocol.validation import check_params, make_whole
+from ahpkit.wire.codec import encode
 from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Event, Peer
 from ahpkit.wire.rpc import RpcLoop, Work
@@ -42,6 +43,10 @@ _CLOSE_RESYNC = 1012
 
 _MAX_REASON = 100
 """Characters. A close frame holds 123 bytes of reason."""
+
+
+_MAX_SETTINGS = 256 * 1024
+"""Bytes of the settings that a client may have for itself. VS Code sends a few thousand."""
 
 
 _ANYONE = Identity("")
@@ -91,6 +96,14 @@ class Connection(RpcLoop):
     def credential(self) -> str | None:
         return self.transport.peer.credential
 
+    def keep_settings(self, changes: JsonObject, *, replace: bool) -> None:
+        """Remember what the client set for itself, within a limit."""
+        settings = changes if replace else {**self.settings, **changes}
+        if len(encode(settings)) <= _MAX_SETTINGS:
+            self.settings = settings
+        else:
+            _log.warning("%s has settings of more than %d bytes; the last are not kept", self.client_id, _MAX_SETTINGS)
+
     def close(self, reason: str, *, code: int = _CLOSE_POLICY) -> None:
         """End the connection after what is being written, and say why. `code` tells the client whether to come back."""
         if self._closing is None:
@@ -117,6 +130,9 @@ class Connection(RpcLoop):
 
     def notify(self, method: str, params: JsonObject) -> None:
         self.outlet.notify(method, params)
+
+    def follows(self, uri: str) -> bool:
+        return uri in self.outlet.channels
 
     async def request(self, method: str, params: JsonObject, *, timeout: float = 30.0) -> Any:
         result = await self.answer_to(self.outlet.request(method, params), timeout=timeout)

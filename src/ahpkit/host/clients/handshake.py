@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from ahpkit import __version__
 from ahpkit.dialects.base import Dialect, Reading
+from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection
@@ -113,11 +114,13 @@ class Handshake:
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         self._repeated.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
+        snapshots = [self._clients.subscribe(uri, client) for uri in wanted if self._exists(uri)]
+        self._clients.back(client, resumed=False)
         return {
             "protocolVersion": dialect.version,
             "serverInfo": {"name": "ahpkit", "version": __version__},
             "serverSeq": self._store.committed_head,
-            "snapshots": [self._clients.subscribe(uri, client) for uri in wanted if self._exists(uri)],
+            "snapshots": snapshots,
             "defaultDirectory": self._default_directory.as_uri(),
             "completionTriggerCharacters": ["/", "@", "#"],
             "_meta": root.get("_meta", {}),
@@ -136,6 +139,7 @@ class Handshake:
         missing = [uri for uri in wanted if not self._exists(uri)]
         snapshots = [self._clients.subscribe(uri, client) for uri in present]
         client.outlet.hold()  # Whatever happens from here on comes after the answer.
+        self._clients.back(client, resumed=True)
         actions = await self._missed(client, params["lastSeenServerSeq"], present)
         if actions is None:
             return {"type": "snapshot", "snapshots": snapshots}
@@ -173,7 +177,7 @@ class Handshake:
 
     def _unsubscribe(self, client: Connection, params: JsonObject) -> None:
         if isinstance(uri := params.get("channel"), str):
-            self._clients.unsubscribe(uri, client)
+            self._clients.unfollow(uri, client)
 
     async def _opened(self, uri: str) -> bool:
         """Whether a channel is there, or can be made because somebody wants to see it."""
@@ -240,7 +244,8 @@ class Handshake:
         except RpcError as error:
             reason: str | None = error.message
         else:
-            if (kept := self._tolerated(client, uri, action)) is None:
+            kept = self._tolerated(client, uri, action)
+            if kept is None or self._says_nothing_new(client, uri, kept):
                 client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
                 return
             reason = self._dispatcher.dispatch(uri, kept, origin, sent=sent)
@@ -256,13 +261,19 @@ class Handshake:
             return action
         known = _settings(self._store.state(uri) or {})
         changes: JsonObject = action["config"]
-        if uri == ROOT_URI:
-            client.settings = {**client.settings, **changes}
         unknown = changes.keys() - known.keys()
-        if unknown:
-            _log.info("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(unknown)))
+        if new := unknown - client.settings.keys():
+            _log.warning("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(new)))
+        if uri == ROOT_URI:
+            client.keep_settings(changes, replace=action.get("replace", False))
         kept = {key: value for key, value in changes.items() if key in known}
         return {**action, "config": kept} if kept else None
+
+    def _says_nothing_new(self, client: Connection, uri: str, action: JsonObject) -> bool:
+        """Whether an active client repeats its entry. If all heard it, clients that answer every change would loop."""
+        if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
+            return False
+        return action["activeClient"] in (self._store.state(uri) or {}).get("activeClients", ())
 
 
 def _settings(state: JsonObject) -> JsonObject:
