@@ -1,8 +1,10 @@
 import base64
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 
 import pytest
 
+from ahpkit.protocol.common.reducing import without
 from customizations.builders import skill
 from customizations.desk import Desk, Publisher, manifest, seen, updates
 from support import requirement
@@ -101,6 +103,29 @@ async def test_it_goes_with_its_client_after_the_role_is_free(
     types = [envelope["action"]["type"] for envelope in watcher.actions(session)][-2:]
     assert types == ["session/activeClientChanged", "session/customizationRemoved"]
     assert "mine" not in [entry["id"] for entry in (await desk.containers(watcher, session)).values()]
+
+
+@requirement("gen:active-clients:plugins-go", "gen:active-clients:grace")
+async def test_of_a_newer_client_it_stays_for_the_grace_period(desk: Desk) -> None:
+    desk.bench.config = replace(desk.bench.config, client_grace=0.3)
+    await desk.start(client_timeout=BOUND)
+    watcher = await desk.bench.client(offer=["1.0.0"])
+    publisher = Publisher(await desk.bench.client(client_id="me", offer=["1.0.0"]), FILES)
+    uri, _ = await desk.bench.session(watcher, workingDirectories=[desk.workspace.as_uri()])
+    await publisher.client.ask("subscribe", uri)
+    plugin = without(publisher.plugin(), "enabled")
+    active = {"clientId": "me", "tools": [], "customizations": [plugin]}
+    await publisher.client.accepted(uri, {"type": "session/activeClientSet", "activeClient": active})
+    await seen(watcher, loaded)
+    await publisher.aclose()
+    head = desk.bench.host.spine.store.committed_head
+    back = await desk.bench.connect("me")
+    await back.ask("reconnect", clientId="me", lastSeenServerSeq=head, subscriptions=[uri])
+    assert "mine" in [entry["id"] for entry in (await desk.containers(watcher, uri)).values()]
+    await back.aclose()
+    await watcher.action("session/customizationRemoved")
+    types = [envelope["action"]["type"] for envelope in watcher.actions(uri)][-2:]
+    assert types == ["session/activeClientRemoved", "session/customizationRemoved"]
 
 
 @requirement("customizations:publish:removed-on-replacement")

@@ -216,5 +216,11 @@ class ActiveRoles:
         else:
             role.end()
 
+    def release(self) -> None:
+        """Give every role up: the client ends, and nobody has to wait for it to come back."""
+        for role, _ in tuple(self._roles.values()):
+            if self._core.connection.connected:
+                role.release()
+
 
 __all__ = ["ActiveRole", "ActiveRoles"]

@@ -80,6 +80,7 @@ class Client:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        self._roles.release()
         await self._core.__aexit__()
 
     # The connection.

@@ -20,7 +20,7 @@ class HostConfig:
     default_provider: str | None = None
     """Agent of sessions that name none; without it, the first one registered."""
     client_grace: float = 30.0
-    """Seconds that a client may be gone before its running tool calls fail."""
+    """Seconds that a client may be gone and keep its place in sessions. Then its tools go and its calls fail."""
     max_message_bytes: int = 16 * 1024 * 1024
     """Largest message a client may send: a pasted file or an image fits."""
     max_client_backlog: int = 3 * 1024 * 1024
