@@ -1,4 +1,4 @@
-"""Signals as plain calls on the event loop. Knows nothing of what they mean."""
+"""Signals as plain calls on the event loop, and signals that a parent process told us to ignore."""
 
 from __future__ import annotations
 
@@ -49,4 +49,15 @@ def _handle(
     return lambda: loop.remove_signal_handler(signum)
 
 
-__all__ = ["handling_signals"]
+def keep_ignored_signals_from_children() -> None:
+    """Ignore what `nohup` or a shell script made us ignore, but by a handler: children do not inherit a handler.
+
+    A child that inherits "ignore SIGHUP" does not end when its terminal is closed.
+    """
+    for name in ("SIGHUP", "SIGINT", "SIGQUIT"):
+        signum = getattr(signal, name, None)
+        if signum is not None and signal.getsignal(signum) is signal.SIG_IGN:
+            signal.signal(signum, lambda number, frame: None)
+
+
+__all__ = ["handling_signals", "keep_ignored_signals_from_children"]
