@@ -1,4 +1,4 @@
-"""A host over memory: real log, real connections, in-memory transport. Processes and sockets are tested elsewhere."""
+"""A host in the test's own process: real log, real connections. Clients come over memory, or over real sockets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.storage import Storage
+from ahpkit.transports.auth import Authenticator
+from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.memory import memory_pair
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND
@@ -70,8 +73,12 @@ async def _echo(turn: Turn) -> None:
 class Bench:
     """One host and as many clients as a test needs; `restart` brings up a new host on the same storage."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, sockets: bool = False) -> None:
         self.agent = ScriptedAgent()
+        self.agents: Sequence[Agent] = ()
+        """Further agents."""
+        self._sockets = sockets
+        self.url = ""
         self.storage: Storage = MemoryStorage()
         self.config = HostConfig(default_directory=directory)
         self.features: Sequence[Feature] = ()
@@ -81,9 +88,13 @@ class Bench:
 
     async def start(self, configure: Callable[[Host], None] = lambda host: None, **options: Any) -> None:
         """Bring up a host on the storage; features must not have served a host before."""
-        self.host = Host(self.storage, agents=[self.agent], features=self.features, config=self.config, **options)
+        agents = [self.agent, *self.agents]
+        self.host = Host(self.storage, agents=agents, features=self.features, config=self.config, **options)
         configure(self.host)
         await self._stack.enter_async_context(self.host)
+        if self._sockets:
+            served = serve_http(self.host.serve, auth=Authenticator(None))
+            self.url = (await self._stack.enter_async_context(served)).url
 
     async def stop(self) -> None:
         stack, self._stack = self._stack, AsyncExitStack()
@@ -91,6 +102,8 @@ class Bench:
 
     async def connect(self, client_id: str | None = None) -> RawClient:
         """A connection that has not said anything yet."""
+        if self._sockets:
+            return await self._connect_socket(client_id)
         ours, theirs = memory_pair()
         serving = asyncio.create_task(self.host.serve(theirs))
         client = RawClient(ours, client_id or f"client-{next(self._numbers)}")
@@ -102,12 +115,23 @@ class Bench:
         self._stack.push_async_callback(leave)
         return client
 
+    async def _connect_socket(self, client_id: str | None) -> RawClient:
+        transport = await connect_transport(self.url)
+        client = RawClient(transport, client_id or f"client-{next(self._numbers)}")
+        self._stack.push_async_callback(client.aclose)
+        return client
+
     async def client(
         self, *subscriptions: str, client_id: str | None = None, offer: Sequence[str] = ("0.4.0",)
     ) -> RawClient:
         client = await self.connect(client_id)
         await client.initialize(*subscriptions, protocolVersions=list(offer))
         return client
+
+    async def restart(self, **options: Any) -> None:
+        """A new host on the same storage."""
+        await self.stop()
+        await self.start(**options)
 
     async def session(self, client: RawClient, **params: Any) -> tuple[str, str]:
         """A ready session, subscribed with its default chat: their URIs."""
@@ -129,8 +153,8 @@ class Bench:
 
 
 @asynccontextmanager
-async def running_bench(directory: Path) -> AsyncGenerator[Bench]:
-    bench = Bench(directory)
+async def running_bench(directory: Path, *, sockets: bool = False) -> AsyncGenerator[Bench]:
+    bench = Bench(directory, sockets=sockets)
     await bench.start()
     try:
         yield bench

@@ -55,6 +55,7 @@ class DemoAgent(Agent):
     description = "Shows what a host can do. Needs no key and no network; type /help."
     models = _MODELS
     tools = demo_tools().definitions()
+    resumes = True
 
     def __init__(self, *, files: Callable[[Chat], FileAccess] | None = None) -> None:
         """`files` reads for its tool, with the host's policy; without it the working directory is the limit."""

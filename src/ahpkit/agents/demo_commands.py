@@ -162,6 +162,14 @@ async def _fail(turn: Turn, arguments: str) -> None:
     raise AgentError(arguments or "This is the failure you asked for.", error_type="demo/requested")
 
 
+async def _stumble(turn: Turn, arguments: str) -> None:
+    if turn.resumed:
+        turn.text("And here is the second half.")
+        return
+    turn.text("This is the first half. ")
+    raise AgentError("I stumbled. Resume this turn.", error_type="demo/stumbled", resumable=True)
+
+
 async def _usage(turn: Turn, arguments: str) -> None:
     answer = "This turn used a few tokens that nobody has to pay for."
     turn.usage(
@@ -202,6 +210,7 @@ _ALL = (
     DemoCommand("ask", "", "a question of every kind", _ask),
     DemoCommand("subagent", "TASK", "a helper in a chat of its own", _subagent),
     DemoCommand("fail", "MESSAGE", "a turn that ends with an error", _fail),
+    DemoCommand("stumble", "", "a turn that fails half-way and can be resumed", _stumble),
     DemoCommand("sleep", "S", "a turn that takes S seconds; cancel or steer it", _sleep),
     DemoCommand("usage", "", "how many tokens a turn used", _usage),
     DemoCommand("skills", "", "what customizations and clients gave this turn", _skills),

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ahpkit.agents.openai_messages import Answer, functions, history, tool_result, user_message
+from ahpkit.agents.openai_messages import Answer, answered, functions, history, tool_result, user_message
 from ahpkit.agents.sse import HttpError, post_events, request
 from ahpkit.agents.tools import Toolbox, text_of
-from ahpkit.agents.turn_input import instructions
+from ahpkit.agents.turn_input import GO_ON, instructions
 from ahpkit.agents.untrusted_json import integer, obj, objects, strings, text
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
 from ahpkit.protocol.chat.state import UsageInfo
@@ -32,6 +32,10 @@ _STOP: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refus
 
 _LIST_TIMEOUT = 5.0
 """Seconds to list the models: a session must not wait long for an endpoint that is not there yet."""
+
+
+_PASSING = frozenset({402, 408, 409, 425, 429})
+"""Statuses besides 5xx after which the same request may work later."""
 
 
 class OpenAiConfigError(AhpError):
@@ -99,6 +103,8 @@ def config_from_table(name: str, table: Mapping[str, Any]) -> OpenAiConfig:
 class OpenAiAgent(Agent):
     """One endpoint. `tools` are offered to the model besides those of the active client."""
 
+    resumes = True
+
     def __init__(self, config: OpenAiConfig, *, tools: Toolbox | None = None) -> None:
         self.provider = config.name
         self.display_name = config.title or config.name
@@ -156,7 +162,9 @@ class OpenAiChat(AgentChat):
         told = [self._config.system_prompt, instructions(turn.context)]
         system = "\n\n".join(part for part in told if part)
         before: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-        return [*before, *history(turn.chat.history), user_message(turn.prompt, turn.message)]
+        asked = [*before, *history(turn.chat.history), user_message(turn.prompt, turn.message)]
+        said = answered(turn.parts) if turn.resumed else []
+        return [*asked, *said, {"role": "user", "content": GO_ON}] if said else asked
 
     def _model(self, turn: Turn) -> str | None:
         known = [model["id"] for model in self._agent.models]
@@ -200,12 +208,15 @@ class OpenAiChat(AgentChat):
     def _failure(self, error: HttpError) -> AgentError:
         where = self._config.base_url
         if error.status == 0:
-            return AgentError(f"The model at {where} cannot be reached: {error.body}", error_type="openai/unreachable")
+            reason = f"The model at {where} cannot be reached: {error.body}"
+            return AgentError(reason, error_type="openai/unreachable", resumable=True)
         if error.status in (401, 403):
             advice = f"set {self._config.key_env} in the host's environment"
-            return AgentError(f"The model at {where} wants a valid key: {advice}.", error_type="openai/auth")
+            reason = f"The model at {where} wants a valid key: {advice}."
+            return AgentError(reason, error_type="openai/auth", resumable=True)
         message = f"The model at {where} answered with HTTP {error.status}: {_error_text(error.body)}"
-        return AgentError(message, error_type=f"openai/{error.status}")
+        passing = error.status in _PASSING or error.status >= 500
+        return AgentError(message, error_type=f"openai/{error.status}", resumable=passing)
 
 
 def _decoded(event: str) -> JsonObject:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ahpkit.agents.turn_input import attachments
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
@@ -71,11 +71,18 @@ def history(turns: Iterable[TurnRecord]) -> list[JsonObject]:
     messages: list[JsonObject] = []
     for turn in turns:
         messages.append(user_message(turn["message"]["text"], turn["message"]))
-        for part in turn["responseParts"]:
-            if part["kind"] == "markdown":
-                messages.append({"role": "assistant", "content": str(part["content"])})
-            elif part["kind"] == "toolCall":
-                messages += _past_call(cast("JsonObject", part["toolCall"]))
+        messages += answered(turn["responseParts"])
+    return messages
+
+
+def answered(parts: Iterable[ResponsePart]) -> list[JsonObject]:
+    """What the model said: text, tool calls and their results."""
+    messages: list[JsonObject] = []
+    for part in parts:
+        if part["kind"] == "markdown":
+            messages.append({"role": "assistant", "content": str(part["content"])})
+        elif part["kind"] == "toolCall":
+            messages += _past_call(cast("JsonObject", part["toolCall"]))
     return messages
 
 
@@ -114,4 +121,4 @@ def _attachment(item: JsonObject) -> JsonObject:
     return {"type": "text", "text": f"[attached: {item.get('label', '')}]" + (f"\n{shown}" if shown else "")}
 
 
-__all__ = ["Answer", "RequestedCall", "functions", "history", "tool_result", "user_message"]
+__all__ = ["Answer", "RequestedCall", "answered", "functions", "history", "tool_result", "user_message"]

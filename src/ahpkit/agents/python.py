@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import ModelSelection
 from ahpkit.protocol.root.state import SessionModelInfo
@@ -48,6 +48,8 @@ class TurnView:
     history: Sequence[TurnRecord]
     working_directory: Path
     config: Mapping[str, Any]
+    resumed: bool
+    parts: Sequence[ResponsePart]
 
     @classmethod
     def of(cls, turn: Turn) -> TurnView:
@@ -61,6 +63,8 @@ class TurnView:
             tuple(chat.history),
             chat.working_directory,
             dict(chat.config),
+            turn.resumed,
+            tuple(turn.parts),
         )
 
 

@@ -10,6 +10,9 @@ from ahpkit.host.agent import SkillOffer, TurnContext
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 
+GO_ON = "Your answer was interrupted. Go on where it stopped; do not repeat what you said."
+"""What an agent is told when a turn goes on that failed."""
+
 
 def attachments(message: Message) -> list[JsonObject]:
     """The attachments that say more than the message itself."""
@@ -37,4 +40,4 @@ def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:
     return "\n".join([heading, *lines]) if lines else ""
 
 
-__all__ = ["attachments", "instructions"]
+__all__ = ["GO_ON", "attachments", "instructions"]

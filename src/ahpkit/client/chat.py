@@ -31,9 +31,10 @@ from ahpkit.client.turn_pages import TurnPage, page_of
 from ahpkit.dialects.actions_up import elapsed
 from ahpkit.dialects.generations import Generation
 from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.parts import is_resumable
 from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+from ahpkit.protocol.common.state import JsonObject, ModelSelection, StringOrMarkdown
 
 TYPING_PAUSE = 0.1
 """Seconds without a keystroke before completions are asked for: short enough to feel immediate."""
@@ -86,18 +87,42 @@ class Chat:
         text: str,
         *,
         attachments: Sequence[MessageAttachment] = (),
+        model: str | ModelSelection | None = None,
+        agent: str | None = None,
         meta: Mapping[str, Any] | None = None,
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
     ) -> TurnStream:
-        """Start a turn and iterate over what happens in it. The callbacks replace the client's for this turn."""
+        """Start a turn and iterate over what happens in it. The callbacks replace the client's for this turn.
+
+        `model` (an id, or with its configuration) and `agent` (a URI) are for this message; without them those count
+        that were chosen for the session.
+        """
         turn_id, span = str(uuid.uuid4()), start_turn(self.uri)
-        message = self._message(text, attachments, with_context(meta, span))
+        message = self._message(text, attachments, with_context(meta, span), _selection(model, agent))
         dispatch = self._dispatch("turnStarted", turnId=turn_id, startedAt=iso_time(now()), message=message)
         turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch)
         turn.when_over(span.end)
+        return self._attended(turn, on_confirmation, on_input)
+
+    def resume(self, *, on_confirmation: OnConfirmation | None = None, on_input: OnInput | None = None) -> TurnStream:
+        """Have the last turn go on that failed with a resumable error; iterates over what is new in it.
+
+        Raises `LookupError` when there is no such turn.
+        """
+        turns = self.optimistic["turns"]
+        if not turns or "activeTurn" in self.optimistic or not is_resumable(turns[-1]):
+            raise LookupError(f"{self.uri}: the last turn cannot be resumed")
+        turn_id = turns[-1]["id"]
+        dispatch = self._dispatch("turnResume", turnId=turn_id)
+        turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch, resumed=True)
+        return self._attended(turn, on_confirmation, on_input)
+
+    def _attended(
+        self, turn: TurnStream, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+    ) -> TurnStream:
         if on_confirmation is not None or on_input is not None:
-            turn.when_over(self._responders.attend_turn(self._channel, turn_id, on_confirmation, on_input))
+            turn.when_over(self._responders.attend_turn(self._channel, turn.turn_id, on_confirmation, on_input))
         return turn
 
     async def ask(
@@ -105,12 +130,22 @@ class Chat:
         text: str,
         *,
         attachments: Sequence[MessageAttachment] = (),
+        model: str | ModelSelection | None = None,
+        agent: str | None = None,
         meta: Mapping[str, Any] | None = None,
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
     ) -> str:
         """Start a turn and wait for the whole answer. Raises `ActionRejected` or `TurnError` when there is none."""
-        turn = self.send(text, attachments=attachments, meta=meta, on_confirmation=on_confirmation, on_input=on_input)
+        turn = self.send(
+            text,
+            attachments=attachments,
+            model=model,
+            agent=agent,
+            meta=meta,
+            on_confirmation=on_confirmation,
+            on_input=on_input,
+        )
         return await turn.text()
 
     def follow(self) -> TurnStream | None:
@@ -128,6 +163,14 @@ class Chat:
         return self._dispatch("truncated", **given(turnId=turn_id))
 
     # Messages for later.
+
+    def write_draft(self, text: str | None, *, attachments: Sequence[MessageAttachment] = ()) -> Dispatch:
+        """Share a message that is being written: `state["draft"]` of every client of the chat. None: there is none.
+
+        The last writer wins. Sending a message does not clear the draft.
+        """
+        draft = None if text is None else self._message(text, attachments, {})
+        return self._dispatch("draftChanged", **given(draft=draft))
 
     def queue(
         self,
@@ -236,10 +279,12 @@ class Chat:
     def _act(self, action: JsonObject) -> Dispatch:
         return self._core.channels.dispatch(self.uri, action)
 
-    def _message(self, text: str, attachments: Sequence[MessageAttachment], meta: JsonObject) -> Message:
-        """What a person says, with the model and agent that this client chose for the session."""
+    def _message(
+        self, text: str, attachments: Sequence[MessageAttachment], meta: JsonObject, selection: JsonObject | None = None
+    ) -> Message:
+        """What a person says, with the model and agent that this client chose for the message, or for the session."""
         session = self._core.channels.session_of(self.uri)
-        chosen = self._core.selections.of(session) if session is not None else {}
+        chosen = {**(self._core.selections.of(session) if session is not None else {}), **(selection or {})}
         message = cast("Message", {"text": text, "origin": {"kind": "user"}, **chosen})
         if attachments:
             message["attachments"] = list(attachments)
@@ -258,6 +303,12 @@ class Chat:
             if request["id"] == request_id:
                 return request
         raise LookupError(f"{self.uri}: there is no open input request {request_id!r}")
+
+
+def _selection(model: str | ModelSelection | None, agent: str | None) -> JsonObject:
+    return given(
+        model={"id": model} if isinstance(model, str) else model, agent=None if agent is None else {"uri": agent}
+    )
 
 
 __all__ = ["Chat"]

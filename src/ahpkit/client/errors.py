@@ -83,12 +83,13 @@ class SessionFailed(ClientError):
 
 
 class TurnError(ClientError):
-    """A turn ended without an answer."""
+    """A turn ended without an answer. One that is `resumable` can go on: `chat.resume()`."""
 
-    def __init__(self, message: str, *, error_type: str) -> None:
+    def __init__(self, message: str, *, error_type: str, resumable: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.error_type = error_type
+        self.resumable = resumable
 
 
 class ExtensionNotSupported(ClientError):

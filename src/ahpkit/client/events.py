@@ -138,10 +138,11 @@ class TurnCancelled:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn ended with an error."""
+    """The turn ended with an error. One that is `resumable` can go on: `chat.resume()`."""
 
     error: ErrorInfo
     turn: Turn
+    resumable: bool = False
 
 
 TurnEvent = (

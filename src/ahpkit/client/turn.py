@@ -30,10 +30,18 @@ class TurnStream:
     for from the state, and no text comes twice.
     """
 
-    def __init__(self, channels: Channels, chat: str, turn_id: str, *, dispatch: Dispatch | None = None) -> None:
+    def __init__(
+        self,
+        channels: Channels,
+        chat: str,
+        turn_id: str,
+        *,
+        dispatch: Dispatch | None = None,
+        resumed: bool = False,
+    ) -> None:
         self.turn_id = turn_id
         self.dispatch = dispatch
-        """The dispatched `chat/turnStarted`, when this client sent it."""
+        """The dispatched `chat/turnStarted` or `chat/turnResume`, when this client sent it."""
         self._channels = channels
         self._channel = channels.hold(chat, "chat")
         self._tracker = TurnTracker(turn_id)
@@ -42,6 +50,10 @@ class TurnStream:
         self._active = False
         self._over: list[Callable[[], None]] = []
         self._channel.listeners.append(self)
+        self._resuming = resumed
+        """The turn is over and is to go on: its end so far is not the end."""
+        if resumed:
+            self._tracker.skip(self._channel.confirmed or {"turns": []})
         self.on_reset()
         if dispatch is not None:
             dispatch.then(self._settled)
@@ -58,7 +70,7 @@ class TurnStream:
                 case TextDelta(text=text):
                     parts.append(text)
                 case TurnFailed(error=error):
-                    raise TurnError(error["message"], error_type=error["errorType"])
+                    raise TurnError(error["message"], error_type=error["errorType"], resumable=event.resumable)
                 case TurnCancelled():
                     raise TurnError("the turn was cancelled", error_type="cancelled")
                 case _:
@@ -95,11 +107,16 @@ class TurnStream:
 
     def _push(self, action: JsonObject | None) -> None:
         state = self._channel.confirmed
-        if state is None:
+        if state is None or self._waits(state):
             return
         self._queue.push((action, state))
         if self._is_over(state):
             self._end(None)
+
+    def _waits(self, state: JsonObject) -> bool:
+        """Whether the turn is still as it was when it was to go on."""
+        self._resuming = self._resuming and state.get("activeTurn", {}).get("id") != self.turn_id
+        return self._resuming
 
     def _is_over(self, state: JsonObject) -> bool:
         if state.get("activeTurn", {}).get("id") == self.turn_id:
@@ -112,6 +129,9 @@ class TurnStream:
             self._end(ActionRejected(self.dispatch.channel, self.dispatch.action, outcome.reason))
         elif outcome is None:
             self._end(ClientClosed("the client was closed before the host answered"))
+        elif self._resuming:  # It went on and was over again while we were away.
+            self._resuming = False
+            self._push(None)
         elif not self._active:  # It began and was cut from the history while we were away.
             self._active = True
             self._push(_ACCEPTED)

@@ -76,6 +76,11 @@ class TurnTracker:
         self._questions: set[str] = set()
         self._usage: JsonObject | None = None
 
+    def skip(self, state: JsonObject) -> None:
+        """The turn goes on after it ended: what is there of it is known."""
+        self.catch_up(state)
+        self.over = False
+
     def act(self, action: JsonObject, state: JsonObject) -> list[TurnEvent]:
         """The events of one action; `state` is the chat right after it."""
         if action.get("turnId", self.turn_id) != self.turn_id:
@@ -122,7 +127,7 @@ class TurnTracker:
             case "cancelled":
                 return self._finish(TurnCancelled(plain(turn)))
             case "error":
-                return self._finish(TurnFailed(_error_of(turn), plain(turn)))
+                return self._finish(_failed(plain(turn)))
             case _:
                 return []
 
@@ -199,10 +204,12 @@ class TurnTracker:
         return events + [InputNeeded(request) for id, request in open_now.items() if id in asked]
 
 
-def _error_of(turn: Any) -> Any:
+def _failed(turn: Any) -> TurnFailed:
     """What a failed turn failed of: its last error, if it says so."""
-    errors = [part["error"] for part in turn["responseParts"] if part["kind"] == "error"]
-    return errors[-1] if errors else {"errorType": "unknown", "message": "the turn failed"}
+    errors = [part for part in turn["responseParts"] if part["kind"] == "error"]
+    if not errors:
+        return TurnFailed({"errorType": "unknown", "message": "the turn failed"}, turn)
+    return TurnFailed(errors[-1]["error"], turn, errors[-1].get("resumable") is True)
 
 
 __all__ = ["TurnTracker"]

@@ -357,7 +357,8 @@ class Customizations(Feature):
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         offering = await self._judged(chat.session_uri, chat.working_directory)
-        selected = None if chat.agent is None else chat.agent["uri"]
+        chosen = message.get("agent") or chat.agent
+        selected = None if chosen is None else chosen["uri"]
         # In a thread: a workspace may have thousands of rules, and a message hundreds of paths.
         await asyncio.to_thread(
             fill_context, context, offering, message, agent_uri=selected, environment=self._settings.environment

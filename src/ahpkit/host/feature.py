@@ -181,6 +181,7 @@ class Registration:
         self.commands: dict[str, Command] = {}
         self.listeners: list[Callable[[Applied], None]] = []
         self.refusals: list[Callable[[str, str, JsonObject, JsonObject], str | None]] = []
+        self.amendments: dict[str, list[Callable[[str, JsonObject], JsonObject]]] = {}
         self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
         self.client_unsubscribed: list[Callable[[str, str], None]] = []
@@ -247,6 +248,10 @@ class Registration:
         Asked after the host's own policy agreed.
         """
         self.refusals.append(rule)
+
+    def amend(self, action_type: str, amend: Callable[[str, JsonObject], JsonObject]) -> None:
+        """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
+        self.amendments.setdefault(action_type, []).append(amend)
 
     def on_client_back(self, heard: Callable[[str, bool], None]) -> None:
         """`heard(client_id, resumed)`: a client connected. With `reconnect` it resumed, and follows what it named."""

@@ -33,6 +33,7 @@ from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ConfirmationOption,
     Message,
+    ResponsePart,
     ToolCallConfirmationReason,
     ToolCallContributor,
     ToolResultContent,
@@ -250,7 +251,7 @@ class RecordingTurn:
 
     `confirmations`, `outcomes` and `answers` are the script for `ToolCall.confirm` (a bool stands for a plain yes or
     no), `ToolCall.run_by_client` and `ask`. Without a script people approve, client tools succeed, questions are
-    cancelled.
+    cancelled. With `parts` it is a turn that goes on after it failed.
     """
 
     def __init__(
@@ -263,6 +264,7 @@ class RecordingTurn:
         context: TurnContext | None = None,
         model: ModelSelection | None = None,
         canvas: CanvasRuntime | None = None,
+        parts: Sequence[ResponsePart] | None = None,
         confirmations: Iterable[bool | Confirmation | Awaitable[bool | Confirmation]] = (),
         outcomes: Iterable[ToolOutcome | Awaitable[ToolOutcome]] = (),
         answers: Iterable[InputAnswers | Awaitable[InputAnswers]] = (),
@@ -274,6 +276,8 @@ class RecordingTurn:
         self.context = context or TurnContext()
         self.model = model
         self.canvas = canvas
+        self.resumed = parts is not None
+        self.parts = parts or ()
         self.said: list[Said] = []
         self.ended = asyncio.Event()
         self.tool_calls: dict[str, RecordingToolCall] = {}

@@ -29,6 +29,8 @@ class AcpAgent(Agent):
     Without `terminals` it is told that there are none.
     """
 
+    resumes = True
+
     def __init__(
         self,
         config: AcpAgentConfig,
@@ -47,6 +49,10 @@ class AcpAgent(Agent):
         self._secrets: dict[str, str] = {}
         self._auth_method: str | None = None
         self._schema: SessionConfigSchema | None = None
+
+    @property
+    def default_model(self) -> str | None:
+        return self._config.default_model or None
 
     async def open(self, chat: Chat) -> AcpChat:
         opened = AcpChat(chat, self._setup, on_started=self._started, on_closed=self._closed)

@@ -48,6 +48,8 @@ class AcpChat(AgentChat):
         self._failures = 0
         self._told = ""
         self._untold_history = False
+        self._model: str | None = None
+        """The model that the agent begins with by itself."""
         self._turns = asyncio.Lock()
         self._idle: asyncio.Task[None] | None = None
 
@@ -74,6 +76,7 @@ class AcpChat(AgentChat):
             await self._select(session, turn)
             reason = await session.prompt(turn, self._words_before(turn))
         except AgentError as error:
+            error.resumable = True  # Whatever failed, the conversation can be taken up again and prompted once more.
             self._failures += error.error_type == EXITED
             if self._failures > 1:
                 pause = backoff(self._failures, lambda: 1.0)
@@ -101,7 +104,7 @@ class AcpChat(AgentChat):
         words: list[str] = []
         if self._untold_history:
             self._untold_history = False
-            words.append(transcript(self._chat.history))
+            words.append(transcript([*self._chat.history, *_interrupted(turn)]))
             turn.notice("The agent could not take this conversation up again, so it was told what was said before.")
         told = instructions(turn.context)
         if told != self._told:
@@ -120,6 +123,10 @@ class AcpChat(AgentChat):
     def _default_model(self) -> ModelSelection | None:
         model = self._setup().config.default_model
         return {"id": model} if model else None
+
+    @property
+    def model(self) -> str | None:
+        return self._setup().config.default_model or self._model
 
     async def configure(
         self, *, model: ModelSelection | None, agent: AgentSelection | None, config: Mapping[str, Any]
@@ -191,6 +198,7 @@ class AcpChat(AgentChat):
             await session.start()
             self._on_started(session)
             await self._take_up(session, servers)
+            self._model = self._model or session.model
         except BaseException:
             await session.aclose()
             raise
@@ -238,6 +246,13 @@ class AcpChat(AgentChat):
             await asyncio.sleep(self._setup().config.idle_timeout)
             async with self._turns:
                 await self._drop()
+
+
+def _interrupted(turn: Turn) -> list[TurnRecord]:
+    """The turn itself, as far as it came, when it goes on in a conversation that does not know it."""
+    if not turn.resumed or not turn.parts:
+        return []
+    return [{"id": turn.id, "message": turn.message, "responseParts": list(turn.parts), "state": "error"}]
 
 
 __all__ = ["STARTS", "AcpChat"]

@@ -74,6 +74,12 @@ class SessionOptions:
             return [_model(provider, choice, id_key="value") for choice in _choices(option)]
         return [_model(provider, model, id_key="modelId") for model in objects(self._models.get("availableModels"))]
 
+    @property
+    def model(self) -> str | None:
+        """The id of the model that is used now."""
+        option = self._model_option
+        return text(self._models.get("currentModelId") if option is None else option.get("currentValue"))
+
     # What a change needs.
 
     def changes(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> list[Change]:

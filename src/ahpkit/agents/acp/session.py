@@ -26,6 +26,7 @@ from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.options import Change, SessionOptions
 from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.acp.turn import TurnMapper
+from ahpkit.agents.turn_input import GO_ON
 from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Message
@@ -210,6 +211,11 @@ class AcpSession:
                     raise
                 _log.warning("%s", error.message)
 
+    @property
+    def model(self) -> str | None:
+        """The id of the model that the agent uses now, if it tells."""
+        return self._mapper.options.model
+
     async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
         """Bring the agent's options to what is wanted; what it has then is reported, also when it refused."""
         changes = self._mapper.options.changes(model=model, config=config)
@@ -235,7 +241,10 @@ class AcpSession:
         """Send a turn's message, with these words before it, and feed the turn until it is answered."""
         capabilities = self.connection.prompt_capabilities
         words: list[JsonObject] = [{"type": "text", "text": said} for said in before if said]
-        reason = await self._prompt(turn, [*words, *blocks(turn.prompt, turn.message, capabilities)], turn.message)
+        asked = blocks(turn.prompt, turn.message, capabilities)
+        if turn.resumed and any(part["kind"] != "error" for part in turn.parts):
+            asked = [{"type": "text", "text": GO_ON}]
+        reason = await self._prompt(turn, [*words, *asked], turn.message)
         while self._undelivered and reason == "end_turn":
             message = self._undelivered.pop(0)
             reason = await self._prompt(turn, blocks(message["text"], message, capabilities), message)

@@ -36,6 +36,7 @@ from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ConfirmationOption,
     Message,
+    ResponsePart,
     ToolCallConfirmationReason,
     ToolCallContributor,
     ToolResultContent,
@@ -157,6 +158,13 @@ class Turn(Protocol):
     canvas: CanvasRuntime | None
     ended: asyncio.Event
     """Set when the turn is over, whoever ended it."""
+    resumed: bool
+    """The turn failed before and goes on now: `parts` are there already, and are not said again."""
+
+    @property
+    def parts(self) -> Sequence[ResponsePart]:
+        """The parts of the answer so far."""
+        ...
 
     @property
     def prompt(self) -> str:
@@ -348,8 +356,15 @@ class AgentChat(abc.ABC):
     async def run(self, turn: Turn) -> StopReason | None:
         """Answer one message. Return to complete the turn, raise `AgentError` to fail it.
 
+        A turn that failed with a resumable error may come again, with `Turn.resumed` set.
+
         Cancelling a turn cancels this coroutine; clean up and let `CancelledError` pass.
         """
+
+    @property
+    def model(self) -> str | None:
+        """The id of the model that answers a message which names none; None: `Agent.default_model`."""
+        return None
 
     async def configure(
         self, *, model: ModelSelection | None, agent: AgentSelection | None, config: Mapping[str, Any]
@@ -376,11 +391,18 @@ class Agent(abc.ABC):
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
     tools: Sequence[ToolDefinition] = ()
     """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""
+    resumes: bool = False
+    """Whether a turn can go on that was interrupted because the host stopped."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
     changed: Callable[[], None] = staticmethod(lambda: None)
     """Set by the host: call it after `models`, `protected_resources` or `meta` changed."""
+
+    @property
+    def default_model(self) -> str | None:
+        """The id of the model that answers where nobody chose one; None: nobody knows."""
+        return next((model["id"] for model in self.models), None)
 
     @abc.abstractmethod
     async def open(self, chat: Chat) -> AgentChat:

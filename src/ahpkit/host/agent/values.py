@@ -21,11 +21,23 @@ class AgentError(Exception):
     Raise it from `AgentChat.run` to end the turn with `chat/error`; any other exception becomes one without details.
     """
 
-    def __init__(self, message: str, *, error_type: str = "agent", meta: JsonObject | None = None) -> None:
+    resumable = False
+    """Whether a client may have the turn go on (`chat/turnResume`): then `AgentChat.run` gets it again."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        error_type: str = "agent",
+        meta: JsonObject | None = None,
+        resumable: bool | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.error_type = error_type
         self.meta = meta
+        if resumable is not None:
+            self.resumable = resumable
 
     def info(self) -> ErrorInfo:
         """As states show it."""
@@ -36,7 +48,12 @@ class AgentError(Exception):
 
 
 class LoginNeeded(AgentError):
-    """Somebody has to log in first, to one of the agent's `protected_resources`. Clients are told which there are."""
+    """Somebody has to log in first, to one of the agent's `protected_resources`. Clients are told which there are.
+
+    After the login the turn can go on.
+    """
+
+    resumable = True
 
 
 @dataclass(frozen=True, slots=True)

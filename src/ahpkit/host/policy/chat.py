@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
 from ahpkit.host.policy.directories import check_directories
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.chat.parts import open_request
+from ahpkit.protocol.chat.parts import is_resumable, open_request
 from ahpkit.protocol.common.state import JsonObject
+
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+"""Years in which turns begin."""
+
+_LONGEST = 100 * 365 * 24 * 3600 * 1000
+"""Milliseconds. No turn takes a hundred years."""
 
 
 def _check_message(attempt: Attempt) -> str | None:
@@ -39,12 +46,22 @@ def _turn_started(attempt: Attempt) -> str | None:
         return f"turn {state['activeTurn']['id']!r} is still running; queue the message, or cancel the turn first"
     if not turn_id:
         return "a turn needs an id"
+    if not _is_time(attempt.action["startedAt"]):
+        return "startedAt: a time such as 2026-11-15T12:00:00.000Z is expected"
     if find(state["turns"], "id", turn_id):
         return f"there is already a turn with id {turn_id!r}"
     queued = attempt.action.get("queuedMessageId")
     if queued is not None and not find(state.get("queuedMessages"), "id", queued):
         return f"there is no queued message {queued!r}"
     return None
+
+
+def _is_time(text: str) -> bool:
+    """Whether reducers can read a time, and count a turn's duration from it."""
+    try:
+        return _FIRST_YEAR <= datetime.fromisoformat(text).year <= _LAST_YEAR
+    except ValueError:
+        return False
 
 
 def _turn_resume(attempt: Attempt) -> str | None:
@@ -55,9 +72,7 @@ def _turn_resume(attempt: Attempt) -> str | None:
     last = state["turns"][-1] if state["turns"] else None
     if last is None or last["id"] != turn_id:
         return f"turn {turn_id!r} is not the last one"
-    parts: list[JsonObject] = last["responseParts"]
-    error: JsonObject = parts[-1] if parts else {}
-    if last["state"] != "error" or error.get("kind") != "error" or error.get("resumable") is not True:
+    if not is_resumable(last):
         return f"turn {turn_id!r} cannot be resumed"
     return _check_writable(attempt)
 
@@ -81,6 +96,8 @@ def _turn_cancelled(attempt: Attempt) -> str | None:
     active = attempt.state.get("activeTurn")
     if active is None:
         return "no turn is running"
+    if not abs(attempt.action["duration"]) <= _LONGEST:
+        return "duration: a number of milliseconds is expected"
     return _check_turn(attempt, active)
 
 

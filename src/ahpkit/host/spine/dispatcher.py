@@ -59,6 +59,8 @@ class Dispatcher:
 
     def apply_checked(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
         """Apply without asking: what passed `check`."""
+        for amend in self._registered.amendments.get(action["type"], ()):
+            action = amend(uri, action)
         action = with_hints(action, self._store.state(uri), by=None)
         before, after = self._store.apply(uri, action, origin)
         self._tell(Applied(uri, action, origin.client_id if origin else None, before, after))

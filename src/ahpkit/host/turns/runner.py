@@ -19,7 +19,8 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.turn import LiveTurn
 from ahpkit.protocol.chat.actions import ChatAction
-from ahpkit.protocol.chat.constructors import chat_turn_started
+from ahpkit.protocol.chat.constructors import chat_input_completed, chat_turn_started
+from ahpkit.protocol.chat.parts import open_requests
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 
@@ -46,11 +47,11 @@ class RunnerPorts:
     new_id: Callable[[], str]
     dispatch: Callable[[str, ChatAction], None]
     now: Callable[[], int]
-    make_turn: Callable[[LiveChat, str, Any], LiveTurn]
-    """A turn of a chat, by its id and message."""
+    make_turn: Callable[[LiveChat, str, Any, bool], LiveTurn]
+    """A turn of a chat, by its id and message; whether it goes on after it failed."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent sees it."""
-    turn_over: Callable[[LiveChat, str], None]
+    turn_over: Callable[[LiveChat], None]
     login_needed: Callable[[Agent, str], None]
     """Tells clients that the agent of a session needs a login."""
 
@@ -82,7 +83,10 @@ class ChatRunner:
         action = applied.action
         kind = action["type"]
         if kind == "chat/turnStarted":
-            self._begin(action, applied.client_id)
+            self._begin(action["turnId"], action["message"], applied.client_id)
+            self.chat.name_after(action["message"]["text"])
+        elif kind == "chat/turnResume" and applied.after is not applied.before:
+            self._resume(applied)
         elif kind in _TURN_ENDS:
             self._ended(applied)
         elif self.turn is not None:
@@ -116,7 +120,7 @@ class ChatRunner:
         """Stop because the host does: a running turn ends as an error that says so."""
         turn = self.turn
         if turn is not None and not turn.over:
-            self._fail(turn, AgentError(reason, error_type="host/stopped"))
+            self._fail(turn, AgentError(reason, error_type="host/stopped", resumable=self.agent.resumes))
         if (agent_chat := await self._stop()) is not None:
             await agent_chat.aclose()
 
@@ -135,11 +139,23 @@ class ChatRunner:
         agent_chat, self._agent_chat = self._agent_chat, None
         return agent_chat
 
-    def _begin(self, action: JsonObject, client_id: str | None) -> None:
-        turn = self._ports.make_turn(self.chat, action["turnId"], action["message"])
+    @property
+    def default_model(self) -> str | None:
+        """The id of the model that answers a message which names none, if that is known."""
+        chosen = None if self._agent_chat is None else self._agent_chat.model
+        return chosen or self.agent.default_model
+
+    def _resume(self, applied: Applied) -> None:
+        """The turn goes on with what it has. Nobody waits for the answers to its open questions any more."""
+        active: JsonObject = applied.after["activeTurn"]
+        for request in open_requests(applied.after):
+            self._ports.dispatch(self.chat.uri, chat_input_completed(request_id=request["id"], response="cancel"))
+        self._begin(active["id"], active["message"], applied.client_id, resumed=True)
+
+    def _begin(self, turn_id: str, message: Any, client_id: str | None, *, resumed: bool = False) -> None:
+        turn = self._ports.make_turn(self.chat, turn_id, message, resumed)
         turn.client_id = client_id
         self.turn = turn
-        self.chat.name_after(action["message"]["text"])
         self._task = self._ports.tasks.spawn(self._run(turn, self._task), name=f"turn {turn.id}")
 
     def _ended(self, applied: Applied) -> None:
@@ -150,7 +166,7 @@ class ChatRunner:
             self.turn = None
             if self._task is not None and self._task is not asyncio.current_task():
                 self._task.cancel()
-            self._ports.turn_over(self.chat, turn.id)
+            self._ports.turn_over(self.chat)
         if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:
             self._ports.tasks.spawn(self._agent_chat.truncated(self.chat.history), name="truncate")
         self.take_next()
@@ -179,7 +195,7 @@ class ChatRunner:
             turn.complete()
 
     def _fail(self, turn: LiveTurn, error: AgentError) -> None:
-        turn.fail(error.info())
+        turn.fail(error.info(), resumable=error.resumable)
         if isinstance(error, LoginNeeded):
             self._ports.login_needed(self.agent, self.chat.session_uri)
 

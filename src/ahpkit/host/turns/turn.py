@@ -35,6 +35,7 @@ from ahpkit.protocol.chat.parts import find_tool_call, open_request
 from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ChatInputRequest,
+    ErrorResponsePart,
     Message,
     ResponsePart,
     SystemNotificationResponsePart,
@@ -69,11 +70,12 @@ class TurnPorts:
 class LiveTurn:
     """Implements `ahpkit.host.agent.Turn`. Once it is over, whatever a slow agent still says is dropped."""
 
-    def __init__(self, chat: Chat, ports: TurnPorts, *, id: str, message: Message) -> None:
+    def __init__(self, chat: Chat, ports: TurnPorts, *, id: str, message: Message, resumed: bool = False) -> None:
         self._chat = chat
         self._ports = ports
         self.id = id
         self.message = message
+        self.resumed = resumed
         self.prompt = message["text"]
         self.context = TurnContext()
         self.model: ModelSelection | None = message.get("model") or chat.model
@@ -84,7 +86,7 @@ class LiveTurn:
         self.trace: Context | None = None
         """Where spans of this turn belong, once it runs."""
         self.tool_calls: dict[str, LiveToolCall] = {}
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(1 + len(self.parts))
         self._open_part: tuple[str, str] | None = None
         self._inputs: dict[str, asyncio.Future[InputAnswers]] = {}
         self._steered = asyncio.Event()
@@ -116,9 +118,15 @@ class LiveTurn:
         """The agent stopped because somebody wanted it to."""
         self.say(chat_turn_cancelled(turn_id=self.id, duration=self._duration))
 
-    def fail(self, error: ErrorInfo) -> None:
+    def fail(self, error: ErrorInfo, *, resumable: bool = False) -> None:
         """The agent cannot go on."""
-        self.say(chat_error(turn_id=self.id, duration=self._duration, part={"kind": "error", "error": error}))
+        self.say(chat_error(turn_id=self.id, duration=self._duration, part=error_part(error, resumable=resumable)))
+
+    @property
+    def parts(self) -> list[ResponsePart]:
+        """The parts of the answer so far."""
+        turn: JsonObject = (self.chat_state or {}).get("activeTurn") or {}
+        return turn["responseParts"] if turn.get("id") == self.id else []
 
     @property
     def _duration(self) -> int:
@@ -305,6 +313,12 @@ class LiveTurn:
         self.say(chat_response_part(turn_id=self.id, part=part))
 
 
+def error_part(error: ErrorInfo, *, resumable: bool) -> ErrorResponsePart:
+    """What a turn ends with that failed."""
+    part: ErrorResponsePart = {"kind": "error", "error": error}
+    return {**part, "resumable": True} if resumable else part
+
+
 def elapsed(chat: JsonObject | None, now: int) -> int:
     """Milliseconds since the active turn of a chat began."""
     turn: JsonObject | None = (chat or {}).get("activeTurn")
@@ -352,4 +366,4 @@ def _canonical(tool_input: str) -> str:
         return tool_input
 
 
-__all__ = ["LiveTurn", "TurnPorts", "elapsed"]
+__all__ = ["LiveTurn", "TurnPorts", "elapsed", "error_part"]

@@ -26,9 +26,9 @@ from ahpkit.host.turns.input_needed import InputNeeded
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools
-from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed
+from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed, error_part
 from ahpkit.protocol.chat.constructors import chat_error, chat_turn_started
-from ahpkit.protocol.chat.state import ErrorResponsePart, Message
+from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 from ahpkit.protocol.errors import NotFound
@@ -72,10 +72,9 @@ class Turns:
         self._input_needed = InputNeeded(ports.index, ports.store.state, ports.dispatcher.apply)
         self._runners: dict[str, ChatRunner] = {}
         self._subturns: dict[str, LiveTurn] = {}
-        self._started_by: dict[str, str] = {}
-        """Turn that runs → the client that started it."""
 
     def register(self, host: Registration) -> None:
+        host.amend("chat/turnStarted", self._with_model)
         host.listen(self._heard)
         host.listen(self._summaries.heard)
         host.listen(self._input_needed.heard)
@@ -134,9 +133,20 @@ class Turns:
         runner = self._runners.get(chat_uri)
         return runner.turn if runner is not None else self._subturns.get(chat_uri)
 
+    def _with_model(self, uri: str, action: JsonObject) -> JsonObject:
+        """A message names the model and the agent that answer it, also when whoever sent it left that to the host."""
+        runner = self._runners.get(uri)
+        if runner is None:
+            return action
+        chosen: JsonObject = {"model": runner.chat.model, "agent": runner.chat.agent}
+        if chosen["model"] is None and runner.default_model is not None:
+            chosen["model"] = {"id": runner.default_model}
+        known = {key: value for key, value in chosen.items() if value is not None}
+        return {**action, "message": {**known, **action["message"]}}
+
     # -- making turns ----------------------------------------------------------------------------------------------
 
-    def _make_turn(self, chat: LiveChat, turn_id: str, message: Any) -> LiveTurn:
+    def _make_turn(self, chat: LiveChat, turn_id: str, message: Any, resumed: bool = False) -> LiveTurn:
         ports = TurnPorts(
             tracing=self._ports.tracing,
             dispatch=lambda action: self._dispatch(chat.uri, action),
@@ -148,7 +158,7 @@ class Turns:
             subchat=self._open_subchat,
             now=self._ports.now,
         )
-        return LiveTurn(chat, ports, id=turn_id, message=message)
+        return LiveTurn(chat, ports, id=turn_id, message=message, resumed=resumed)
 
     def _tool(self, session_uri: str, name: str) -> tuple[Tool, ToolSource] | None:
         tool = self._ports.tools.registry(session_uri).find(name)
@@ -189,8 +199,7 @@ class Turns:
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
         turn.context.tools.extend(self._ports.tools.for_model(turn.chat.session_uri))
 
-    def _turn_over(self, chat: LiveChat, turn_id: str) -> None:
-        self._started_by.pop(turn_id, None)
+    def _turn_over(self, chat: LiveChat) -> None:
         self._summaries.activity(chat, None)
         self._apply_waiting(chat.session_uri)
 
@@ -208,8 +217,6 @@ class Turns:
 
     def _heard(self, applied: Applied) -> None:
         uri = applied.channel
-        if applied.action["type"] == "chat/turnStarted" and applied.client_id is not None:
-            self._started_by[applied.action["turnId"]] = applied.client_id
         if (runner := self._runners.get(uri)) is not None:
             runner.on_applied(applied)
         elif (turn := self._subturns.get(uri)) is not None:
@@ -231,10 +238,15 @@ class Turns:
             if turn is not None:
                 error: ErrorInfo = {"errorType": "host/interrupted", "message": INTERRUPTED}
                 duration = elapsed(self._ports.store.state(uri), self._ports.now())
-                part: ErrorResponsePart = {"kind": "error", "error": error}
+                part = error_part(error, resumable=self._resumes(uri))
                 self._dispatch(uri, chat_error(turn_id=turn["id"], duration=duration, part=part))
         for session_uri in self._ports.index.sessions():
             self._summaries.nothing_runs(session_uri)
+
+    def _resumes(self, chat_uri: str) -> bool:
+        """Whether the agent of a chat can go on with a turn that was interrupted."""
+        runner = self._runners.get(chat_uri)
+        return runner is not None and runner.agent.resumes
 
     # -- sub-agents ------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from ahpkit.protocol.chat.actions import (
     ChatTurnStartedAction,
     ChatUsageAction,
 )
+from ahpkit.protocol.chat.parts import is_resumable
 from ahpkit.protocol.common.directories import directory_added, directory_removed
 from ahpkit.protocol.common.reducing import (
     Handler,
@@ -115,23 +116,12 @@ def _end_of(started_at: str, duration: float) -> str:
 def _turn_resumed(state: JsonObject, action: ChatTurnResumeAction) -> JsonObject:
     """The last turn goes on if it failed, and its error says that it can."""
     turns: list[JsonObject] = state["turns"]
-    if state.get("activeTurn") is not None or not turns or not _is_resumable(turns[-1], action["turnId"]):
+    last = turns[-1] if turns else None
+    if state.get("activeTurn") is not None or last is None or last["id"] != action["turnId"] or not is_resumable(last):
         return state
-    last = turns[-1]
     turn = without(last, "duration", "state", "error")
     turn = {**turn, "startedAt": last.get("startedAt") or state["modifiedAt"]}
     return _unread(_with_status({**state, "turns": turns[:-1], "activeTurn": turn}))
-
-
-def _is_resumable(turn: JsonObject, turn_id: str) -> bool:
-    parts: list[JsonObject] = turn["responseParts"]
-    return (
-        turn["id"] == turn_id
-        and turn["state"] == "error"
-        and bool(parts)
-        and parts[-1].get("kind") == "error"
-        and parts[-1].get("resumable") is True
-    )
 
 
 def _truncated(state: JsonObject, action: ChatTruncatedAction) -> JsonObject:
