@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
+from ahpkit.tools.rules import Rule
 
 EVERYTHING = """
 [host]
@@ -38,6 +39,27 @@ page_url = "https://host.example/ahp"
 [notify]
 webhook = "https://hooks.example/1"
 command = ["notify-phone", "--quietly"]
+
+[[mcp.servers]]
+name = "time"
+command = ["uvx", "mcp-server-time"]
+env = { TZ = "${TZ}" }
+
+[[mcp.servers]]
+name = "tickets"
+url = "https://tickets.example/mcp"
+shared = true
+
+[[rules]]
+decision = "allow"
+owner = "mcp:time"
+
+[[rules]]
+decision = "deny"
+owner = "agent:mine"
+tool = "shell"
+command = "git push"
+workspace = "/srv/app"
 
 [agents.mine]
 command = "my-agent"
@@ -92,6 +114,23 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         page_url="https://host.example/ahp",
         webhook="https://hooks.example/1",
         command=["notify-phone", "--quietly"],
+        servers=[
+            {"name": "time", "command": ["uvx", "mcp-server-time"], "env": {"TZ": "${TZ}"}},
+            {"name": "tickets", "url": "https://tickets.example/mcp", "shared": True},
+        ],
+        rules=[
+            Rule(id="configured-1", decision="allow", kind="server", owner="mcp:time", scope="everywhere"),
+            Rule(
+                id="configured-2",
+                decision="deny",
+                kind="command",
+                owner="agent:mine",
+                tool="shell",
+                pattern="git push",
+                scope="workspace",
+                place="file:///srv/app",
+            ),
+        ],
         agents={"mine": {"command": "my-agent", "args": ["--acp"]}},
     )
 
@@ -134,13 +173,52 @@ def test_a_wrong_value_in_another_table_is_named_with_its_table(tmp_path: Path) 
         assert refused(tmp_path, f"[canvas]\npage_url = {wrong}").startswith("canvas.page_url must be ")
 
 
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ('name = "a b"\ncommand = "x"', "a name of letters"),
+        ('command = "x"', "a name of letters"),
+        ('name = "a"', "either a command or a url"),
+        ('name = "a"\ncommand = "x"\nurl = "https://x.example"', "either a command or a url"),
+        ('name = "a"\ncommand = "x"\nargs = "y"', "args as a list of strings"),
+        ('name = "a"\ncommand = []', "command as a string"),
+        ('name = "a"\ncommand = "x"\nenv = { A = 1 }', "env as a table of strings"),
+        ('name = "a"\ncommand = "x"\nshard = true', "these keys and no others"),
+        ('name = "a"\ncommand = "x"\n[[mcp.servers]]\nname = "a"\ncommand = "y"', "names of their own"),
+    ],
+)
+def test_a_server_that_makes_no_sense_is_refused(tmp_path: Path, table: str, expected: str) -> None:
+    assert expected in refused(tmp_path, f"[[mcp.servers]]\n{table}")
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ('decision = "maybe"\nowner = "mcp:a"', "decision"),
+        ('decision = "allow"', "the owner is"),
+        ('decision = "allow"\nowner = "agent:a"', "name a tool"),
+        ('decision = "allow"\nowner = "agent:a"\ntool = "t"\ncommand = "a | b"', "without shell operators"),
+        ('decision = "allow"\nowner = "agent:a"\ntool = "t"\ncommand = "a"\npath = "/b"', "not both"),
+        ('decision = "allow"\nowner = "agent:a"\ntool = 1', "a text that is not empty"),
+        ('decision = "allow"\nowner = "agent:a"\ntoll = "t"', "no key 'toll'"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused(tmp_path: Path, table: str, expected: str) -> None:
+    error = refused(tmp_path, f"[[rules]]\n{table}")
+    assert error.startswith("rule 1 of [[rules]]: ")
+    assert expected in error
+
+
 def test_an_unknown_key_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
     error = refused(tmp_path, "[host]\nprot = 7110")
     assert error.startswith("unknown key host.prot; known: host, port, data_dir")
 
 
 def test_an_unknown_table_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
-    assert refused(tmp_path, "[hots]") == "unknown table [hots]; known: host, customizations, canvas, notify, agents"
+    assert (
+        refused(tmp_path, "[hots]")
+        == "unknown table [hots]; known: host, customizations, canvas, mcp, notify, agents, rules"
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class Port:
         return ["file:///work"]
 
     def token(self, resource: str) -> str | None:
-        return self.tokens.find(resource)
+        return self.tokens.find("s", resource)
 
     def token_refused(self, resource: str, token: str) -> None:
         self.tokens.drop(resource, token)
@@ -69,10 +69,18 @@ class Answers:
     def __init__(self, answer: JsonObject | None = None) -> None:
         self.answer = answer or {"action": "accept", "content": {"name": "Ann"}}
         self.asked: list[JsonObject] = []
+        self.waits: list[JsonObject] = []
+        """What it had to wait for a token for; an empty one when it went on."""
         self.heard: list[tuple[float, float | None, str | None]] = []
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self.heard.append((progress, total, message))
+
+    def auth_required(self, state: JsonObject) -> None:
+        self.waits.append(state)
+
+    def auth_resolved(self) -> None:
+        self.waits.append({})
 
     async def elicit(self, params: JsonObject) -> JsonObject:
         self.asked.append(params)

@@ -61,7 +61,7 @@ async def test_a_401_asks_for_a_token_and_a_token_lets_in() -> None:
         assert state["requiredScopes"] == ["files:read"]
         assert state["description"] == "log in first"
         guard.tokens.add("good")
-        port.tokens.give("client", url, "good")
+        port.tokens.give("client", "s", url, "good")
         server.token_given()
         await port.until(lambda: server.ready)
         assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"
@@ -73,11 +73,11 @@ async def test_a_refused_token_is_not_sent_again() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url, running(at(url), port, wait=False) as server:
         await port.until(lambda: server.state["kind"] == "authRequired")
-        port.tokens.give("client", url, "bad")
+        port.tokens.give("client", "s", url, "bad")
         server.token_given()
         await port.until(lambda: port.kinds.count("authRequired") == 2)
         assert server.state["reason"] == "required"
-        assert port.tokens.find(url) is None
+        assert port.tokens.find("s", url) is None
 
 
 @requirement("mcp:auth:scopes-from-challenge")
@@ -94,19 +94,19 @@ async def test_a_call_waits_for_a_new_token_and_goes_on() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url:
         guard.tokens.add("first")
-        port.tokens.give("client", url, "first")
+        port.tokens.give("client", "s", url, "first")
         async with running(at(url), port) as server:
             guard.tokens.clear()
             call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
             await port.until(lambda: server.state["kind"] == "authRequired")
             assert server.state["reason"] == "expired"
             guard.weak.add("weak")
-            port.tokens.give("client", url, "weak")
+            port.tokens.give("client", "s", url, "weak")
             server.token_given()
             await port.until(lambda: server.state.get("reason") == "insufficientScope")
             assert server.state["requiredScopes"] == ["files:write"]
             guard.tokens.add("second")
-            port.tokens.give("client", url, "second")
+            port.tokens.give("client", "s", url, "second")
             server.token_given()
             assert text_of(await call) == "2"
             assert server.ready
@@ -124,7 +124,7 @@ async def test_a_redirect_to_another_host_gets_nothing() -> None:
     async with http_server(elsewhere) as target:
         async with http_server(redirect=target) as url:
             port = Port()
-            port.tokens.give("client", url, "secret")
+            port.tokens.give("client", "s", url, "secret")
             limits = Limits(delays=())
             async with running(at(url, headers={"x-key": "k"}), port, limits=limits, wait=False) as server:
                 await port.until(lambda: server.state["kind"] in ("error", "authRequired"))
@@ -147,7 +147,7 @@ async def test_stopping_while_it_waits_for_a_token_ends_the_wait() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url:
         guard.tokens.add("first")
-        port.tokens.give("client", url, "first")
+        port.tokens.give("client", "s", url, "first")
         async with running(at(url), port) as server:
             guard.tokens.clear()
             call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
@@ -172,14 +172,14 @@ def test_a_resource_is_an_address_without_the_rest() -> None:
 
 def test_tokens_belong_to_a_connection_and_are_not_shown() -> None:
     tokens = Tokens()
-    tokens.give("a", "r", "one")
-    tokens.give("b", "r", "two")
-    assert tokens.find("r") == "two"
+    tokens.give("a", "s", "r", "one")
+    tokens.give("b", "s", "r", "two")
+    assert tokens.find("s", "r") == "two"
     assert "two" not in repr(tokens)
     tokens.drop_client("b")
-    assert tokens.find("r") == "one"
+    assert tokens.find("s", "r") == "one"
     tokens.drop("r", "one")
-    assert tokens.find("r") is None
-    tokens.give("a", "r", "three")
-    tokens.give("a", "r", "")
-    assert tokens.find("r") is None
+    assert tokens.find("s", "r") is None
+    tokens.give("a", "s", "r", "three")
+    tokens.give("a", "s", "r", "")
+    assert tokens.find("s", "r") is None

@@ -28,6 +28,7 @@ class Subcommand(NamedTuple):
 
 COMMANDS: Final[dict[str, Subcommand]] = {
     "agents": Subcommand("ahpkit.cli.agents:agents", "List the agents ahpkit knows, and which are installed."),
+    "approvals": Subcommand("ahpkit.cli.rules:approvals", "Look up what was allowed or denied, and by whom."),
     "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
     "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
@@ -38,6 +39,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "pair": Subcommand("ahpkit.cli.page:pair", "Show a code that lets a phone in."),
     "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
     "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
+    "rules": Subcommand("ahpkit.cli.rules:rules", "List, add and remove approval rules."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
     "trust": Subcommand("ahpkit.cli.trust:trust", "Show or change what may run: hooks and servers, by content."),

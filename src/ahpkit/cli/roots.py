@@ -87,6 +87,9 @@ def _programs(settings: Settings) -> Iterator[Path]:
 def _commands(settings: Settings) -> Iterator[list[str]]:
     for line in settings.extensions:
         yield _words(line)
+    for server in settings.servers:
+        command: Any = server.get("command", "")
+        yield [*([command] if isinstance(command, str) else command), *server.get("args", ())]
     for table in settings.agents.values():
         yield _words(str(table.get("option", "")).partition("=")[2])
         yield [str(table.get("command", "")), *map(str, table.get("args", ())), str(table.get("python", ""))]

@@ -246,6 +246,7 @@ async def running_host(
                 default_directory=directory,
                 default_provider=settings.default_agent,
                 client_grace=settings.client_grace,
+                rules=settings.rules,
                 spoken=spoken,
             ),
         )
@@ -313,7 +314,7 @@ def make_parts(
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
     changesets = make_changesets(data_dir, directory, trust, fence)
-    servers = McpServers(customizations.servers)
+    servers = McpServers(customizations.servers, directory=directory)
     features = [resources, terminals, customizations, canvases, changesets, servers]
     return make_agents(settings, resources, terminals), features
 
@@ -344,6 +345,7 @@ def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Cu
             allow_hooks=settings.allow_hooks,
             remember_toggles=settings.remember_toggles,
             environment=os.environ,
+            servers=settings.servers,
         )
     )
 

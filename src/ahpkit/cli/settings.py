@@ -10,6 +10,14 @@ args = ["--acp"]
 
 [customizations]
 plugins = ["~/plugins/reviews"]
+
+[[mcp.servers]]
+name = "time"
+command = ["uvx", "mcp-server-time"]
+
+[[rules]]
+decision = "allow"
+owner = "mcp:time"
 """
 
 from __future__ import annotations
@@ -23,6 +31,7 @@ from typing import Any, cast, get_args
 
 from ahpkit.log.durability import Durability
 from ahpkit.protocol.errors import AhpError
+from ahpkit.tools.rules import Rule
 
 
 class SettingsError(AhpError):
@@ -55,6 +64,8 @@ class Settings:
     page_url: str | None = None
     webhook: str | None = None
     command: list[str] = field(default_factory=list[str])
+    servers: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    rules: list[Rule] = field(default_factory=list[Rule])
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
@@ -124,6 +135,63 @@ def _paths(value: Any) -> list[Path]:
     return [_path(item) for item in _texts(value)]
 
 
+_SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
+
+
+def _servers(value: Any) -> list[dict[str, Any]]:
+    """MCP servers, each a table; what else a table may hold is what `.mcp.json` may hold."""
+    tables = cast("list[Any]", value) if isinstance(value, list) else [None]
+    if not all(isinstance(table, dict) for table in tables):
+        raise ValueError("tables: [[mcp.servers]]")
+    servers = [_server(cast("dict[str, Any]", table)) for table in tables]
+    names = [server["name"] for server in servers]
+    if len(set(names)) < len(names):
+        raise ValueError("servers with names of their own")
+    return servers
+
+
+def _server(table: dict[str, Any]) -> dict[str, Any]:
+    unknown = table.keys() - _SERVER.keys()
+    if unknown:
+        raise ValueError(f"servers with these keys and no others: {', '.join(_SERVER)}")
+    for key, value in table.items():
+        try:
+            _SERVER[key](value)
+        except ValueError as error:
+            raise ValueError(f"servers with {key} as {error}") from error
+    if not isinstance(name := table.get("name"), str) or not _SERVER_NAME.fullmatch(name):
+        raise ValueError("servers with a name of letters, digits, - and _")
+    if ("command" in table) == ("url" in table):
+        raise ValueError("servers with either a command or a url")
+    return table
+
+
+def _command(value: Any) -> Any:
+    return _texts(value) if isinstance(value, list) and value else _text(value)
+
+
+def _strings(value: Any) -> dict[str, str]:
+    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": None}
+    if not all(isinstance(item, str) for item in found.values()):
+        raise ValueError("a table of strings")
+    return found
+
+
+_SERVER: Mapping[str, Callable[[Any], Any]] = {
+    "name": _text,
+    "command": _command,
+    "args": _texts,
+    "env": _strings,
+    "cwd": _text,
+    "url": _text,
+    "headers": _strings,
+    "type": _text,
+    "oauth": _strings,
+    "shared": _flag,
+    "direct": _flag,
+    "enabled": _flag,
+}
+
 _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "host": {
         "host": _text,
@@ -143,6 +211,7 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
     "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},
     "canvas": {"extensions": _texts, "page_url": _web_url},
+    "mcp": {"servers": _servers},
     "notify": {"webhook": _hook_url, "command": _texts},
 }
 """Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
@@ -152,6 +221,9 @@ def load_settings(path: Path | None) -> Settings:
     """Read a file; without one, the defaults. Raises `SettingsError`."""
     settings = Settings()
     for table, content in ({} if path is None else _read(path)).items():
+        if table == "rules":
+            settings.rules = _rules(path, content)
+            continue
         if not isinstance(content, dict):
             raise SettingsError(f"{path}: {table} must be a table: [{table}]")
         if table == "agents":
@@ -159,7 +231,7 @@ def load_settings(path: Path | None) -> Settings:
         elif table in _TABLES:
             _take_table(path, table, cast("dict[str, Any]", content), settings)
         else:
-            raise SettingsError(f"{path}: unknown table [{table}]; known: {', '.join([*_TABLES, 'agents'])}")
+            raise SettingsError(f"{path}: unknown table [{table}]; known: {', '.join([*_TABLES, 'agents', 'rules'])}")
     if settings.tls_key is not None and settings.tls_certificate is None:
         raise SettingsError(f"{path}: host.tls_key needs host.tls_certificate beside it")
     return settings
@@ -185,6 +257,22 @@ def _take_table(path: Path | None, table: str, content: dict[str, Any], settings
             setattr(settings, key, known[key](value))
         except ValueError as error:
             raise SettingsError(f"{path}: {table}.{key} must be {error}, not {value!r}") from error
+
+
+def _rules(path: Path | None, content: Any) -> list[Rule]:
+    tables = cast("list[Any]", content) if isinstance(content, list) else [None]
+    if not all(isinstance(table, dict) for table in tables):
+        raise SettingsError(f"{path}: rules must be tables: [[rules]]")
+    found: list[Rule] = []
+    for number, table in enumerate(cast("list[dict[str, Any]]", tables), 1):
+        words = dict(table)
+        if isinstance(words.get("workspace"), str) and words["workspace"]:
+            words["workspace"] = Path(words["workspace"]).expanduser().absolute().as_uri()
+        try:
+            found.append(Rule.made(words, id=f"configured-{number}"))
+        except ValueError as error:
+            raise SettingsError(f"{path}: rule {number} of [[rules]]: {error}") from error
+    return found
 
 
 def _agents(path: Path | None, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:

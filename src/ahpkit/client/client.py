@@ -220,6 +220,46 @@ class Client:
         """Hand the host a token for a protected resource that an agent or an MCP server asked for."""
         await self.request("authenticate", {"resource": resource, "token": token})
 
+    # Approvals.
+
+    async def rules(self) -> list[JsonObject]:
+        """The host's approval rules: what is allowed or denied without asking anybody. `says` is each one in words."""
+        return (await self.request("_ahpkit/rules/list"))["rules"]
+
+    async def add_rule(
+        self,
+        decision: str,
+        *,
+        owner: str,
+        tool: str | None = None,
+        command: str | None = None,
+        path: str | None = None,
+        chat: str | None = None,
+        session: str | None = None,
+        workspace: str | None = None,
+    ) -> JsonObject:
+        """Have calls allowed or denied (`decision`) from now on; returns the rule.
+
+        `owner` is `agent:NAME`, `mcp:SERVER`, `client:NAME` or `host`. Without `tool` it is about all tools of a
+        server; with `command` (a prefix) or `path` (a pattern) only about those. It holds in one chat, session or
+        workspace (a URI each), or everywhere.
+        """
+        kind = "command" if command else "path" if path else "tool" if tool else "server"
+        places = given(chat=chat, session=session, workspace=workspace)
+        if len(places) > 1 or (command and path):
+            raise ValueError("a rule is about a command or a path, and holds in one place")
+        scope, place = next(iter(places.items()), ("everywhere", None))
+        asked = given(owner=owner, tool=tool, pattern=command or path, place=place)
+        return await self.request("_ahpkit/rules/add", {"decision": decision, "kind": kind, "scope": scope, **asked})
+
+    async def remove_rule(self, id: str) -> None:
+        """Take a rule back; raises `NotFound` when there is none."""
+        await self.request("_ahpkit/rules/remove", {"id": id})
+
+    async def approvals(self, *, session: str | None = None, limit: int | None = None) -> list[JsonObject]:
+        """Decisions about tool calls, the newest last: who decided, when, what was shown, which rule it was."""
+        return (await self.request("_ahpkit/approvals/list", given(session=session, limit=limit)))["approvals"]
+
     # What this client offers.
 
     @overload

@@ -52,6 +52,8 @@ class ServerDetail:
     config: Mapping[str, Any]
     dialect: Dialect
     problem: str | None = None
+    consented: bool = False
+    """The host's own configuration names it: nobody else has to agree that it runs."""
 
 
 Detail = TextDetail | HookDetail | ServerDetail

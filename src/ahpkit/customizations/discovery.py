@@ -64,12 +64,19 @@ class Location:
     @property
     def expected(self) -> bool:
         """There is something, or clients can save into it: shown before it is read. Touches the disk."""
+        if self.bare:
+            return False
         if self.place is not None and self.place.files:
             return any(os.path.lexists(self.root / name) for name in self.place.files)
         if self.place is not None and self.place.quiet:
             return False
         offered = self.place is not None and self.place.offered and self.here
         return self.place is None or offered or os.path.lexists(self.root)
+
+    @property
+    def bare(self) -> bool:
+        """The user's own servers: each stands in a session's list by itself, not in a directory."""
+        return self.trusted and self.place is not None and self.place.contents == "mcpServer"
 
     @property
     def loading(self) -> Container:

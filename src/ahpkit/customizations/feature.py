@@ -20,6 +20,7 @@ from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
+from ahpkit.customizations.mcp_files import configured_server
 from ahpkit.customizations.offers import Offering, fill_context, servers
 from ahpkit.customizations.runnables import (
     Surrounding,
@@ -45,6 +46,7 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import session_customizations_changed
 from ahpkit.protocol.session.customizations import Customization
+from ahpkit.protocol.session.enablement import find
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +80,8 @@ class CustomizationSettings:
     remember_toggles: bool = True
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that declarations of trusted servers may refer to."""
+    servers: Sequence[JsonObject] = ()
+    """MCP servers for every session, as `.mcp.json` declares them, each with its `name`."""
     client_timeout: float = 20.0
     """Seconds a client has to show a plugin it published."""
 
@@ -102,6 +106,7 @@ class Customizations(Feature):
         self._named: dict[str, tuple[str, ...]] = {}
         """Files that hooks and servers name, by location: a script that changes changes what was trusted."""
         self._names_changed = False
+        self._configured = [configured_server(server) for server in settings.servers]
         self._started = False
 
     async def servers(self, session_uri: str) -> list[McpServerOffer]:
@@ -200,10 +205,19 @@ class Customizations(Feature):
                 self._toggled(applied)
             case "session/activeClientSet" | "session/activeClientRemoved":
                 self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
+            case "session/mcpServerStateChanged" | "session/mcpServerStartRequested" | "session/mcpServerStopRequested":
+                self._server_changed(applied)
             case "chat/turnComplete" | "chat/toolCallComplete" if self._hooks.allowed:
                 self._run_hooks_after(applied)
             case _:
                 pass
+
+    def _server_changed(self, applied: Applied) -> None:
+        """The load state of a container follows its servers."""
+        id: str = applied.action["id"]
+        states = [_server_state(one, id) for one in (applied.before, applied.after)]
+        if "error" in states and applied.before is not applied.after and applied.channel in self._trees:
+            self._publish(self._trees[applied.channel])
 
     def _describe_agent(self, provider: str) -> JsonObject:
         """Every agent of this host comes with the configured plugins; root state says so before any session exists."""
@@ -225,7 +239,7 @@ class Customizations(Feature):
             directory = directories[0] if directories else None
             workspace = path_of(directory, self._settings.default_directory).absolute()
             toggles = self._toggles.of_session(session_uri, workspace.as_uri())
-            self._trees[session_uri] = SessionTree(session_uri, workspace, toggles=toggles)
+            self._trees[session_uri] = SessionTree(session_uri, workspace, toggles=toggles, configured=self._configured)
         return self._trees[session_uri]
 
     # -- reading and watching --------------------------------------------------------------------------------------
@@ -403,6 +417,11 @@ class Customizations(Feature):
 
 def _expected(locations: Iterable[Location]) -> frozenset[str]:
     return frozenset(location.id for location in locations if location.expected)
+
+
+def _server_state(state: JsonObject, id: str) -> str | None:
+    placed = find(state, id)
+    return None if placed is None else placed.entry.get("state", {}).get("kind")
 
 
 def _tool_call(applied: Applied) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-_CONTAINER = re.compile(r"(?:plugin|directory)-[0-9a-f]{20}")
+_TOP_LEVEL = re.compile(r"(?:plugin|directory|mcpServer)-[0-9a-f]{20}")
 
 
 def stable_id(kind: str, *parts: str) -> str:
@@ -14,9 +14,9 @@ def stable_id(kind: str, *parts: str) -> str:
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
-def is_container_id(id: str) -> bool:
-    """Whether `stable_id` made it for a container: such entries of a session are ours, also after a restart."""
-    return _CONTAINER.fullmatch(id) is not None
+def is_top_level_id(id: str) -> bool:
+    """Whether `stable_id` made it for an entry of a session's list: such entries are ours, also after a restart."""
+    return _TOP_LEVEL.fullmatch(id) is not None
 
 
-__all__ = ["is_container_id", "stable_id"]
+__all__ = ["is_top_level_id", "stable_id"]

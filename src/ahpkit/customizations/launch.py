@@ -29,6 +29,8 @@ class Surroundings:
     plugin_data: str | None = None
     workspace: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    start: str | None = None
+    """Where it starts unless it says where; None: in its plugin or in the workspace."""
 
     def lookup(self, name: str) -> str | None:
         known = {
@@ -56,7 +58,7 @@ def launch_config(detail: ServerDetail, around: Surroundings) -> dict[str, Any]:
     for key in _AGENT_PLUGIN_FIELDS if portable else _FIELDS:
         if key in config:
             config[key] = _mapped(config[key], fill)
-    folder = around.plugin_root if portable else around.workspace
+    folder = around.start or (around.plugin_root if portable else around.workspace)
     if folder and "command" in config:
         config.setdefault("cwd", folder)
     return config

@@ -8,9 +8,13 @@ from typing import Any, cast
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.coerce import flag
 from ahpkit.customizations.details import ServerDetail
+from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_name
 from ahpkit.protocol.common.state import JsonObject
+
+META_DIRECT = "ahpkit/direct"
+"""In `_meta` of a server: agents get it as it is declared, and the host does not run it."""
 
 _WRAPPERS = ("mcpServers", "servers")
 _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "description", "extensions", "imports"})
@@ -104,4 +108,21 @@ def _is_command(command: Any) -> bool:
     return bool(words) and all(isinstance(word, str) for word in words) and bool(words[0].strip())
 
 
-__all__ = ["mcp_file", "servers"]
+def configured_server(config: JsonObject) -> tuple[JsonObject, ServerDetail]:
+    """A server of the host's configuration: an entry of its own in every session, and what clients do not see of it."""
+    name: str = config["name"]
+    declared = {key: value for key, value in config.items() if key not in ("name", "enabled")}
+    entry: JsonObject = {
+        "type": "mcpServer",
+        "id": stable_id("mcpServer", "configuration", name),
+        "uri": f"ahpkit:/mcp-servers/{name}",
+        "name": name,
+        "enabled": config.get("enabled") is not False,
+        "state": {"kind": "stopped"},
+    }
+    if config.get("direct") is True:
+        entry["_meta"] = {META_DIRECT: True}
+    return entry, ServerDetail(name, declared, "workspace", consented=True)
+
+
+__all__ = ["META_DIRECT", "configured_server", "mcp_file", "servers"]

@@ -91,7 +91,7 @@ class Offering:
 
     def may_run(self, placed: Placed) -> bool:
         """Whether a hook or a server may run: the host's owner trusts exactly this content, or consented to it."""
-        return self.standings is None or placed.container is None or self.standings.get(placed.entry["id"]) == "trusted"
+        return self.standings is None or self.standings.get(placed.entry["id"]) == "trusted"
 
     def variables(self, text: Text) -> dict[str, str]:
         """The `${…}` a text may use: folders, nothing from the environment."""
@@ -189,13 +189,33 @@ def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServe
         plugin = placed.container if placed.container is not None and placed.container["type"] == "plugin" else None
         if name in offers and plugin is not None:
             name = f"{plugin['name']}-{name}"
+        own = placed.container is None
+        shared = own and detail.config.get("shared") is True
         around = Surroundings(
             plugin_root=None if plugin is None else offering.root_of(placed),
-            workspace=offering.workspace,
+            workspace=None if shared else offering.workspace,
             environment={} if "clientId" in (placed.container or {}) else environment,
+            start=environment.get("HOME") if own else None,
         )
-        offers.setdefault(name, McpServerOffer(placed.entry["id"], name, launch_config(detail, around)))
+        offer = McpServerOffer(
+            placed.entry["id"],
+            name,
+            launch_config(detail, around),
+            origin=_origin(placed, detail),
+            shared=shared,
+            direct=own and detail.config.get("direct") is True,
+        )
+        offers.setdefault(name, offer)
     return list(offers.values())
+
+
+def _origin(placed: Placed, detail: ServerDetail) -> str:
+    """A server in a form that lasts and that no other server has: its name, and where it is declared."""
+    if detail.consented:
+        return detail.name
+    container = placed.container
+    where = container["uri"] if container is not None and container["type"] == "plugin" else placed.entry["uri"]
+    return f"{detail.name}@{where}"
 
 
 def _for_model(offering: Offering, type: str) -> list[SkillOffer]:

@@ -333,7 +333,9 @@ def judged(offering: Offering, word: Word, home: Path | None) -> Offering:
     """An offering that knows which of its hooks and servers may run. Reads the files that they name."""
     standings: dict[str, Standing] = {}
     for runnable_id, runnable in offered(offering, home).items():
-        standings[runnable_id] = word.standing(runnable)
+        detail = offering.details[runnable_id]
+        consented = isinstance(detail, ServerDetail) and detail.consented
+        standings[runnable_id] = "trusted" if consented else word.standing(runnable)
     return replace(offering, standings=standings)
 
 
@@ -345,7 +347,8 @@ def offered(offering: Offering, home: Path | None) -> dict[str, Runnable]:
         if isinstance(detail, HookDetail | ServerDetail):
             container = placed.container
             plugin = offering.root_of(placed) if container is not None and container["type"] == "plugin" else None
-            around = Surrounding(offering.workspace or _NOWHERE, plugin, None if home is None else str(home))
+            workspace = _NOWHERE if container is None else offering.workspace or _NOWHERE
+            around = Surrounding(workspace, plugin, None if home is None else str(home))
             found[placed.entry["id"]] = runnable_of(detail, source_of(placed.entry["uri"], container), around)
     return found
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 from ahpkit.customizations.assemble import Discovery, assemble
-from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.details import Parsed, ServerDetail
 from ahpkit.customizations.discovery import Location
 from ahpkit.customizations.offers import Offering
 from ahpkit.customizations.shown import Toggles, canonical, changes, keeping_runtime, with_toggles
@@ -52,6 +52,8 @@ class SessionTree:
     read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])
     plugins: dict[str, ClientPlugin] = field(default_factory=dict[str, ClientPlugin])
     toggles: Toggles = field(default_factory=dict[str, bool])
+    configured: Sequence[tuple[JsonObject, ServerDetail]] = ()
+    """Servers of the host's configuration."""
     discovery: Discovery = field(default_factory=lambda: Discovery([], {}, {}))
 
     def actions(self, state: Sequence[JsonObject]) -> list[SessionAction]:
@@ -60,7 +62,9 @@ class SessionTree:
 
     def entries(self, state: Sequence[JsonObject]) -> list[JsonObject]:
         """All containers, in order, as the session shall show them; keeps the details behind them."""
-        known, self.discovery = self.discovery.details, assemble(self._parsed())
+        known, found = self.discovery.details, assemble(self._parsed())
+        own = {entry["id"]: detail for entry, detail in self.configured}
+        self.discovery = replace(found, details={**found.details, **own})
         done = {container["id"]: cast("JsonObject", container) for container in self.discovery.containers}
         shown = {entry["id"]: entry for entry in state}
         details = self.discovery.details
@@ -70,7 +74,7 @@ class SessionTree:
                 shown.get(entry["id"]),
                 lambda child: known.get(child) == details.get(child),
             )
-            for entry in (*self._located(done), *self._published(done))
+            for entry in (*self._located(done), *self._published(done), *(entry for entry, _ in self.configured))
         ]
 
     def offering(self, state: Sequence[JsonObject], workspace: Path) -> Offering:
@@ -87,7 +91,9 @@ class SessionTree:
 
     def _located(self, done: Mapping[str, JsonObject]) -> Iterator[JsonObject]:
         for location in self.locations:
-            if location.id in done:
+            if location.id in done and location.bare and done[location.id].get("children"):
+                yield from done[location.id]["children"]
+            elif location.id in done:
                 yield done[location.id]
             elif location.id not in self.read and location.id in self.expected:
                 yield cast("JsonObject", location.loading)

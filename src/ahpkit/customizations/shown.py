@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from ahpkit.customizations.ids import is_container_id
+from ahpkit.customizations.ids import is_top_level_id
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction
 from ahpkit.protocol.session.constructors import session_customization_removed, session_customization_updated
@@ -16,6 +16,10 @@ Toggles = Mapping[str, bool]
 
 _RUNTIME = ("state", "channel", "mcpApp")
 """Fields of a server that say how it runs; reading its declaration again does not change them."""
+
+_FAILED = 3
+_WORDS = 200
+"""Failed servers that a load message names, and characters for each."""
 
 
 def with_toggles(entry: JsonObject, toggles: Toggles) -> JsonObject:
@@ -32,24 +36,45 @@ def _toggled(entry: JsonObject, toggles: Toggles) -> JsonObject:
 
 
 def keeping_runtime(entry: JsonObject, before: JsonObject | None, same: Callable[[str], bool]) -> JsonObject:
-    """A container whose servers keep the state they are in, as long as their declaration is the same."""
+    """An entry whose servers keep the state they are in, as long as their declaration is the same.
+
+    A container with a server that failed is degraded, until that server is well again.
+    """
+    if entry["type"] == "mcpServer":
+        return _kept(entry, before, same)
     running = {child["id"]: child for child in (before or {}).get("children", ()) if child["type"] == "mcpServer"}
     if not running or "children" not in entry:
         return entry
 
-    def kept(child: JsonObject) -> JsonObject:
-        old = running.get(child["id"])
-        if old is None or not same(child["id"]):
-            return child
-        fresh: JsonObject = {key: value for key, value in child.items() if key not in _RUNTIME}
-        return {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
+    children = [_kept(child, running.get(child["id"]), same) for child in entry["children"]]
+    return _following(entry, children)
 
-    return {**entry, "children": [kept(child) for child in entry["children"]]}
+
+def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool]) -> JsonObject:
+    if old is None or not same(server["id"]):
+        return server
+    fresh: JsonObject = {key: value for key, value in server.items() if key not in _RUNTIME}
+    return {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
+
+
+def _following(entry: JsonObject, children: list[JsonObject]) -> JsonObject:
+    """The container with these children, and a load state that tells of servers that failed while they ran."""
+    declared = {child["id"] for child in entry["children"] if child.get("state", {}).get("kind") == "error"}
+    failed = [
+        f"MCP server {child['state']['error']['message']}".splitlines()[0][:_WORDS]
+        for child in children
+        if child.get("state", {}).get("kind") == "error" and child["id"] not in declared
+    ]
+    load: JsonObject = entry.get("load") or {}
+    if not failed or load.get("kind") not in ("loaded", "degraded"):
+        return {**entry, "children": children}
+    message = "; ".join(filter(None, [load.get("message"), *failed[:_FAILED]]))
+    return {**entry, "children": children, "load": {"kind": "degraded", "message": message}}
 
 
 def is_ours(entry: JsonObject) -> bool:
-    """A container found on disk or published by a client; other features have entries of their own in the list."""
-    return is_container_id(entry["id"]) or "clientId" in entry
+    """An entry found on disk, configured, or published by a client; other features have entries of their own."""
+    return is_top_level_id(entry["id"]) or "clientId" in entry
 
 
 def canonical(entry: JsonObject, shown: JsonObject | None) -> JsonObject:

@@ -90,15 +90,16 @@ class Agents:
 
     # -- logging in ------------------------------------------------------------------------------------------------
 
-    async def authenticate(self, client_id: str, resource: str, token: str) -> None:
+    async def authenticate(self, client_id: str, params: JsonObject) -> None:
         """Hand a token to whoever asked for it."""
+        resource, token = params["resource"], params["token"]
         for agent in self._agents.values():
             if any(known["resource"] == resource for known in agent.protected_resources):
                 await agent.authenticate(resource, token)
                 self._authenticated.add(resource)
                 return
         for take in self._registered.authenticators:
-            if await take(client_id, resource, token):
+            if await take(client_id, params):
                 return
         raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
 

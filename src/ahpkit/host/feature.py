@@ -185,6 +185,7 @@ class Registration:
         self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
         self.client_unsubscribed: list[Callable[[str, str], None]] = []
+        self.subscribed: list[Callable[[str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
         self.session_disposed: list[Callable[[str], None]] = []
         self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
@@ -192,7 +193,7 @@ class Registration:
         self.turn_preparers: list[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]] = []
         self.tool_guards: list[Callable[[Chat, str, str], Awaitable[str | None]]] = []
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
-        self.authenticators: list[Callable[[str, str, str], Awaitable[bool]]] = []
+        self.authenticators: list[Callable[[str, JsonObject], Awaitable[bool]]] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
         self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
         self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
@@ -228,8 +229,9 @@ class Registration:
         """`source(chat_uri, text, offset)`: items offered at an offset (UTF-16 code units) of a text."""
         self.completion_sources.append(source)
 
-    def authenticate(self, take: Callable[[str, str, str], Awaitable[bool]]) -> None:
-        """`take(client_id, resource, token)`: take a token of a client; False when this feature did not ask for it."""
+    def authenticate(self, take: Callable[[str, JsonObject], Awaitable[bool]]) -> None:
+        """`take(client_id, params)`: take a token of a client, with what `authenticate` says of it; False when this
+        feature did not ask for it."""
         self.authenticators.append(take)
 
     def route(self, mount: Callable[[Any], None]) -> None:
@@ -264,6 +266,10 @@ class Registration:
     def on_client_unsubscribed(self, heard: Callable[[str, str], None]) -> None:
         """`heard(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""
         self.client_unsubscribed.append(heard)
+
+    def on_subscribed(self, heard: Callable[[str], None]) -> None:
+        """Somebody subscribes to a channel."""
+        self.subscribed.append(heard)
 
     def on_unsubscribed(self, heard: Callable[[str], None]) -> None:
         """A channel lost its last subscriber."""

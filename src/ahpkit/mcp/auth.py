@@ -1,13 +1,14 @@
 """A server that wants a token: what it says about that (401, 403, RFC 9728), as state; and where tokens are kept.
 
-Tokens live in memory, by the connection they came over and the resource they are for. They are in no state, no log and
-no error text. A server names the place to log in at, but never the place its token is for: that is its own address.
+Tokens live in memory, by the connection they came over, the session and the resource they are for. They are in no
+state, no log and no error text. A server names the place to log in at, but never the place its token is for: that is
+its own address.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -125,29 +126,34 @@ def _texts(value: Any) -> list[str]:
 
 
 class Tokens:
-    """Tokens that clients pushed. `give` and `drop_client` are all that changes them."""
+    """Tokens that clients pushed, each for one resource in one session, as long as the client is connected."""
 
     def __init__(self) -> None:
-        self._tokens: dict[tuple[str, str], str] = {}
+        self._tokens: dict[tuple[str, str, str], str] = {}
 
-    def give(self, client_id: str, resource: str, token: str) -> None:
-        self._tokens.pop((client_id, resource), None)  # The newest stands last.
+    def give(self, client_id: str, session: str, resource: str, token: str) -> None:
+        """Keep a token. An empty one takes back what this client gave before."""
+        self._tokens.pop((client_id, session, resource), None)  # The newest stands last.
         if token:
-            self._tokens[client_id, resource] = token
+            self._tokens[client_id, session, resource] = token
 
-    def find(self, resource: str) -> str | None:
-        """The newest token for a resource."""
-        found = [token for (_, known), token in self._tokens.items() if known == resource]
+    def find(self, session: str, resource: str) -> str | None:
+        """The newest token for a resource in a session."""
+        found = [token for key, token in self._tokens.items() if key[1:] == (session, resource)]
         return found[-1] if found else None
 
     def drop(self, resource: str, token: str) -> None:
-        """A token was refused: it is not sent again."""
-        for key in [key for key, known in self._tokens.items() if key[1] == resource and known == token]:
-            del self._tokens[key]
+        """A token was refused, or its time is over: it is not sent again."""
+        self._forget(lambda key, known: key[2] == resource and known == token)
 
     def drop_client(self, client_id: str) -> None:
-        for key in [key for key in self._tokens if key[0] == client_id]:
-            del self._tokens[key]
+        self._forget(lambda key, known: key[0] == client_id)
+
+    def drop_session(self, session: str) -> None:
+        self._forget(lambda key, known: key[1] == session)
+
+    def _forget(self, gone: Callable[[tuple[str, str, str], str], bool]) -> None:
+        self._tokens = {key: token for key, token in self._tokens.items() if not gone(key, token)}
 
     def __repr__(self) -> str:
         return f"<{len(self._tokens)} tokens>"

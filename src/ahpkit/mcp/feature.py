@@ -9,32 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ahpkit.agents.acp.elicitation import answer, questions
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
-from ahpkit.host.turns.chat import path_of
 from ahpkit.mcp.doorway import Doorway
-from ahpkit.mcp.errors import McpConfigError, McpError
-from ahpkit.mcp.outcome import definition_of, outcome_of, result_of
+from ahpkit.mcp.errors import McpError
+from ahpkit.mcp.outcome import outcome_of, result_of
+from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers
+from ahpkit.protocol.chat.constructors import chat_tool_call_auth_required, chat_tool_call_auth_resolved
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import session_mcp_server_state_changed
-from ahpkit.protocol.session.enablement import find
+from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
-    from ahpkit.mcp.fleet import Fleet
     from ahpkit.mcp.gateway import Gateway
-    from ahpkit.mcp.server import Limits, McpServer
-
-_log = logging.getLogger(__name__)
+    from ahpkit.mcp.server import Limits
 
 _PATIENCE = 10.0
 """Seconds that a turn waits for servers that are just starting; what comes later is there for the next call."""
@@ -43,6 +40,7 @@ _CHANGES = frozenset(
     {
         *("session/customizationsChanged", "session/customizationUpdated", "session/customizationToggled"),
         *("session/customizationRemoved", "session/activeClientSet", "session/activeClientRemoved"),
+        *("session/workingDirectorySet", "session/workingDirectoryRemoved", "session/workingDirectoryReplaced"),
     }
 )
 
@@ -52,20 +50,24 @@ class McpServers(Feature):
 
     name = "mcp"
 
-    def __init__(
-        self, offers: Callable[[str], Awaitable[Sequence[McpServerOffer]]], *, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, offers: Offers, *, directory: Path | None = None, limits: Limits | None = None) -> None:
+        """`directory` is where sessions are that name none."""
         self._offers = offers
+        self._directory = directory or Path.home()
         self._limits = limits
         self._sessions: dict[str, SessionServers] = {}
-        self._gateways: dict[str, tuple[str, McpServerOffer, contextlib.ExitStack]] = {}
+        self._gateways: dict[str, tuple[str, Sequence[McpServerOffer], contextlib.ExitStack]] = {}
         self._doorway: Doorway | None = None
         self._opening = asyncio.Lock()
         self._tokens: Tokens | None = None
+        self._shared: SharedServers | None = None
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
+        host.recover(self._recover)
         host.listen(self._heard)
+        host.refuse(self._refuse)
+        host.on_subscribed(self._subscribed)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
         host.on_session_disposed(self._disposed)
@@ -78,22 +80,58 @@ class McpServers(Feature):
         for _, _, stack in self._gateways.values():
             stack.close()
         await asyncio.gather(*(session.aclose() for session in self._sessions.values()))
+        if self._shared is not None:
+            await self._shared.aclose()
         if self._doorway is not None:
             await self._doorway.__aexit__(None, None, None)
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
+    def _recover(self) -> None:
+        """No server of an earlier run is there any more."""
+        for uri in self._services.session_uris():
+            for placed in walk(self._services.state(uri) or {}):
+                entry = placed.entry
+                if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in ("stopped", "error"):
+                    stopped = session_mcp_server_state_changed(id=entry["id"], state={"kind": "stopped"})
+                    self._services.dispatch(uri, stopped)
+
     async def _prepare_session(self, session_uri: str) -> None:
-        self._session(session_uri).look()
+        """A new session starts its servers. One from before a restart does when somebody looks at it, or asks."""
+        state = self._services.state(session_uri) or {}
+        if state.get("lifecycle") == "creating" or self._services.subscribers(session_uri):
+            self._session(session_uri).look()
+
+    def _subscribed(self, uri: str) -> None:
+        if uri not in self._sessions and (self._services.state(uri) or {}).get("lifecycle") == "ready":
+            self._session(uri).look()
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        await self._session(chat.session_uri).settled(_PATIENCE)
+        session = self._sessions.get(chat.session_uri)
+        if session is None:
+            session = self._session(chat.session_uri)
+            session.look()
+        await session.settled(_PATIENCE)
         return prompt
 
     def _session(self, uri: str) -> SessionServers:
         if uri not in self._sessions:
-            self._sessions[uri] = SessionServers(uri, self._services, self._offers, self.tokens, self._limits)
+            self._sessions[uri] = SessionServers(
+                uri,
+                self._services,
+                self._offers,
+                self.tokens,
+                self.shared,
+                self._limits,
+                directory=self._directory,
+            )
         return self._sessions[uri]
+
+    @property
+    def shared(self) -> SharedServers:
+        if self._shared is None:
+            self._shared = SharedServers(self.tokens, self._limits)
+        return self._shared
 
     @property
     def tokens(self) -> Tokens:
@@ -120,11 +158,21 @@ class McpServers(Feature):
             case kind if kind in _CHANGES:
                 session.look()
             case "session/mcpServerStopRequested":
-                session.pause(applied.action["id"])
+                session.stop(applied.action["id"])
             case "session/mcpServerStartRequested":
-                session.resume(applied.action["id"])
+                session.start(applied.action["id"])
+            case "session/mcpServerBackgroundRequested":
+                session.to_background(applied.action["id"])
             case _:
                 pass
+
+    def _refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+        if action["type"] != "session/mcpServerStartRequested":
+            return None
+        placed = find(state, action["id"])
+        if placed is not None and not placed.effective.enabled:
+            return f"the MCP server {placed.entry['name']} is switched off; switch it on first"
+        return None
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -145,7 +193,8 @@ class McpServers(Feature):
             if not isinstance(arguments, dict):
                 raise McpError("the input of an MCP tool is an object")
             given = cast("JsonObject", arguments)
-            return outcome_of(await server.call_tool(tool.own_name, given, TurnCaller(turn, call)))
+            caller = TurnCaller(turn, call, self._services)
+            return outcome_of(await server.call_tool(tool.own_name, given, caller))
         except ValueError as error:
             return ToolOutcome(success=False, error=f"the input is no JSON: {error}")
         except McpError as error:
@@ -153,18 +202,23 @@ class McpServers(Feature):
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
-    async def _take_token(self, client_id: str, resource: str, token: str) -> bool:
-        """Only for a server that asks for it now."""
+    async def _take_token(self, client_id: str, params: JsonObject) -> bool:
+        """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting."""
+        resource, token = params["resource"], params["token"]
         waiting = [
-            server
+            (session, server)
             for session in self._sessions.values()
             for server in session.servers()
             if server.state["kind"] == "authRequired" and server.state["resource"]["resource"] == resource
         ]
-        if waiting:
-            self.tokens.give(client_id, resource, token)
-            for server in waiting:
+        for session, server in waiting:
+            needed = set(server.state.get("requiredScopes") or ())
+            if token and ("scopes" not in params or needed <= set(params["scopes"])):
+                self.tokens.give(client_id, session.uri, resource, token)
                 server.token_given()
+        if waiting and "expiresIn" in params:
+            loop = asyncio.get_running_loop()
+            loop.call_later(params["expiresIn"], lambda: self.tokens.drop(resource, token))
         return bool(waiting)
 
     def _client_gone(self, client_id: str) -> None:
@@ -174,13 +228,13 @@ class McpServers(Feature):
     # -- agents ----------------------------------------------------------------------------------------------------
 
     async def _for_agent(self, chat: Chat) -> Sequence[McpServerOffer]:
-        """The host itself, as the one server that an agent starts."""
+        """The host itself, as the one server that an agent starts; and those that the owner wants handed over."""
         async with self._opening:
             if chat.uri not in self._gateways:
                 self._gateways[chat.uri] = await self._open_gateway(chat)
-        return [self._gateways[chat.uri][1]]
+        return self._gateways[chat.uri][1]
 
-    async def _open_gateway(self, chat: Chat) -> tuple[str, McpServerOffer, contextlib.ExitStack]:
+    async def _open_gateway(self, chat: Chat) -> tuple[str, Sequence[McpServerOffer], contextlib.ExitStack]:
         from ahpkit.mcp.gateway import NAME, Gateway
 
         if self._doorway is None:
@@ -190,155 +244,32 @@ class McpServers(Feature):
         way = stack.enter_context(self._doorway.admit(gateway))
         stack.callback(self._services.follow_tools(chat.session_uri, lambda: self._tell(gateway)))
         config = {"command": way.command, "args": list(way.args), "env": dict(way.env)}
-        return chat.session_uri, McpServerOffer("ahp", NAME, config), stack
+        direct = [offer for offer in await self._offers(chat.session_uri) if offer.direct]
+        return chat.session_uri, [McpServerOffer("ahp", NAME, config), *direct], stack
 
     def _tell(self, gateway: Gateway) -> None:
         self._services.spawn(gateway.changed(), name="tell an agent of its tools")
 
 
-class SessionServers:
-    """The servers of one session: wanted, running, shown. Implements `ahpkit.mcp.server.ServerPort`."""
-
-    samples = False
-    """No agent of this host answers for a model outside of its own turn."""
-
-    def __init__(
-        self,
-        uri: str,
-        services: Services,
-        offers: Callable[[str], Awaitable[Sequence[McpServerOffer]]],
-        tokens: Tokens,
-        limits: Limits | None,
-    ) -> None:
-        self._uri = uri
-        self._services = services
-        self._offers = offers
-        self._tokens = tokens
-        self._limits = limits
-        self._fleet: Fleet | None = None
-        self._paused: set[str] = set()
-        self._looking = False
-        self._again = False
-        self._closed = False
-        self._news = asyncio.Event()
-
-    # -- what is wanted --------------------------------------------------------------------------------------------
-
-    def look(self) -> None:
-        """Something changed that may change which servers run."""
-        self._again = True
-        if not self._looking and not self._closed:
-            self._looking = True
-            self._services.spawn(self._look(), name="look after MCP servers")
-
-    async def _look(self) -> None:
-        try:
-            while self._again and not self._closed:
-                self._again = False
-                await self._reconcile()
-        finally:
-            self._looking = False
-            self._news.set()
-
-    async def _reconcile(self) -> None:
-        if self._services.state(self._uri) is None:
-            return
-        offers = [offer for offer in await self._offers(self._uri) if offer.id not in self._paused]
-        if self._closed or (not offers and self._fleet is None):
-            return
-        from ahpkit.mcp.connect import ServerConfig, server_config
-        from ahpkit.mcp.fleet import Fleet
-
-        if self._fleet is None:
-            self._fleet = Fleet(self, cwd=self._directory(), limits=self._limits)
-        configs: dict[str, ServerConfig] = {}
-        for offer in offers:
-            try:
-                configs[offer.id] = server_config(offer.name, offer.config)
-            except McpConfigError as error:
-                _log.warning("%s", error)
-        self._fleet.want(configs)
-        for server in self._fleet:
-            self._show(server)
-
-    def pause(self, id: str) -> None:
-        """A client wants a server stopped; it stays so until a client wants it started."""
-        self._paused.add(id)
-        self.look()
-
-    def resume(self, id: str) -> None:
-        self._paused.discard(id)
-        server = self.get(id)
-        if server is not None:
-            server.start_again()
-        self.look()
-
-    async def settled(self, seconds: float) -> None:
-        """Wait while servers are just starting, but not longer."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._looking or any(server.state["kind"] == "starting" for server in self.servers()):
-                    self._news.clear()
-                    await self._news.wait()
-
-    async def aclose(self) -> None:
-        self._closed = True
-        if self._fleet is not None:
-            await self._fleet.__aexit__(None, None, None)
-
-    def _directory(self) -> Path:
-        uris = self.roots()
-        return path_of(uris[0], Path.home()) if uris else Path.home()
-
-    # -- what runs -------------------------------------------------------------------------------------------------
-
-    def servers(self) -> list[McpServer]:
-        return [] if self._fleet is None else list(self._fleet)
-
-    def get(self, id: str) -> McpServer | None:
-        return None if self._fleet is None else self._fleet.get(id)
-
-    def offered(self) -> list[tuple[Owner, Sequence[ToolDefinition]]]:
-        return [
-            (Owner("mcp", server.id, server.config.name), [definition_of(tool) for tool in server.tools])
-            for server in self.servers()
-            if server.ready
-        ]
-
-    def changed(self, server: McpServer) -> None:
-        if not self._closed:
-            self._show(server)
-            self._services.tools_changed(self._uri)
-        self._news.set()
-
-    def _show(self, server: McpServer) -> None:
-        """Bring what clients see of a server in step."""
-        state = self._services.state(self._uri)
-        placed = None if state is None else find(state, server.id)
-        if placed is not None and placed.entry.get("type") == "mcpServer" and placed.entry.get("state") != server.state:
-            action = session_mcp_server_state_changed(id=server.id, state=cast("Any", server.state))
-            self._services.dispatch(self._uri, action)
-
-    def notified(self, server: McpServer, method: str, params: JsonObject) -> None:
-        """Nobody listens to a server but through its lists."""
-
-    def roots(self) -> Sequence[str]:
-        state = self._services.state(self._uri) or {}
-        return state.get("workingDirectories") or []
-
-    def token(self, resource: str) -> str | None:
-        return self._tokens.find(resource)
-
-    def token_refused(self, resource: str, token: str) -> None:
-        self._tokens.drop(resource, token)
-
-
 class TurnCaller:
     """A turn that runs an MCP tool: progress is shown in the call, questions go to its people."""
 
-    def __init__(self, turn: Turn, call: ToolCall) -> None:
+    def __init__(self, turn: Turn, call: ToolCall, services: Services) -> None:
         self._turn = turn
         self._call = call
+        self._services = services
+
+    def auth_required(self, state: JsonObject) -> None:
+        """The server wants a token first: the call shows it, and so does the session."""
+        needed: Any = {key: value for key, value in state.items() if key != "kind"}
+        self._dispatch(chat_tool_call_auth_required(turn_id=self._turn.id, tool_call_id=self._call.id, auth=needed))
+
+    def auth_resolved(self) -> None:
+        self._dispatch(chat_tool_call_auth_resolved(turn_id=self._turn.id, tool_call_id=self._call.id))
+
+    def _dispatch(self, action: Any) -> None:
+        if not self._turn.ended.is_set():
+            self._services.dispatch(self._turn.chat.uri, action)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
@@ -389,4 +320,4 @@ class ChatGateway:
         return ()
 
 
-__all__ = ["ChatGateway", "McpServers", "SessionServers", "TurnCaller"]
+__all__ = ["ChatGateway", "McpServers", "TurnCaller"]

@@ -70,6 +70,12 @@ class Caller(Protocol):
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
+    def auth_required(self, state: JsonObject) -> None:
+        """The call waits for a token; `state` says for what."""
+        ...
+
+    def auth_resolved(self) -> None: ...
+
     async def elicit(self, params: JsonObject) -> JsonObject:
         """An `ElicitResult` for `elicitation/create`."""
         ...
@@ -158,6 +164,7 @@ class McpServer:
         self._wake = asyncio.Event()
         self._challenge: Challenge | None = None
         self._authorized: asyncio.Future[None] | None = None
+        self._challenging = asyncio.Lock()
         self._token_worked = False
         self._halted = False
 
@@ -188,15 +195,15 @@ class McpServer:
                     _log.info("MCP server %s: %s; starting it again", self.config.name, problem.splitlines()[0])
                     await asyncio.sleep(self._limits.delays[failures - 1])
         finally:
-            self._forget()
-            if self._authorized is not None:
-                self._authorized.cancel()
-            self._set({"kind": "stopped"})
+            self.halt()
 
     def halt(self) -> None:
         """It is about to be stopped: nobody calls it any more, and nothing that it says counts."""
         self._halted = True
         self._forget()
+        waiting, self._authorized = self._authorized, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)  # Whoever waits finds that nothing runs.
         self._set({"kind": "stopped"})
 
     def start_again(self) -> None:
@@ -217,20 +224,33 @@ class McpServer:
         self._wake.clear()
         await self._wake.wait()
 
-    async def _wait_for_token(self) -> None:
+    async def _wait_for_token(self, caller: Caller | None = None) -> None:
         """Say what is needed, and wait for it. All who wait are woken together."""
-        if self._authorized is None:
-            self._authorized = asyncio.get_running_loop().create_future()
-            challenge = self._challenge or Challenge(401, {})
-            state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
-            self.resource = state["resource"]["resource"]
-            if self.config.oauth_client.get("clientId"):
-                state["oauthClient"] = {**self.config.oauth_client}  # type: ignore[typeddict-unknown-key]
-            self._token_worked = False
-            if self._waits:
-                self._set(dict(state))
+        async with self._challenging:
+            if self._authorized is None and not self._halted:
+                self._authorized = asyncio.get_running_loop().create_future()
+                await self._show_challenge()
+        waiting = self._authorized
+        if waiting is None:
+            return
+        if caller is None:
+            await asyncio.shield(waiting)
+            return
+        caller.auth_required(self.state)
+        try:
+            await asyncio.shield(waiting)
+        finally:
+            caller.auth_resolved()
+
+    async def _show_challenge(self) -> None:
+        challenge = self._challenge or Challenge(401, {})
+        state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
+        self.resource = state["resource"]["resource"]
+        if client_id := self.config.oauth_client.get("clientId"):
+            state["oauthClient"] = {"clientId": client_id}
+        self._token_worked = False
         if self._waits:
-            await asyncio.shield(self._authorized)
+            self._set(dict(state))
 
     @property
     def _waits(self) -> bool:
@@ -451,7 +471,7 @@ class McpServer:
                 raise McpRefused(
                     types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is none: {_words(error)}"
                 ) from error
-            await self._wait_for_token()
+            await self._wait_for_token(caller)
 
     async def _timed(self, client: Client, send: Callable[[Client], Awaitable[T]], caller: Caller) -> T:
         clock = asyncio.timeout(self._limits.call)

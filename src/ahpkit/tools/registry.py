@@ -39,6 +39,8 @@ class Owner:
     id: str = ""
     title: str = ""
     """What names and people call it: a server's or a client's name."""
+    origin: str = ""
+    """Which server it is, in a form that lasts and that no other server has."""
 
     @property
     def key(self) -> tuple[str, str]:

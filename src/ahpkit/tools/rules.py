@@ -97,8 +97,43 @@ class Rule:
         rule.check()
         return rule
 
+    @classmethod
+    def made(cls, words: Mapping[str, Any], *, id: str) -> Rule:
+        """A rule in the words of the configuration: `decision`, `owner`, and `tool`, `command`, `path`, `workspace`.
+
+        What it is about follows from the words that are there. Raises `ValueError` for words that make no rule.
+        """
+        unknown = words.keys() - {"decision", "owner", "tool", "command", "path", "workspace"}
+        if unknown:
+            raise ValueError(f"a rule has no key {sorted(unknown)[0]!r}")
+        if not all(isinstance(value, str) and value for value in words.values()):
+            raise ValueError("every value of a rule is a text that is not empty")
+        if "command" in words and "path" in words:
+            raise ValueError("a rule is about a command or about a path, not both")
+        kind = next((kind for kind in ("command", "path", "tool") if kind in words), "server")
+        place = words.get("workspace")
+        rule = cls(
+            id=id,
+            decision=words.get("decision", ""),  # type: ignore[arg-type]  # Checked below.
+            kind=cast("RuleKind", kind),
+            owner=words.get("owner", ""),
+            tool=words.get("tool", ""),
+            pattern=words.get("command") or words.get("path") or "",
+            scope="everywhere" if place is None else "workspace",
+            place=place,
+        )
+        rule.check()
+        return rule
+
     def check(self) -> None:
         """Raise `ValueError` unless it makes sense."""
+        texts: list[Any] = [self.owner, self.tool, self.pattern, self.place or ""]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("owner, tool, pattern and place of a rule are texts")
+        if not re.fullmatch(r"host|(agent|client|mcp):.+", self.owner, re.DOTALL):
+            raise ValueError("the owner is agent:NAME, client:NAME, mcp:SERVER or host")
+        if self.kind == "server" and not self.owner.startswith("mcp:"):
+            raise ValueError("a rule about everything of an owner is about an MCP server; name a tool")
         if self.decision not in ("allow", "deny") or self.kind not in KINDS or self.scope not in SCOPES:
             raise ValueError("decision, kind or scope is a word that no rule has")
         if (self.scope == "everywhere") != (self.place is None):

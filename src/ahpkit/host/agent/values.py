@@ -73,6 +73,12 @@ class McpServerOffer:
     id: str
     name: str
     config: Mapping[str, Any]
+    origin: str = ""
+    """Which server this is, in a form that lasts and that no other server has."""
+    shared: bool = False
+    """One process serves all sessions."""
+    direct: bool = False
+    """The agent starts it by itself; the host does not run it."""
 
 
 @dataclass(slots=True)

@@ -139,6 +139,7 @@ class Clients:
     def follow(self, uri: str, connection: Connection) -> None:
         """From here on a connection gets what happens in a channel."""
         self._fanout.subscribe(uri, connection.outlet)
+        _tell(self._registered.subscribed, uri)
 
     def unsubscribe(self, uri: str, connection: Connection) -> None:
         self._fanout.unsubscribe(uri, connection.outlet)

@@ -143,7 +143,10 @@ class SessionCommands:
         return {"items": list(items)}
 
     async def _authenticate(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        await self.agents.authenticate(client.client_id, params["resource"], params["token"])
+        seconds = params.get("expiresIn", 1)
+        if seconds < 1 or seconds != int(seconds):
+            raise InvalidParams("expiresIn: a whole number of seconds, 1 or more")
+        await self.agents.authenticate(client.client_id, params)
         return {}
 
 

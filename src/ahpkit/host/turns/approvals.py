@@ -121,7 +121,7 @@ class Approvals(Feature):
         place = rule.place or ""
         session = self._services.session_of(place) or "" if rule.scope == "chat" else place
         self.add(rule, session)
-        return rule.as_json()
+        return {**rule.as_json(), "says": rule.says()}
 
     async def _remove(self, client: ConnectedClient, params: JsonObject) -> None:
         id = str(params.get("id"))

@@ -147,7 +147,7 @@ def owner_key(tool: Tool, client_id: str | None) -> str | None:
             owner = tool.by(client_id)
             return f"client:{owner.title or owner.id}"
         case "mcp":
-            return f"mcp:{tool.owner.title}"
+            return f"mcp:{tool.owner.origin or tool.owner.title}"
         case "host":
             return "host"
         case "agent":

@@ -1,0 +1,187 @@
+"""`ahpkit rules` and `ahpkit approvals`: what is allowed or denied without asking, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ahpkit.cli.connecting import connected, find_session, host_command, short_id
+from ahpkit.cli.output import Output
+from ahpkit.cli.text import as_json, printable, shorten
+from ahpkit.client import Client
+
+_ID = 8
+"""Characters of a rule's id that people type."""
+
+
+@click.group()
+def rules() -> None:
+    """List, add and remove approval rules: which tool calls are allowed or denied without asking.
+
+    Most rules are made by picking "always" when a call waits for approval.
+
+    \b
+    Example:
+      ahpkit rules list
+      ahpkit rules remove 3f2a91c0
+    """
+
+
+@rules.command("list")
+@click.option("--json", "json_output", is_flag=True, help="The rules as JSON.")
+@host_command
+async def list_rules(url: str | None, token: str | None, json_output: bool) -> None:
+    """List the rules of the host, those of its configuration first.
+
+    \b
+    Example:
+      ahpkit rules list
+      ahpkit rules list --json
+    """
+    async with connected(url, token) as client:
+        found = await client.rules()
+    output = Output()
+    if json_output:
+        output.say(as_json(found))
+        return
+    if not found:
+        output.say("There are no rules. You are asked about every call that needs approval.")
+    for rule in found:
+        output.say(_line(rule))
+
+
+def _line(rule: Any) -> str:
+    where = "configuration" if rule.get("configured") else rule.get("place", "")
+    return printable("  ".join(filter(None, [f"{rule['id'][:_ID]:8}", rule["says"], f"({rule['owner']})", where])))
+
+
+@rules.command("add")
+@click.argument("decision", type=click.Choice(["allow", "deny"]))
+@click.option("--owner", required=True, help="Whose tool: agent:NAME, mcp:SERVER, client:NAME or host.")
+@click.option("--tool", help="The tool. Without it: every tool of an MCP server.")
+@click.option("--command", help='Only commands that begin so: "git status".')
+@click.option("--path", "pattern", help='Only files that match: "/project/src/**".')
+@click.option("--session", help="Only in this session: its URI, id, or part of its title.")
+@click.option(
+    "--workspace", type=click.Path(path_type=Path, file_okay=False), help="Only in sessions in this directory."
+)
+@click.option("--json", "json_output", is_flag=True, help="The rule as JSON.")
+@host_command
+async def add_rule(
+    url: str | None,
+    token: str | None,
+    decision: str,
+    owner: str,
+    tool: str | None,
+    command: str | None,
+    pattern: str | None,
+    session: str | None,
+    workspace: Path | None,
+    json_output: bool,
+) -> None:
+    """Always allow or deny a tool, all tools of a server, commands or paths.
+
+    \b
+    Example:
+      ahpkit rules add allow --owner agent:goose --tool shell --command "git status"
+      ahpkit rules add deny --owner mcp:github --tool delete_repository
+    """
+    if session is not None and workspace is not None:
+        raise click.UsageError("a rule holds in a session or in a workspace: give one of them")
+    async with connected(url, token) as client:
+        made = await client.add_rule(
+            decision,
+            owner=owner,
+            tool=tool,
+            command=command,
+            path=pattern,
+            session=None if session is None else await find_session(client, session),
+            workspace=None if workspace is None else _uri(workspace),
+        )
+    Output().say(as_json(made) if json_output else _line(made))
+
+
+@rules.command("remove")
+@click.argument("rule")
+@host_command
+async def remove_rule(url: str | None, token: str | None, rule: str) -> None:
+    """Take a rule back. RULE is its id, or the beginning of it. You are asked again from the next call on.
+
+    \b
+    Example:
+      ahpkit rules remove 3f2a91c0
+    """
+    async with connected(url, token) as client:
+        found = _meant(await client.rules(), rule)
+        await client.remove_rule(found["id"])
+    Output().say(printable(f"removed: {found['says']}"))
+
+
+def _uri(folder: Path) -> str:
+    return folder.absolute().as_uri()
+
+
+def _meant(rules: Sequence[Any], name: str) -> Any:
+    found = [rule for rule in rules if rule["id"] == name] or [rule for rule in rules if rule["id"].startswith(name)]
+    if not found:
+        raise click.ClickException(f"there is no rule {name!r}; see: ahpkit rules list")
+    if len(found) > 1:
+        lines = "\n".join(f"  {_line(rule)}" for rule in found)
+        raise click.ClickException(f"{name!r} could be any of these:\n{lines}")
+    return found[0]
+
+
+@click.group()
+def approvals() -> None:
+    """Look up which tool calls were allowed or denied, by whom, and what was shown.
+
+    \b
+    Example:
+      ahpkit approvals log
+    """
+
+
+@approvals.command("log")
+@click.option("--session", help="Only of this session: its URI, id, or part of its title.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, the newest.")
+@click.option("--json", "json_output", is_flag=True, help="The decisions as JSON, with what was shown.")
+@host_command
+async def log(url: str | None, token: str | None, session: str | None, limit: int, json_output: bool) -> None:
+    """List decisions about tool calls, the newest last: when, what, by whom or by which rule.
+
+    \b
+    Example:
+      ahpkit approvals log
+      ahpkit approvals log --session hello --json
+    """
+    async with connected(url, token) as client:
+        found = await client.approvals(session=await _session(client, session), limit=limit)
+    output = Output()
+    if json_output:
+        output.say(as_json(found))
+        return
+    if not found:
+        output.say("Nothing was decided yet.")
+    for entry in found:
+        output.say(_decision(entry))
+
+
+async def _session(client: Client, name: str | None) -> str | None:
+    return None if name is None else await find_session(client, name)
+
+
+def _decision(entry: Any) -> str:
+    when = datetime.fromtimestamp(entry["at"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    by = f"{entry['by']} {entry.get('who', '')}".strip()
+    option = f", {entry['option']}" if entry.get("option") else ""
+    shown = shorten(f"{entry['tool']} {entry['shown'].get('input', '')}", 80)
+    reason = f"  {shorten(entry['reason'], 80)}" if entry.get("reason") else ""
+    what = f"{entry['decision']:7}  {shown}  ({entry['owner']})"
+    return printable(f"{when}  {short_id(entry['session'])}  {what}  by {by}{option}{reason}")
+
+
+__all__ = ["approvals", "rules"]

@@ -1,0 +1,305 @@
+"""The MCP servers of one session: which are wanted, which run, and what clients see of them.
+
+`SessionServers` belongs to one session. `SharedServers` runs the servers that are marked `shared`, once for all
+sessions. Both are what a running server knows of the host (`ahpkit.mcp.server.ServerPort`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ahpkit.host.agent import McpServerOffer
+from ahpkit.host.feature import Services
+from ahpkit.host.turns.chat import path_of
+from ahpkit.mcp.errors import McpConfigError
+from ahpkit.mcp.outcome import definition_of
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.constructors import session_mcp_server_state_changed
+from ahpkit.protocol.session.enablement import find, walk
+from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.tools.registry import Owner
+
+if TYPE_CHECKING:
+    from ahpkit.mcp.auth import Tokens
+    from ahpkit.mcp.connect import ServerConfig
+    from ahpkit.mcp.fleet import Fleet
+    from ahpkit.mcp.server import Limits, McpServer
+
+_log = logging.getLogger(__name__)
+
+Offers = Callable[[str], Awaitable[Sequence[McpServerOffer]]]
+"""The servers of a session that are switched on and may run."""
+
+
+class SessionServers:
+    """The servers of one session. All methods belong to one event loop."""
+
+    samples = False
+    """No agent of this host answers for a model outside of its own turn."""
+
+    def __init__(
+        self,
+        uri: str,
+        services: Services,
+        offers: Offers,
+        tokens: Tokens,
+        shared: SharedServers,
+        limits: Limits | None,
+        *,
+        directory: Path,
+    ) -> None:
+        self.uri = uri
+        self._default_directory = directory
+        self._services = services
+        self._offers = offers
+        self._tokens = tokens
+        self._shared = shared
+        self._limits = limits
+        self._fleet: Fleet | None = None
+        self._origins: dict[str, str] = {}
+        """Which server an id is, for rules."""
+        self._problems: dict[str, str] = {}
+        """Declarations that cannot be started, by id."""
+        self._stopped_by_client: set[str] = set()
+        self._waited_for: set[str] = set()
+        """Servers that a turn waits for."""
+        self._in_background: set[str] = set()
+        """Servers that no turn waits for any more, because somebody said so."""
+        self._looking = False
+        self._again = False
+        self._closed = False
+        self._news = asyncio.Event()
+
+    # -- what is wanted --------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Something changed that may change which servers run."""
+        self._again = True
+        if not self._looking and not self._closed:
+            self._looking = True
+            self._services.spawn(self._look(), name="look after MCP servers")
+
+    async def _look(self) -> None:
+        try:
+            while self._again and not self._closed:
+                self._again = False
+                await self._reconcile()
+        finally:
+            self._looking = False
+            self._news.set()
+
+    async def _reconcile(self) -> None:
+        if self._services.state(self.uri) is None:
+            return
+        found = [offer for offer in await self._offers(self.uri) if not offer.direct]
+        wanted = [offer for offer in found if offer.id not in self._stopped_by_client]
+        if self._closed or (not wanted and self._fleet is None and not self._shared.of(self)):
+            self._show_stopped()
+            return
+        from ahpkit.mcp.fleet import Fleet
+
+        if self._fleet is None:
+            self._fleet = Fleet(self, cwd=self._directory(), limits=self._limits)
+        self._origins = {offer.id: offer.origin or offer.name for offer in found}
+        self._problems = {}
+        self._shared.want(self, self._configs([offer for offer in wanted if offer.shared]))
+        self._fleet.want(self._configs([offer for offer in wanted if not offer.shared]))
+        for server in self.servers():
+            self._show(server)
+        self._show_stopped()
+        self._services.tools_changed(self.uri)  # A shared server may have been there before us.
+
+    def _configs(self, offers: Sequence[McpServerOffer]) -> Mapping[str, ServerConfig]:
+        from ahpkit.mcp.connect import server_config
+
+        configs: dict[str, ServerConfig] = {}
+        for offer in offers:
+            try:
+                configs[offer.id] = server_config(offer.name, offer.config)
+            except McpConfigError as error:
+                self._problems[offer.id] = str(error)
+        return configs
+
+    def stop(self, id: str) -> None:
+        """A client wants a server stopped; it stays so until a client wants it started."""
+        self._stopped_by_client.add(id)
+        self.look()
+
+    def start(self, id: str) -> None:
+        """A client wants a server started, also one that failed."""
+        self._stopped_by_client.discard(id)
+        server = self.get(id)
+        if server is not None:
+            server.start_again()
+        self.look()
+
+    def to_background(self, id: str) -> None:
+        """A client wants messages to wait no longer for a server."""
+        self._in_background.add(id)
+        self._news.set()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait while servers are just starting, but not longer, and for none that was sent to the background."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._looking or self._starting():
+                    self._wait_for(self._starting())
+                    self._news.clear()
+                    await self._news.wait()
+        self._wait_for(set())
+
+    def _starting(self) -> set[str]:
+        kinds = {server.id: server.state["kind"] for server in self.servers()}
+        return {id for id, kind in kinds.items() if kind == "starting" and id not in self._in_background}
+
+    def _wait_for(self, ids: set[str]) -> None:
+        changed, self._waited_for = self._waited_for ^ ids, ids
+        for server in self.servers():
+            if server.id in changed:
+                self._show(server)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        self._shared.want(self, {})
+        self._tokens.drop_session(self.uri)
+        if self._fleet is not None:
+            await self._fleet.__aexit__(None, None, None)
+
+    def _directory(self) -> Path:
+        return path_of(self.roots()[0], self._default_directory)
+
+    # -- what runs -------------------------------------------------------------------------------------------------
+
+    def servers(self) -> list[McpServer]:
+        own = [] if self._fleet is None else list(self._fleet)
+        return [*own, *self._shared.of(self)]
+
+    def get(self, id: str) -> McpServer | None:
+        return next((server for server in self.servers() if server.id == id), None)
+
+    def offered(self) -> list[tuple[Owner, Sequence[ToolDefinition]]]:
+        return [
+            (self._owner(server), [definition_of(tool) for tool in server.tools])
+            for server in self.servers()
+            if server.ready
+        ]
+
+    def _owner(self, server: McpServer) -> Owner:
+        return Owner("mcp", server.id, server.config.name, self._origins.get(server.id, ""))
+
+    # -- what a server knows of its session ------------------------------------------------------------------------
+
+    def changed(self, server: McpServer) -> None:
+        if not self._closed:
+            if server.state["kind"] != "starting":
+                self._in_background.discard(server.id)
+            self._show(server)
+            self._services.tools_changed(self.uri)
+        self._news.set()
+
+    def notified(self, server: McpServer, method: str, params: JsonObject) -> None:
+        """Nobody listens to a server but through its lists."""
+
+    def roots(self) -> Sequence[str]:
+        state = self._services.state(self.uri) or {}
+        return state.get("workingDirectories") or [self._default_directory.as_uri()]
+
+    def token(self, resource: str) -> str | None:
+        return self._tokens.find(self.uri, resource)
+
+    def token_refused(self, resource: str, token: str) -> None:
+        self._tokens.drop(resource, token)
+
+    # -- what clients see ------------------------------------------------------------------------------------------
+
+    def _show(self, server: McpServer) -> None:
+        """Bring what clients see of a server in step."""
+        state = server.state
+        if state["kind"] == "starting" and server.id in self._waited_for:
+            state = {**state, "blocking": True}
+        self._show_state(server.id, state)
+
+    def _show_stopped(self) -> None:
+        """What clients asked to be started and may not run is stopped; what cannot be started says why."""
+        running = {server.id for server in self.servers()}
+        for placed in walk(self._services.state(self.uri) or {}):
+            entry = placed.entry
+            if entry.get("type") != "mcpServer" or entry["id"] in running:
+                continue
+            if (problem := self._problems.get(entry["id"])) is not None:
+                error = {"errorType": "mcp/configuration", "message": problem}
+                self._show_state(entry["id"], {"kind": "error", "error": error})
+            elif entry.get("state", {}).get("kind") not in ("stopped", "error"):
+                self._show_state(entry["id"], {"kind": "stopped"})
+
+    def _show_state(self, id: str, wanted: JsonObject) -> None:
+        state = self._services.state(self.uri)
+        placed = None if state is None else find(state, id)
+        if placed is None or placed.entry.get("type") != "mcpServer" or placed.entry.get("state") == wanted:
+            return
+        action = session_mcp_server_state_changed(id=id, state=cast("Any", wanted))
+        self._services.dispatch(self.uri, action)
+
+
+class SharedServers:
+    """Servers that run once for all sessions. They get no working directories, and tokens from any of the sessions."""
+
+    samples = False
+
+    def __init__(self, tokens: Tokens, limits: Limits | None) -> None:
+        self._tokens = tokens
+        self._limits = limits
+        self._fleet: Fleet | None = None
+        self._wanted: dict[SessionServers, Mapping[str, ServerConfig]] = {}
+
+    def of(self, session: SessionServers) -> list[McpServer]:
+        ids = self._wanted.get(session, {})
+        return [] if self._fleet is None else [server for server in self._fleet if server.id in ids]
+
+    def want(self, session: SessionServers, configs: Mapping[str, ServerConfig]) -> None:
+        """Run what this session wants, and what the others want."""
+        self._wanted.pop(session, None)
+        if configs:
+            self._wanted[session] = configs
+        if self._fleet is None:
+            if not configs:
+                return
+            from ahpkit.mcp.fleet import Fleet
+
+            self._fleet = Fleet(self, cwd=Path.home(), limits=self._limits)
+        together: dict[str, ServerConfig] = {}
+        for wanted in self._wanted.values():
+            together = {**wanted, **together}
+        self._fleet.want(together)
+
+    async def aclose(self) -> None:
+        if self._fleet is not None:
+            await self._fleet.__aexit__(None, None, None)
+
+    def changed(self, server: McpServer) -> None:
+        for session, configs in list(self._wanted.items()):
+            if server.id in configs:
+                session.changed(server)
+
+    def notified(self, server: McpServer, method: str, params: JsonObject) -> None:
+        for session, configs in list(self._wanted.items()):
+            if server.id in configs:
+                session.notified(server, method, params)
+
+    def roots(self) -> Sequence[str]:
+        return ()
+
+    def token(self, resource: str) -> str | None:
+        found = (self._tokens.find(session.uri, resource) for session in self._wanted)
+        return next((token for token in found if token is not None), None)
+
+    def token_refused(self, resource: str, token: str) -> None:
+        self._tokens.drop(resource, token)
+
+
+__all__ = ["Offers", "SessionServers", "SharedServers"]

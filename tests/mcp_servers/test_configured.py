@@ -1,0 +1,266 @@
+"""Servers of the host's configuration: at the top level, per session or shared, handed over; and what rules say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.agent import Turn
+from ahpkit.mcp.feature import McpServers
+from mcp_servers.running import PROGRAM, QUICK
+from support import requirement
+from support.bench import Bench, say
+from support.raw_client import Json, RawClient
+from support.waiting import until
+
+
+@asynccontextmanager
+async def host(tmp_path: Path, *servers: Json, home: Path | None = None) -> AsyncGenerator[Bench]:
+    """A host with these configured servers; each notes its starts."""
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    bench = Bench(work)
+    settings = CustomizationSettings(
+        default_directory=work, home=home, servers=servers, environment={"HOME": str(tmp_path), "SECRET": "hunter2"}
+    )
+    customizations = Customizations(settings)
+    bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=QUICK)]
+    await bench.start()
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+def declared(tmp_path: Path, name: str = "test", **more: Any) -> Json:
+    env = {"TEST_STARTED": str(tmp_path / "started"), "TEST_SECRET": "${SECRET}", **more.pop("env", {})}
+    return {"name": name, "command": [sys.executable, PROGRAM], "env": env, **more}
+
+
+async def entry(bench: Bench, client: RawClient, session: str, kind: str, name: str = "test") -> Json:
+    """The top-level entry of a server, once it is in that state."""
+    async with asyncio.timeout(30):
+        while True:
+            listed: list[Json] = (await bench.state(client, session)).get("customizations", [])
+            found = [one for one in listed if one["name"] == name and one["type"] == "mcpServer"]
+            if found and found[0]["state"]["kind"] == kind:
+                return found[0]
+            await asyncio.sleep(0.02)
+
+
+def starts(tmp_path: Path) -> list[int]:
+    file = tmp_path / "started"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def calling(outcomes: list[Any], name: str, tool_input: Json) -> Any:
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool(name, json.dumps(tool_input)))
+
+    return script
+
+
+async def approve(client: RawClient, chat: str, option: str = "allow-once") -> Json:
+    ready = (await client.action("chat/toolCallReady"))["action"]
+    about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
+    decision = {"approved": True, "confirmed": "user-action", "selectedOptionId": option}
+    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **about, **decision})
+    return ready
+
+
+@requirement("mcp:server:placement", "customizations:tree:bare-mcp-server")
+async def test_a_configured_server_stands_by_itself_and_its_placeholders_are_seen_by_nobody(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path)) as bench:
+        outcomes: list[Any] = []
+        bench.agent.script = calling(outcomes, "test_env", {"name": "TEST_SECRET"})
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        shown = await entry(bench, client, session, "ready")
+        assert shown["enabled"] is True
+        await client.accepted(chat, say("go"))
+        await approve(client, chat)
+        await client.action("chat/turnComplete")
+        assert outcomes[0].content[0]["text"] == "hunter2"
+        state = json.dumps(await bench.state(client, session))
+        assert "hunter2" not in state
+        assert "${SECRET}" not in state
+
+
+async def test_a_server_of_the_users_own_file_stands_by_itself(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".copilot").mkdir(parents=True)
+    config = {"command": sys.executable, "args": [PROGRAM]}
+    (home / ".copilot" / "mcp-config.json").write_text(json.dumps({"mcpServers": {"mine": config}}))
+    async with host(tmp_path, home=home) as bench:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        shown = await entry(bench, client, session, "ready", "mine")
+        listed = (await bench.state(client, session))["customizations"]
+        assert all(one.get("name") != "~/.copilot/mcp-config.json" for one in listed)
+        await client.accepted(session, {"type": "session/customizationToggled", "id": shown["id"], "enabled": False})
+        assert (await entry(bench, client, session, "stopped", "mine"))["enabled"] is False
+
+
+@pytest.mark.parametrize(("shared", "processes"), [(False, 2), (True, 1)])
+async def test_each_session_has_its_own_process_unless_the_server_is_shared(
+    tmp_path: Path, shared: bool, processes: int
+) -> None:
+    async with host(tmp_path, declared(tmp_path, shared=shared)) as bench:
+        outcomes: list[Any] = []
+        bench.agent.script = calling(outcomes, "test_roots", {})
+        client = await bench.client()
+        one, _ = await bench.session(client)
+        await entry(bench, client, one, "ready")
+        two, chat = await bench.session(client)
+        shown = await entry(bench, client, two, "ready")
+        assert len(starts(tmp_path)) == processes
+        await client.accepted(chat, say("go"))
+        await approve(client, chat)
+        await client.action("chat/turnComplete")
+        assert ("work" in outcomes[0].content[0]["text"]) is not shared
+        toggle = {"type": "session/customizationToggled", "id": shown["id"], "enabled": False}
+        await client.accepted(one, toggle)
+        await entry(bench, client, one, "stopped")
+        await entry(bench, client, two, "ready")
+        await client.accepted(two, toggle)
+        await entry(bench, client, two, "stopped")
+        await until(lambda: not any(map(_alive, starts(tmp_path))))
+
+
+def _alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def test_a_server_that_is_switched_off_in_the_configuration_waits(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path, enabled=False)) as bench:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        shown = await entry(bench, client, session, "stopped")
+        assert starts(tmp_path) == []
+        refusal = await client.rejected(session, {"type": "session/mcpServerStartRequested", "id": shown["id"]})
+        assert refusal
+
+
+async def test_a_server_that_is_handed_over_is_not_run_by_the_host(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path, direct=True)) as bench:
+        seen: list[str] = []
+
+        async def script(turn: Turn) -> None:
+            seen.extend(offer.name for offer in await turn.chat.mcp_servers())
+
+        bench.agent.script = script
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        await client.accepted(chat, say("go"))
+        await client.action("chat/turnComplete")
+        assert seen == ["ahp", "test"]
+        assert starts(tmp_path) == []
+        assert (await entry(bench, client, session, "stopped"))["_meta"] == {"ahpkit/direct": True}
+
+
+async def test_start_and_stop_requests_of_newer_clients(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path)) as bench:
+        client = await bench.connect()
+        await client.initialize(protocolVersions=["1.0.0"])
+        session, _ = await bench.session(client)
+        shown = await entry(bench, client, session, "ready")
+        await client.accepted(session, {"type": "session/mcpServerStopRequested", "id": shown["id"]})
+        await until(lambda: not any(map(_alive, starts(tmp_path))))
+        stopped = await entry(bench, client, session, "stopped")
+        assert stopped.get("enablement") == shown.get("enablement")
+        await client.accepted(session, {"type": "session/mcpServerStartRequested", "id": shown["id"]})
+        await entry(bench, client, session, "ready")
+        assert len(starts(tmp_path)) == 2
+
+
+async def test_after_a_restart_servers_start_when_somebody_looks(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path)) as bench:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        await entry(bench, client, session, "ready")
+        storage = bench.storage
+        await bench.stop()
+        again = Bench(tmp_path / "work")
+        again.storage = storage
+        settings = CustomizationSettings(default_directory=tmp_path / "work", servers=[declared(tmp_path)])
+        customizations = Customizations(settings)
+        again.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
+        await again.start()
+        try:
+            state = again.host.services.state(session) or {}
+            assert [one["state"]["kind"] for one in state["customizations"] if one["type"] == "mcpServer"] == [
+                "stopped"
+            ]
+            assert len(starts(tmp_path)) == 1
+            client = await again.client()
+            await client.ask("subscribe", session)
+            await entry(again, client, session, "ready")
+        finally:
+            await again.stop()
+
+
+async def test_a_rule_for_one_server_says_nothing_about_another_of_that_name(tmp_path: Path) -> None:
+    """The configured server and one of a workspace are both called `test`."""
+    async with host(tmp_path, declared(tmp_path)) as bench:
+        outcomes: list[Any] = []
+        bench.agent.script = calling(outcomes, "test_add", {"a": 1, "b": 2})
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready")
+        stranger = {"decision": "allow", "kind": "server", "scope": "everywhere"}
+        await client.ask("_ahpkit/rules/add", owner="mcp:test@file:///elsewhere/.mcp.json", **stranger)
+        await client.accepted(chat, say("go"))
+        await approve(client, chat, "allow:tool:everywhere")
+        await client.action("chat/turnComplete")
+        rules = (await client.ask("_ahpkit/rules/list"))["rules"]
+        assert rules[-1]["owner"] == "mcp:test"
+        await client.accepted(chat, say("again", "t2"))
+        await client.action(
+            lambda one: one["action"]["type"] == "chat/turnComplete" and one["action"]["turnId"] == "t2"
+        )
+        assert [outcome.success for outcome in outcomes] == [True, True]
+
+
+async def test_a_container_is_degraded_while_one_of_its_servers_has_failed(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    flag = tmp_path / "fixed"
+    program = f"import os, sys; sys.exit('no licence') if not os.path.exists({str(flag)!r}) else None\n"
+    script = tmp_path / "server.py"
+    script.write_text(program + f"import runpy; runpy.run_path({PROGRAM!r}, run_name='__main__')\n")
+    config = {"command": sys.executable, "args": [str(script)]}
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": config}}))
+    bench = Bench(work)
+    customizations = Customizations(CustomizationSettings(default_directory=work, trusted=[work]))
+    bench.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
+    await bench.start()
+    try:
+        client = await bench.connect()
+        await client.initialize(protocolVersions=["1.0.0"])
+        session, _ = await bench.session(client)
+
+        async def container(kind: str) -> Json:
+            async with asyncio.timeout(30):
+                while True:
+                    for one in (await bench.state(client, session))["customizations"]:
+                        if one.get("name") == ".mcp.json" and one["load"]["kind"] == kind:
+                            return one
+                    await asyncio.sleep(0.02)
+
+        degraded = await container("degraded")
+        assert "test: it ended with exit code 1" in degraded["load"]["message"]
+        [server] = degraded["children"]
+        assert "no licence" in server["state"]["error"]["message"]
+        flag.touch()
+        await client.accepted(session, {"type": "session/mcpServerStartRequested", "id": server["id"]})
+        assert (await container("loaded"))["children"][0]["state"]["kind"] != "error"
+    finally:
+        await bench.stop()
