@@ -2,8 +2,7 @@
 
 import asyncio
 
-from ahpkit.agents.python import agent
-from ahpkit.host.agent import Turn
+from ahpkit.agents import Turn, agent
 from ahpkit.testing.memory_host import memory_host
 
 

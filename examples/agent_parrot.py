@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from ahpkit.agents.python import agent
-from ahpkit.host.agent import Turn
+from ahpkit.agents import Turn, agent
 from ahpkit.testing.memory_host import memory_host
 
 

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from ahpkit.agents.python import agent
+from ahpkit.agents import AgentError, Turn, agent
 from ahpkit.client import Answer
-from ahpkit.host.agent import AgentError, Turn
 from ahpkit.testing.memory_host import memory_host
 
 

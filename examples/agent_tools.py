@@ -3,10 +3,8 @@
 import asyncio
 from typing import Annotated
 
-from ahpkit.agents.python import agent
-from ahpkit.agents.tools import Toolbox, ToolError, text_of
+from ahpkit.agents import Toolbox, ToolError, Turn, agent, text_of
 from ahpkit.client import Approve
-from ahpkit.host.agent import Turn
 from ahpkit.testing.memory_host import memory_host
 
 tools = Toolbox(editable=True)

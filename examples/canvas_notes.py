@@ -31,4 +31,5 @@ class Notes:
         return "data:text/html," + quote("<br>".join(self.pages[request["instanceId"]]))
 
 
-run_extension("example.notes", [Notes])
+if __name__ == "__main__":
+    run_extension("example.notes", [Notes])

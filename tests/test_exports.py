@@ -14,6 +14,7 @@ MODULES = sorted(
 )
 
 PUBLIC = {
+    "ahpkit.agents": {"Agent", "AgentChat", "AgentError", "Toolbox", "ToolError", "Turn", "agent", "text_of"},
     "ahpkit.client": {"Client", "Session", "Chat", "connect", "Approve", "Deny", "InMemoryPlugin"},
     "ahpkit.canvas": {"Canvases", "PythonProvider", "canvas", "canvas_action", "CanvasError"},
     "ahpkit.testing": {"run_reducer_fixtures", "run_round_trips"},

@@ -201,8 +201,7 @@ async def test_a_canvas_made_elsewhere_can_be_offered(host: FakeHost, client: Cl
 
     assert await answer(host, ask(host, "open", canvas="x")) == {"result": {"kind": "open"}}
     assert await answer(host, ask(host, "close", canvas="x")) == {"result": {"kind": "close"}}
-    with pytest.raises(CanvasError, match="cannot push"):
-        made.push("s", "i", title="new")
+    made.push("s", "i", title="new")  # Nobody hears of it, and nothing breaks: the same canvas works everywhere.
 
 
 async def test_a_handler_is_told_what_a_provider_of_the_host_is_told(host: FakeHost, session: Session, board: Board):

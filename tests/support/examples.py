@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -18,4 +19,12 @@ def load_example(name: str) -> Any:
     return module
 
 
-__all__ = ["EXAMPLES", "load_example"]
+def shows(block: str, source: str) -> bool:
+    """Whether a block of a page is code of an example, with imports that the example has, too."""
+    lines = block.splitlines(keepends=True)
+    imports = list(itertools.takewhile(lambda line: line.startswith(("import ", "from ")) or not line.strip(), lines))
+    code = "".join(lines[len(imports) :])
+    return code in source and all(line in source for line in imports if line.strip())
+
+
+__all__ = ["EXAMPLES", "load_example", "shows"]

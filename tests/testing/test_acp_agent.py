@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,27 @@ async def test_it_can_die(tmp_path: Path, step: dict[str, int], code: int) -> No
     client.send(id=9, method="session/prompt", params={"sessionId": client.session, "prompt": []})
 
     assert await client.leave() == code
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ahpkit.testing.acp_agent", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_help_says_what_a_script_is() -> None:
+    helped = run("--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert all(word in helped.stdout for word in ("SCRIPT.json", "turns", "wait_cancel", "ahpkit serve --agent"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [(None, "No such file"), ("{", "is not JSON"), ("[]", "must hold an object")]
+)
+def test_a_script_that_cannot_be_played_is_one_line(tmp_path: Path, text: str | None, problem: str) -> None:
+    script = tmp_path / "script.json"
+    if text is not None:
+        script.write_text(text)
+    done = run(str(script))
+    assert done.returncode == 2
+    assert problem in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

@@ -141,7 +141,8 @@ class Canvas:
     def push(self, session_id: str, instance_id: str, **changes: str | None) -> None:
         """Tell everyone that an instance has another `title`, `status`, `url` or `availability`; None clears one.
 
-        A client's canvas cannot: the protocol gives clients no way to.
+        In a client it tells nobody, because the protocol gives clients no way to: what changed is seen when the
+        instance is opened again.
         """
         if self._events is None:
             raise CanvasError(f"the canvas {self.canvas_id!r} is not served by anyone yet")

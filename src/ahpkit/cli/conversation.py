@@ -18,8 +18,9 @@ from ahpkit.cli.decisions import Decisions
 from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
-from ahpkit.cli.show_turn import TurnPrinter, subagents, terminals
+from ahpkit.cli.show_turn import TurnPrinter, terminals
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
+from ahpkit.client.ask import subagents
 from ahpkit.client.events import TurnEvent, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.commands import CompletionItem

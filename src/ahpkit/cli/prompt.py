@@ -14,8 +14,9 @@ import click
 
 from ahpkit.cli.connecting import EXIT_FAILED, EXIT_INTERRUPTED, connected, host_command, open_session, session_options
 from ahpkit.cli.output import Output
-from ahpkit.cli.show_turn import TurnPrinter, event_line, subagents
+from ahpkit.cli.show_turn import TurnPrinter, event_line
 from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session
+from ahpkit.client.ask import subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.platform.signals import handling_signals
 from ahpkit.wire.codec import encode

@@ -21,13 +21,6 @@ def event_line(event: TurnEvent) -> str:
     return encode({"event": type(event).__name__, **fields}).decode()
 
 
-def subagents(event: TurnEvent) -> dict[str, str]:
-    """The chats that the tool call of an event has started and that still go on: URI and title."""
-    call: Any = getattr(event, "call", None)
-    content = call.get("content", ()) if call is not None and call["status"] == "running" else ()
-    return {one["resource"]: one["title"] for one in content if one["type"] == "subagent"}
-
-
 def terminals(event: TurnEvent) -> list[str]:
     """The terminals that the tool call of an event uses while it runs."""
     call: Any = getattr(event, "call", None)
@@ -104,4 +97,4 @@ def describe_usage(usage: Any) -> str:
     return f"tokens: {counts}" if counts else "tokens: unknown"
 
 
-__all__ = ["TurnPrinter", "describe_usage", "event_line", "subagents", "terminals"]
+__all__ = ["TurnPrinter", "describe_usage", "event_line", "terminals"]

@@ -8,6 +8,7 @@ async with connect() as client:
 """
 
 from ahpkit.client.answers import Answer, Approve, Decline, Deny
+from ahpkit.client.ask import OnApproval
 from ahpkit.client.canvas import CanvasError, canvas_action
 from ahpkit.client.chat import Chat
 from ahpkit.client.client import Client
@@ -26,6 +27,8 @@ from ahpkit.client.errors import (
     LaggedError,
     SessionFailed,
     TurnError,
+    TurnTimeout,
+    TurnWaiting,
 )
 from ahpkit.client.events import (
     ConfirmationNeeded,
@@ -49,6 +52,7 @@ from ahpkit.client.events import (
     Usage,
 )
 from ahpkit.client.plugins import InMemoryPlugin
+from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription
@@ -80,6 +84,9 @@ __all__ = [
     "InputResolved",
     "LaggedError",
     "Notice",
+    "OnApproval",
+    "OnConfirmation",
+    "OnInput",
     "Outcome",
     "PartAdded",
     "ReasoningDelta",
@@ -104,6 +111,8 @@ __all__ = [
     "TurnFailed",
     "TurnStarted",
     "TurnStream",
+    "TurnTimeout",
+    "TurnWaiting",
     "Usage",
     "canvas_action",
     "connect",

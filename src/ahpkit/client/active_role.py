@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from ahpkit.client.canvas import Canvas, CanvasError, CanvasRunner
+from ahpkit.client.canvas import Canvas, CanvasRunner
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
@@ -50,7 +50,8 @@ class ToolsAndCanvases:
         self._tell("canvases")
 
     def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
-        raise CanvasError("a client's canvas cannot push changes: the protocol has no action for it")
+        # The protocol gives clients no action for it. The same canvas works everywhere, so this is no error.
+        _log.info("%s: a change of %s is seen when it is opened again: %s", canvas.canvas_id, instance_id, changes)
 
     def _tell(self, changed: Offered) -> None:
         for listener in tuple(self.listeners):

@@ -21,6 +21,7 @@ from ahpkit.client.answers import (
     open_requests,
     result_confirmed,
 )
+from ahpkit.client.ask import Answering, OnApproval, confirming
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core, given, now
 from ahpkit.client.dispatch import Dispatch
@@ -133,20 +134,39 @@ class Chat:
         model: str | ModelSelection | None = None,
         agent: str | None = None,
         meta: Mapping[str, Any] | None = None,
+        on_approval: OnApproval | None = None,
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
+        timeout: float | None = None,
     ) -> str:
-        """Start a turn and wait for the whole answer. Raises `ActionRejected` or `TurnError` when there is none."""
+        """Start a turn and wait for the whole answer.
+
+        `on_approval` says who decides about tool calls: "allow", "deny", a function (then it is the same as
+        `on_confirmation`), or "wait" to leave calls and questions to other clients. After `timeout` seconds the turn
+        is cancelled.
+
+        Raises `ActionRejected` or `TurnError` when there is no answer: `TurnWaiting` when a call or a question waits
+        and nobody here decides, `TurnTimeout` when it took too long.
+        """
+        decide = confirming(on_approval) or on_confirmation
+        if on_approval == "wait":
+            on_input = on_input or (lambda event: None)
         turn = self.send(
             text,
             attachments=attachments,
             model=model,
             agent=agent,
             meta=meta,
-            on_confirmation=on_confirmation,
+            on_confirmation=decide,
             on_input=on_input,
         )
-        return await turn.text()
+        answering = Answering(
+            self._core,
+            turn,
+            on_confirmation=decide or self._responders.on_confirmation,
+            on_input=on_input or self._responders.on_input,
+        )
+        return await answering.text(timeout, self.cancel)
 
     def follow(self) -> TurnStream | None:
         """The running turn from its beginning, whoever started it; None when no turn is running."""

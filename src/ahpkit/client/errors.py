@@ -10,6 +10,8 @@ AhpError
     ├── ChannelGone              the channel does not exist (any more): channel
     ├── SessionFailed            a session could not be created: session, error
     ├── TurnError                a turn failed or was cancelled: error_type, message
+    │   ├── TurnWaiting          it waits for a decision that nobody here takes: waiting
+    │   └── TurnTimeout          it took longer than it was given, and was cancelled
     └── ExtensionNotSupported    the host did not announce the extension: method, announced
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
@@ -92,6 +95,28 @@ class TurnError(ClientError):
         self.resumable = resumable
 
 
+class TurnWaiting(TurnError):
+    """A turn waits for somebody: a tool call for approval, or a question for an answer. It still does."""
+
+    def __init__(self, waiting: ConfirmationNeeded | InputNeeded, what: str) -> None:
+        asks = isinstance(waiting, InputNeeded)
+        remedy = "on_input=… to answer" if asks else 'on_approval="allow", "deny" or a function to decide'
+        super().__init__(
+            f"the turn waits for somebody: {what}. Pass {remedy}, or decide elsewhere: ahpkit inbox",
+            error_type="waiting",
+        )
+        self.waiting = waiting
+
+
+class TurnTimeout(TurnError, TimeoutError):
+    """A turn took longer than it was given. It was cancelled."""
+
+    def __init__(self, seconds: float, waiting: str | None = None) -> None:
+        last = f"; it waited for {waiting}" if waiting else ""
+        super().__init__(f"no answer within {seconds:g} s, so the turn was cancelled{last}", error_type="timeout")
+        self.seconds = seconds
+
+
 class ExtensionNotSupported(ClientError):
     """The host did not announce the extension this method belongs to, so nothing was sent."""
 
@@ -113,4 +138,6 @@ __all__ = [
     "LaggedError",
     "SessionFailed",
     "TurnError",
+    "TurnTimeout",
+    "TurnWaiting",
 ]

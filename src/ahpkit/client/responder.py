@@ -139,14 +139,14 @@ class Responders:
     ) -> None:
         self._channels = channels
         self._tasks = tasks
-        self._on_confirmation = on_confirmation
-        self._on_input = on_input
+        self.on_confirmation = on_confirmation
+        self.on_input = on_input
         self._attended: dict[str, tuple[Responder, int]] = {}
 
     def attend(self, chat: Channel) -> None:
         """Take care of a chat. Every call needs a `leave`."""
         known = self._attended.get(chat.uri)
-        responder, handles = known or (self._respond(chat, self._on_confirmation, self._on_input), 0)
+        responder, handles = known or (self._respond(chat, self.on_confirmation, self.on_input), 0)
         self._attended[chat.uri] = responder, handles + 1
 
     def leave(self, chat: Channel) -> None:
@@ -162,7 +162,7 @@ class Responders:
         """Let other callbacks take care of one turn, until the result is called. One not given is the client's own."""
         elsewhere = self._attended[chat.uri][0].elsewhere
         elsewhere.add(turn_id)
-        own = self._respond(chat, on_confirmation or self._on_confirmation, on_input or self._on_input, turn_id)
+        own = self._respond(chat, on_confirmation or self.on_confirmation, on_input or self.on_input, turn_id)
 
         def stop() -> None:
             elsewhere.discard(turn_id)

@@ -66,15 +66,9 @@ class TurnStream:
         """Wait for the end; the whole answer. Raises `TurnError` when the turn failed or was cancelled."""
         parts: list[str] = []
         async for event in self:
-            match event:
-                case TextDelta(text=text):
-                    parts.append(text)
-                case TurnFailed(error=error):
-                    raise TurnError(error["message"], error_type=error["errorType"], resumable=event.resumable)
-                case TurnCancelled():
-                    raise TurnError("the turn was cancelled", error_type="cancelled")
-                case _:
-                    pass
+            check_answer(event)
+            if isinstance(event, TextDelta):
+                parts.append(event.text)
         return "".join(parts)
 
     def __aiter__(self) -> Self:
@@ -146,4 +140,15 @@ class TurnStream:
             callback()
 
 
-__all__ = ["TurnStream"]
+def check_answer(event: TurnEvent) -> None:
+    """Raise `TurnError` when an event says that there will be no answer."""
+    match event:
+        case TurnFailed(error=error):
+            raise TurnError(error["message"], error_type=error["errorType"], resumable=event.resumable)
+        case TurnCancelled():
+            raise TurnError("the turn was cancelled", error_type="cancelled")
+        case _:
+            pass
+
+
+__all__ = ["TurnStream", "check_answer"]

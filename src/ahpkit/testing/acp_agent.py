@@ -29,6 +29,7 @@ Strings in `update`, `params` and `text` may contain {prompt}, {session} and {i}
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -339,8 +340,30 @@ def scripted_command(path: Path, **script: Any) -> list[str]:
 
 
 def main() -> None:
-    script: Json = json.loads(Path(sys.argv[1]).read_text()) if len(sys.argv) > 1 else {}
-    asyncio.run(ScriptedAgent(script).run())
+    asyncio.run(ScriptedAgent(_script(sys.argv[1:])).run())
+
+
+def _script(arguments: list[str]) -> Json:
+    """What the command line names; ends the process with one line when that is nothing to play."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ahpkit.testing.acp_agent",
+        description=__doc__,
+        epilog='Try it:  ahpkit serve --agent "mine=python -m ahpkit.testing.acp_agent"',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("script", nargs="?", type=Path, metavar="SCRIPT.json", help="what to play; without: echo")
+    path: Path | None = parser.parse_args(arguments).script
+    if path is None:
+        return {}
+    try:
+        script = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        parser.error(f"{path}: {error.strerror}")
+    except ValueError as error:
+        parser.error(f"{path} is not JSON: {error}")
+    if not isinstance(script, dict):
+        parser.error(f"{path} must hold an object, as described by --help")
+    return cast("Json", script)
 
 
 __all__ = ["CAPABILITIES", "ScriptedAgent", "main", "scripted_command"]

@@ -83,7 +83,7 @@ async def hosted(scripted: Scripted, **script: Any) -> AsyncGenerator[Hosted]:
 async def test_a_turn_with_an_approved_tool_call_is_in_the_state_of_the_chat(scripted: Scripted) -> None:
     steps = [{"think": "hm"}, {"text": "Writing. "}, ASK, {"text": "Done."}]
     async with hosted(scripted, turns=[steps]) as at:
-        asking = asyncio.create_task(at.chat.ask("write"))
+        asking = asyncio.create_task(at.chat.ask("write", on_approval="wait"))
         await until(lambda: at.statuses() == ["pending-confirmation"])
         [pending] = at.calls()
         at.chat.approve("t", option_id="yes")
@@ -101,7 +101,7 @@ async def test_a_turn_with_an_approved_tool_call_is_in_the_state_of_the_chat(scr
 
 async def test_a_denied_tool_call_is_over_and_the_agent_hears_it(scripted: Scripted) -> None:
     async with hosted(scripted, turns=[[ASK, {"text": "As you wish."}]]) as at:
-        asking = asyncio.create_task(at.chat.ask("write"))
+        asking = asyncio.create_task(at.chat.ask("write", on_approval="wait"))
         await until(lambda: at.statuses() == ["pending-confirmation"])
         at.chat.deny("t", reason="not now")
 
@@ -263,7 +263,7 @@ async def test_what_can_cause_execution_is_written_only_when_a_person_agreed_and
 ) -> None:
     path, steps = write_hook(scripted)
     async with hosted(scripted, turns=[steps], config={"permissions": policy}) as at:
-        asking = asyncio.create_task(at.chat.ask("write"))
+        asking = asyncio.create_task(at.chat.ask("write", on_approval="wait"))
         await until(lambda: at.statuses() == ["pending-confirmation"])
         [pending] = at.calls()
         assert not path.exists()
@@ -278,7 +278,7 @@ async def test_what_can_cause_execution_is_written_only_when_a_person_agreed_and
 async def test_what_can_cause_execution_and_was_denied_is_not_written(scripted: Scripted) -> None:
     path, steps = write_hook(scripted)
     async with hosted(scripted, turns=[steps]) as at:
-        asking = asyncio.create_task(at.chat.ask("write"))
+        asking = asyncio.create_task(at.chat.ask("write", on_approval="wait"))
         await until(lambda: at.statuses() == ["pending-confirmation"])
         at.chat.deny(at.calls()[0]["toolCallId"])
         await asking

@@ -1,0 +1,187 @@
+"""Waits for the answer of a turn in a script: says what it waits for instead of waiting for ever.
+
+Who decides about tool calls is settled before the turn begins. What nobody here decides ends the wait with
+`TurnWaiting`, whether the turn itself asks or one of its sub-agents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+from ahpkit.client.answers import Approve, Deny, open_requests
+from ahpkit.client.channels import Channel
+from ahpkit.client.core import Core
+from ahpkit.client.errors import TurnTimeout, TurnWaiting
+from ahpkit.client.events import (
+    ConfirmationNeeded,
+    InputNeeded,
+    TextDelta,
+    ToolCallContent,
+    ToolCallRunning,
+    TurnEvent,
+)
+from ahpkit.client.responder import OnConfirmation, OnInput, Responders
+from ahpkit.client.subscription import wait_for
+from ahpkit.client.turn import TurnStream, check_answer
+from ahpkit.protocol.chat.turns import tool_calls
+from ahpkit.protocol.common.state import StringOrMarkdown
+
+OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
+"""Who decides about tool calls: always yes, always no, other clients, or a function as for `on_confirmation`."""
+
+Waiting = ConfirmationNeeded | InputNeeded
+
+_CANCELLING = 2.0
+"""Seconds that the host has to hear of a cancelled turn."""
+
+_LONGEST = 200
+"""Characters of a tool's input in an error."""
+
+
+def confirming(on_approval: OnApproval | None) -> OnConfirmation | None:
+    """The callback that stands for a word."""
+    match on_approval:
+        case "allow":
+            return lambda event: Approve()
+        case "deny":
+            return lambda event: Deny(reason="the program that asked does not let tools run")
+        case "wait":
+            return lambda event: None
+        case str():
+            raise ValueError(f"on_approval is {on_approval!r}; it must be 'allow', 'deny', 'wait' or a function")
+        case _:
+            return on_approval
+
+
+def subagents(event: TurnEvent) -> dict[str, str]:
+    """The chats that the tool call of an event has started and that still go on: URI and title."""
+    if not isinstance(event, (ToolCallRunning, ToolCallContent)):
+        return {}
+    call: Any = event.call
+    content = call.get("content", ()) if call["status"] == "running" else ()
+    return {one["resource"]: one["title"] for one in content if one["type"] == "subagent"}
+
+
+def describe(waiting: Waiting) -> str:
+    """What waits for somebody, in words."""
+    if isinstance(waiting, InputNeeded):
+        request: Any = waiting.request
+        questions = [_text(question["message"]) for question in request.get("questions", ())]
+        return "the agent asks: " + (_text(request.get("message")) or " ".join(questions) or "something")
+    call: Any = waiting.call
+    title = _text(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
+    given = " ".join(str(call.get("toolInput", "")).split())
+    what = "the use of the result of " if waiting.of == "result" else ""
+    return f"approval of {what}{title}" + (f" ({given[:_LONGEST]})" if given else "")
+
+
+def _text(text: StringOrMarkdown | None) -> str:
+    return text["markdown"] if isinstance(text, dict) else text or ""
+
+
+class Answering:
+    """One turn that a script waits for. It looks after the sub-agents of the turn, too."""
+
+    def __init__(
+        self, core: Core, turn: TurnStream, *, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+    ) -> None:
+        """A callback that is None means: nobody here decides that."""
+        self._core = core
+        self._turn = turn
+        self._decides: tuple[type[Waiting], ...] = (
+            *((ConfirmationNeeded,) if on_confirmation is not None else ()),
+            *((InputNeeded,) if on_input is not None else ()),
+        )
+        self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input)
+        self._helpers: dict[str, Channel] = {}
+        self._watching: set[asyncio.Task[Any]] = set()
+        self._last: Waiting | None = None
+
+    async def text(self, timeout: float | None, cancel: Callable[[], Any]) -> str:
+        """The whole answer. Raises `TurnError`, of which `TurnWaiting` and `TurnTimeout` are two kinds."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._text()
+        except TimeoutError:
+            await _cancelled(cancel)
+            raise TurnTimeout(timeout or 0, None if self._last is None else describe(self._last)) from None
+        finally:
+            await self._leave()
+
+    async def _text(self) -> str:
+        parts: list[str] = []
+        while (event := await self._next()) is not None:
+            check_answer(event)
+            match event:
+                case TextDelta(text=text):
+                    parts.append(text)
+                case ConfirmationNeeded() | InputNeeded():
+                    self._check(event)
+                case _:
+                    for uri in subagents(event):
+                        await self._look_after(uri)
+        return "".join(parts)
+
+    async def _next(self) -> TurnEvent | None:
+        """The next event of the turn; a sub-agent that waits for nobody is found out meanwhile."""
+        coming = asyncio.ensure_future(self._event())
+        try:
+            while not coming.done():
+                done, _ = await asyncio.wait({coming, *self._watching}, return_when=asyncio.FIRST_COMPLETED)
+                for watched in done & self._watching:
+                    self._watching.discard(watched)
+                    for waiting in waiting_in(watched.result() if not watched.exception() else {}):
+                        self._check(waiting)
+            return coming.result()
+        finally:
+            coming.cancel()
+
+    async def _event(self) -> TurnEvent | None:
+        return await anext(self._turn, None)
+
+    def _check(self, waiting: Waiting) -> None:
+        self._last = waiting
+        if not isinstance(waiting, self._decides):
+            raise TurnWaiting(waiting, describe(waiting))
+
+    async def _look_after(self, uri: str) -> None:
+        if uri in self._helpers:
+            return
+        self._helpers[uri] = channel = await self._core.channels.open(uri, "chat")
+        self._responders.attend(channel)
+        self._watching.add(asyncio.ensure_future(wait_for(channel, self._is_stuck)))
+
+    def _is_stuck(self, state: Any) -> bool:
+        return any(not isinstance(one, self._decides) for one in waiting_in(state))
+
+    async def _leave(self) -> None:
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+        for channel in self._helpers.values():
+            self._responders.leave(channel)
+            self._core.channels.release(channel)
+
+
+def waiting_in(state: Any) -> Sequence[Waiting]:
+    """Everything in a chat's state that waits for a person."""
+    turn = state.get("activeTurn") or {"responseParts": []}
+    found: list[Waiting] = [InputNeeded(request) for request in open_requests(state)]
+    for call in tool_calls(turn):
+        if call["status"] == "pending-confirmation":
+            found.append(ConfirmationNeeded(call))
+        elif call["status"] == "pending-result-confirmation":
+            found.append(ConfirmationNeeded(call, of="result"))
+    return found
+
+
+async def _cancelled(cancel: Callable[[], Any]) -> None:
+    with suppress(LookupError, TimeoutError):  # It ended just now, or the host is away.
+        async with asyncio.timeout(_CANCELLING):
+            await cancel()
+
+
+__all__ = ["Answering", "OnApproval", "Waiting", "confirming", "describe", "subagents", "waiting_in"]
