@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.client import Client
+from ahpkit.client import Client, UnknownSetting
 from ahpkit.client.answers import open_requests
 from ahpkit.client.events import TurnFailed
 from ahpkit.dialects import pin
@@ -109,3 +109,22 @@ async def test_a_tool_of_ours_is_run_and_a_turn_is_cancelled(tmp_path: Path, ver
         assert [event async for event in turn]
         assert chat.confirmed["turns"][-1]["state"] == "cancelled"
         assert open_requests(chat.confirmed) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_settings_that_a_session_lacks_are_refused_before_they_are_sent(
+    tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def session_config(directory: object, values: object) -> object:
+        return {"type": "object", "properties": {"tone": {"type": "string", "title": "Tone", "sessionMutable": True}}}
+
+    async with pinned(tmp_path, version) as (bench, client):
+        monkeypatch.setattr(bench.agent, "session_config", session_config)
+        with pytest.raises(UnknownSetting, match=r"no setting 'mood'; known: tone"):
+            await client.create_session(config={"mood": "x"})
+        assert await client.sessions() == []
+        session = await client.create_session(config={"tone": "dry"})
+        with pytest.raises(UnknownSetting, match="'mood'"):
+            session.set_config({"mood": "x", "tone": "warm"})
+        assert session.state.get("config", {}).get("values") == {"tone": "dry"}
+        await session.set_config({"tone": "warm"}).accepted()

@@ -13,7 +13,7 @@ from ahpkit.agents.acp.access import FileAccess
 from ahpkit.agents.demo_commands import announced, run_command
 from ahpkit.agents.demo_text import quoted, stream
 from ahpkit.agents.demo_tools import READER, demo_tools
-from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
+from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.protocol.root.state import SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigSchema
 
@@ -56,6 +56,7 @@ class DemoAgent(Agent):
     models = _MODELS
     tools = demo_tools().definitions()
     resumes = True
+    directories = FIRST_STAYS
 
     def __init__(self, *, files: Callable[[Chat], FileAccess] | None = None) -> None:
         """`files` reads for its tool, with the host's policy; without it the working directory is the limit."""

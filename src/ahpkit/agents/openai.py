@@ -23,7 +23,7 @@ from ahpkit.agents.sse import HttpError, post_events, request
 from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.agents.turn_input import GO_ON, instructions
 from ahpkit.agents.untrusted_json import integer, obj, objects, strings, text
-from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, StopReason, Turn
+from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, AgentError, Chat, StopReason, Turn
 from ahpkit.protocol.chat.state import UsageInfo
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
@@ -104,6 +104,7 @@ class OpenAiAgent(Agent):
     """One endpoint. `tools` are offered to the model besides those of the active client."""
 
     resumes = True
+    directories = FIRST_STAYS
 
     def __init__(self, config: OpenAiConfig, *, tools: Toolbox | None = None) -> None:
         self.provider = config.name

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from ahpkit.host.agent import Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
+from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
 from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import ModelSelection
@@ -47,6 +47,7 @@ class TurnView:
     model: ModelSelection | None
     history: Sequence[TurnRecord]
     working_directory: Path
+    working_directories: Sequence[Path]
     config: Mapping[str, Any]
     resumed: bool
     parts: Sequence[ResponsePart]
@@ -62,6 +63,7 @@ class TurnView:
             turn.model,
             tuple(chat.history),
             chat.working_directory,
+            tuple(chat.working_directories),
             dict(chat.config),
             turn.resumed,
             tuple(turn.parts),
@@ -70,6 +72,8 @@ class TurnView:
 
 class PythonAgent(Agent):
     """An agent made of one function; conversations share nothing but the function."""
+
+    directories = FIRST_STAYS
 
     def __init__(
         self,

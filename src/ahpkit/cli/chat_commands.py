@@ -14,13 +14,10 @@ from ahpkit.cli.connecting import short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.plans import plan_lines, plan_of
 from ahpkit.cli.text import shorten
-from ahpkit.client import Chat, Client, Dispatch, Rejected, Session
+from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, UnknownSetting
 from ahpkit.protocol.chat.commands import CompletionItem
 
 _COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
-
-_CONFIG = "ahpkit/config"
-"""Where a session's `_meta` has the configuration that an agent learnt of after the session was created."""
 
 _LONGEST = 60
 
@@ -78,7 +75,7 @@ class Commands:
             if name not in COMMANDS:
                 raise Refused(f"there is no :{name}; :help lists what there is, a space in front makes it a message")
             return await COMMANDS[name].run(self, argument)
-        except Refused as refusal:
+        except (Refused, UnknownSetting) as refusal:
             self._output.say(f"✗ {refusal}", "red")
             return None
 
@@ -107,7 +104,7 @@ class Commands:
             self._say("  The agent names no models.")
 
     async def set(self, argument: str) -> None:
-        properties = self._properties()
+        properties = self._session.settings
         key, _, value = argument.partition(" ")
         if value:
             await self._told(self._session.set_config({key: _read(properties.get(key, {}), value.strip())}))
@@ -117,11 +114,6 @@ class Commands:
         values = self._session.state.get("config", {}).get("values", {})
         for name, one in shown.items():
             self._say(f"  {name} = {_written(values.get(name))}   {_describe(one)}".rstrip())
-
-    def _properties(self) -> dict[str, Any]:
-        state: Any = self._session.state
-        config = state.get("_meta", {}).get(_CONFIG, state.get("config"))
-        return {} if config is None else config["schema"].get("properties", {})
 
     async def steer(self, argument: str) -> None:
         if not argument:

@@ -29,6 +29,7 @@ from ahpkit.client.errors import (
     TurnError,
     TurnTimeout,
     TurnWaiting,
+    UnknownSetting,
 )
 from ahpkit.client.events import (
     ConfirmationNeeded,
@@ -113,6 +114,7 @@ __all__ = [
     "TurnStream",
     "TurnTimeout",
     "TurnWaiting",
+    "UnknownSetting",
     "Usage",
     "canvas_action",
     "connect",

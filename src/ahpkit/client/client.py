@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self, TypeVar, cast, overload
 
 from ahpkit.client.active_role import ActiveRoles, ToolsAndCanvases
@@ -17,13 +18,14 @@ from ahpkit.client.handshake import HostInfo, check_announced
 from ahpkit.client.host_requests import NotificationListener, RequestHandler
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
-from ahpkit.client.session import Session
+from ahpkit.client.session import Session, check_settings
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.dialects.generations import FORK, SELECTION
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
@@ -164,22 +166,26 @@ class Client:
         model: str | ModelSelection | None = None,
         agent: AgentSelection | None = None,
         working_directory: str | None = None,
+        more_directories: Sequence[str] = (),
         config: Mapping[str, Any] | None = None,
         fork: tuple[str, str] | None = None,
         active_client: bool = False,
     ) -> Session:
-        """Create a session and wait until it is ready; raises `SessionFailed`.
+        """Create a session and wait until it is ready; raises `SessionFailed`, or `UnknownSetting` for its `config`.
 
+        `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
         `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
         session's active one from the start.
         """
         uri = f"ahp-session:/{uuid.uuid4()}"
+        if config:
+            await self._check_config(provider, working_directory, config)
         chosen = given(model={"id": model} if isinstance(model, str) else model, agent=agent)
         forked = None if fork is None else {"session": fork[0], "turnId": fork[1]}
         notes = given(**{SELECTION: chosen or None, FORK: forked})
         params = given(
             provider=provider,
-            workingDirectories=None if working_directory is None else [working_directory],
+            workingDirectories=None if working_directory is None else [working_directory, *more_directories],
             config=config,
             _meta=notes or None,
         )
@@ -190,6 +196,12 @@ class Client:
         if active_client:
             await session.claim().accepted()
         return session
+
+    async def _check_config(self, provider: str | None, directory: str | None, config: Mapping[str, Any]) -> None:
+        """Raise `UnknownSetting`. A host that cannot say what its settings are decides by itself."""
+        with suppress(MethodNotFound):
+            resolved = await self.resolve_config(provider=provider, working_directory=directory, config=config)
+            check_settings(config, resolved["schema"]["properties"])
 
     async def resolve_config(
         self,

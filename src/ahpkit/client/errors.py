@@ -12,6 +12,7 @@ AhpError
     ├── TurnError                a turn failed or was cancelled: error_type, message
     │   ├── TurnWaiting          it waits for a decision that nobody here takes: waiting
     │   └── TurnTimeout          it took longer than it was given, and was cancelled
+    ├── UnknownSetting           a session has no such setting: names, known
     └── ExtensionNotSupported    the host did not announce the extension: method, announced
 """
 
@@ -117,6 +118,16 @@ class TurnTimeout(TurnError, TimeoutError):
         self.seconds = seconds
 
 
+class UnknownSetting(ClientError):
+    """A session does not have a setting of this name, so nothing was sent. The host would leave it out silently."""
+
+    def __init__(self, names: Collection[str], known: Collection[str]) -> None:
+        listed = ", ".join(sorted(known)) or "none"
+        super().__init__(f"there is no setting {', '.join(map(repr, sorted(names)))}; known: {listed}")
+        self.names = tuple(sorted(names))
+        self.known = tuple(sorted(known))
+
+
 class ExtensionNotSupported(ClientError):
     """The host did not announce the extension this method belongs to, so nothing was sent."""
 
@@ -140,4 +151,5 @@ __all__ = [
     "TurnError",
     "TurnTimeout",
     "TurnWaiting",
+    "UnknownSetting",
 ]

@@ -6,7 +6,7 @@ Methods that change something return a `Dispatch`: the effect shows at once, `aw
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -16,16 +16,17 @@ from ahpkit.client.channels import Channel
 from ahpkit.client.chat import Chat
 from ahpkit.client.core import Core, given
 from ahpkit.client.dispatch import Dispatch
-from ahpkit.client.errors import SessionFailed
+from ahpkit.client.errors import SessionFailed, UnknownSetting
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
 from ahpkit.dialects.generations import SELECTION
 from ahpkit.protocol.chat.state import ChatSummary
-from ahpkit.protocol.common.state import AgentSelection, ModelSelection
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.session.customizations import CustomizationEnablement
 from ahpkit.protocol.session.enablement import Placed, walk
 from ahpkit.protocol.session.state import CustomizationType, SessionState
+from ahpkit.protocol.session.summary import settings_of
 
 
 class Session:
@@ -132,9 +133,31 @@ class Session:
         """The `model` and the `agent` of this client's next messages, where one was chosen."""
         return self._core.selections.of(self.uri)
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The schema of each setting that can be given to `set_config`, by its name."""
+        return settings_of(cast("JsonObject", self.state))
+
     def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
-        """Change configuration values; with `replace` those not named go back to nothing."""
+        """Change configuration values; with `replace` those not named go back to nothing.
+
+        Raises `UnknownSetting` for a name that the session does not have.
+        """
+        if "config" in self.state:  # Else the host says that there is nothing to set.
+            check_settings(values, self.settings)
         return self._dispatch("configChanged", config=dict(values), **given(replace=replace or None))
+
+    def add_directory(self, uri: str) -> Dispatch:
+        """Work in one more directory, where the session's agent can (`capabilities.multipleWorkingDirectories`)."""
+        return self._dispatch("workingDirectorySet", directory=uri)
+
+    def remove_directory(self, uri: str) -> Dispatch:
+        """Work in a directory no more."""
+        return self._dispatch("workingDirectoryRemoved", directory=uri)
+
+    def replace_directory(self, uri: str, replacement: str) -> Dispatch:
+        """Work in another directory instead of one."""
+        return self._dispatch("workingDirectoryReplaced", directory=uri, replacement=replacement)
 
     async def dispose(self) -> None:
         """Delete the session with all its chats."""
@@ -211,4 +234,10 @@ def _default_chat(state: Mapping[str, Any]) -> str | None:
     return state.get("defaultChat") or (chats[0]["resource"] if chats else None)
 
 
-__all__ = ["Session"]
+def check_settings(values: Collection[str], known: Collection[str]) -> None:
+    """Raise `UnknownSetting` for names that are not known. The host leaves them out without a word to the client."""
+    if unknown := set(values) - set(known):
+        raise UnknownSetting(unknown, known)
+
+
+__all__ = ["Session", "check_settings"]

@@ -125,6 +125,8 @@ def agent_info(agent: Agent) -> JsonObject:
         "description": agent.description,
         "models": list(agent.models),
     }
+    if agent.directories is not None:
+        info["capabilities"] = {"multipleWorkingDirectories": agent.directories}
     if agent.protected_resources:
         info["protectedResources"] = list(agent.protected_resources)
     if agent.meta:

@@ -45,6 +45,7 @@ from ahpkit.host.feature import Feature, Registration
 from ahpkit.host.services import HostServices
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.commands import SessionCommands
+from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.sessions import SessionPorts, Sessions
@@ -215,6 +216,10 @@ class Host:
             )
         )
 
+        directories = Directories(
+            store=store, index=index, dispatcher=dispatcher, registered=registered, runner_of=turns.runner
+        )
+
         def reading(client_id: str) -> Reading:
             return Reading(client_id, now(), store.state)
 
@@ -230,6 +235,7 @@ class Host:
             dialects=DialectChoice(Surroundings(index, catalogue, spine.kinds.name_of), spine.values, config.spoken),
             adopt=sessions.adopt,
             reading=reading,
+            slow_actions=directories.slow_actions(),
             default_directory=config.default_directory,
             max_replay=config.max_replay_bytes,
         )

@@ -60,6 +60,9 @@ MAX_CHATS = 1_000
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
+MAX_DIRECTORIES = 32
+"""Working directories of a session. Each is looked through for customizations and changes."""
+
 MAX_TOOLS = 1_000
 """Tools that a client may offer in one session: more than any model can choose from."""
 
@@ -108,6 +111,7 @@ __all__ = [
     "BYTE_BURST",
     "LONG_MESSAGE",
     "MAX_CHATS",
+    "MAX_DIRECTORIES",
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",

@@ -88,6 +88,7 @@ class RecordingChat:
         self.uri = uri
         self.session_uri = session_uri
         self.working_directory = working_directory or Path.cwd()
+        self.working_directories: Sequence[Path] = [self.working_directory]
         self.model = model
         self.agent = agent
         self.config: Mapping[str, Any] = config or {}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ahpkit.host.agent.values import (
+    FIRST_STAYS,
     AgentError,
     AgentSession,
     Command,
@@ -53,7 +54,7 @@ from ahpkit.protocol.common.state import (
     ProtectedResourceMetadata,
     StringOrMarkdown,
 )
-from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.root.state import MultipleWorkingDirectoriesCapability, SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigSchema, ToolDefinition
 
 
@@ -281,7 +282,14 @@ class Chat(Protocol):
     session_uri: str
 
     @property
-    def working_directory(self) -> Path: ...
+    def working_directory(self) -> Path:
+        """The first of the directories; the host's default where there is none."""
+        ...
+
+    @property
+    def working_directories(self) -> Sequence[Path]:
+        """All directories of this chat: its own where it has some, else those of its session."""
+        ...
 
     @property
     def model(self) -> ModelSelection | None: ...
@@ -371,6 +379,10 @@ class AgentChat(abc.ABC):
     ) -> None:
         """The selection changed between two turns; `config` holds all values."""
 
+    async def work_in(self, directories: Sequence[Path]) -> None:
+        """These are the directories of the chat from now on. Raise `AgentError` when that is not possible: then
+        nothing changes. Only called for an agent that has `Agent.directories`."""
+
     async def truncated(self, turns: Sequence[TurnRecord]) -> None:
         """History was cut; `turns` is what is left."""
 
@@ -393,6 +405,8 @@ class Agent(abc.ABC):
     """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""
     resumes: bool = False
     """Whether a turn can go on that was interrupted because the host stopped."""
+    directories: MultipleWorkingDirectoriesCapability | None = None
+    """How sessions of this agent can have several working directories; None: they have one."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
@@ -470,6 +484,7 @@ class CanvasRuntime(Protocol):
 
 
 __all__ = [
+    "FIRST_STAYS",
     "Agent",
     "AgentChat",
     "AgentError",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ahpkit.protocol.chat.state import ChatInputAnswer, Message, ToolResultContent
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol.root.state import MultipleWorkingDirectoriesCapability
 from ahpkit.protocol.session.state import ToolDefinition
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 """Why a turn ended, in the words agents use. Anything but `end_turn` and `cancelled` is shown as a notification."""
+
+FIRST_STAYS: Final[MultipleWorkingDirectoriesCapability] = {"immutablePrimary": True}
+"""`Agent.directories` of an agent that works in any number of directories. A session's first one names its workspace
+and stays."""
 
 
 class AgentError(Exception):
@@ -155,6 +160,7 @@ class Command:
 
 
 __all__ = [
+    "FIRST_STAYS",
     "AgentError",
     "AgentSession",
     "Command",

@@ -6,7 +6,7 @@ What they show is committed, so nothing shown can be lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,7 +34,8 @@ from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
-from ahpkit.protocol.meta_keys import CAPABILITIES, CONFIG_META
+from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.session.summary import settings_of
 from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import decode_json
 
@@ -44,6 +45,11 @@ _CONFIG_ACTIONS = frozenset({"root/configChanged", "session/configChanged"})
 
 _REPLAY_PAGE = 1000
 """Entries read from the log at a time, so that a replay that gets too large is noticed early."""
+
+
+SlowAction = Callable[[str, JsonObject, Origin, JsonObject], Awaitable[str | None]]
+"""Dispatches an action that takes a while: its channel, the action, its origin, and how it was sent. Returns the reason
+when it is refused."""
 
 
 class Handshake:
@@ -63,6 +69,7 @@ class Handshake:
         dialects: DialectChoice,
         adopt: Callable[[str], Awaitable[bool]],
         reading: Callable[[str], Reading],
+        slow_actions: Mapping[str, SlowAction],
         default_directory: Path,
         max_replay: int,
     ) -> None:
@@ -78,6 +85,7 @@ class Handshake:
         self._adopt = adopt
         """Makes a conversation that an agent keeps a session, if there is one with this URI."""
         self._reading = reading
+        self._slow_actions = slow_actions
         self._default_directory = default_directory
         self._max_replay = max_replay
         self._repeated = RepeatedActions(log)
@@ -207,8 +215,7 @@ class Handshake:
         origin = Origin(client.client_id, seq)
         if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
             return self._dispatch_again(client, uri, action, origin)
-        self._dispatch(client, uri, action, origin)
-        return None
+        return self._dispatch(client, uri, action, origin)
 
     def _refuse_malformed(self, client: Connection, params: JsonObject, reason: str) -> None:
         """Say why under the number that the client gave, where there is one: a notification has no other answer."""
@@ -223,7 +230,7 @@ class Handshake:
         """The client has used this number before. The same action is echoed again; another one is new."""
         done = await self._repeated.find(origin)
         if done is None:
-            self._dispatch(client, uri, sent, origin)
+            await (self._dispatch(client, uri, sent, origin) or _nothing())
             return
         self._tasks.spawn(self._answer_again(client, uri, sent, origin, done), name="repeated action")
 
@@ -236,9 +243,12 @@ class Handshake:
         elif _is_repeat(client.outlet.dialect, entry, uri, sent):
             client.outlet.echo(entry)
         else:
-            self._dispatch(client, uri, sent, origin)
+            await (self._dispatch(client, uri, sent, origin) or _nothing())
 
-    def _dispatch(self, client: Connection, uri: str, sent: JsonObject, origin: Origin) -> None:
+    def _dispatch(
+        self, client: Connection, uri: str, sent: JsonObject, origin: Origin
+    ) -> Coroutine[Any, Any, None] | None:
+        """Apply an action or refuse it; something to wait for when that takes a while."""
         try:
             action = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
         except RpcError as error:
@@ -247,9 +257,18 @@ class Handshake:
             kept = self._tolerated(client, uri, action)
             if kept is None or self._says_nothing_new(client, uri, kept):
                 client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
-                return
+                return None
+            if (slow := self._slow_actions.get(kept["type"])) is not None:
+                return self._dispatch_slowly(slow, uri, kept, origin, sent)
             reason = self._dispatcher.dispatch(uri, kept, origin, sent=sent)
         if reason is not None:
+            self._clients.reject(uri, sent, origin, reason)
+        return None
+
+    async def _dispatch_slowly(
+        self, slow: SlowAction, uri: str, action: JsonObject, origin: Origin, sent: JsonObject
+    ) -> None:
+        if (reason := await slow(uri, action, origin, sent)) is not None:
             self._clients.reject(uri, sent, origin, reason)
 
     def _tolerated(self, client: Connection, uri: str, action: JsonObject) -> JsonObject | None:
@@ -259,7 +278,7 @@ class Handshake:
         """
         if not client.outlet.dialect.tolerates_settings or action["type"] not in _CONFIG_ACTIONS:
             return action
-        known = _settings(self._store.state(uri) or {})
+        known = settings_of(self._store.state(uri) or {})
         changes: JsonObject = action["config"]
         unknown = changes.keys() - known.keys()
         if new := unknown - client.settings.keys():
@@ -276,13 +295,8 @@ class Handshake:
         return action["activeClient"] in (self._store.state(uri) or {}).get("activeClients", ())
 
 
-def _settings(state: JsonObject) -> JsonObject:
-    """The settings that a channel has: those of its schema, and those its agent told of later."""
-    meta: JsonObject = state.get("_meta") or {}
-    config: JsonObject = state.get("config") or {}
-    later: JsonObject = meta.get(CONFIG_META) or {}
-    own: JsonObject = config.get("schema", {}).get("properties", {})
-    return {**own, **later.get("schema", {}).get("properties", {})}
+async def _nothing() -> None:
+    """There is nothing to wait for."""
 
 
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.policy.attempt import Attempt, Rule, find
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -23,7 +24,10 @@ def _capability(root: JsonObject | None, session: JsonObject) -> JsonObject | No
 
 
 def _set(attempt: Attempt) -> str | None:
-    return check_directories(attempt.state_of(ROOT_URI), attempt.state)
+    directories: list[str] = attempt.state.get("workingDirectories", [])
+    full = len(directories) >= MAX_DIRECTORIES and attempt.action["directory"] not in directories
+    reason = f"a session may have {MAX_DIRECTORIES} working directories, and has them" if full else None
+    return check_directories(attempt.state_of(ROOT_URI), attempt.state) or reason
 
 
 def _removed(attempt: Attempt) -> str | None:

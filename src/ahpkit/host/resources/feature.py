@@ -62,7 +62,6 @@ class Resources(Feature):
             host.command(command)
         host.store_content(self._store_content)
         host.check_directory(self._check_directory)
-        host.refuse(self._refuse)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
         host.listen(self._heard)
@@ -105,20 +104,13 @@ class Resources(Feature):
         path = file_path(uri)
         await self._workers.run(lambda: self._access.fence.check(real_path(path)))
 
-    def _refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
-        """A session gets no directory later that it would not get at the start."""
-        if action["type"] not in ("session/workingDirectorySet", "session/workingDirectoryReplaced"):
-            return None
-        path = _local(action.get("replacement", action["directory"]))
-        if path is None:
-            return "a working directory is named by a file: URI of this machine"
-        return self._access.fence.refusal(real_path(path))
-
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         """A session that lies outside since the roots changed can be read, and no more."""
-        refusal = await self._workers.run(lambda: self._access.fence.refusal(real_path(chat.working_directory)))
-        if refusal is not None:
-            raise AgentError(refusal, error_type="host/outside-roots")
+        fence = self._access.fence
+        for directory in chat.working_directories or [chat.working_directory]:
+            refusal = await self._workers.run(lambda directory=directory: fence.refusal(real_path(directory)))
+            if refusal is not None:
+                raise AgentError(refusal, error_type="host/outside-roots")
         return prompt
 
     # -- what sessions open ----------------------------------------------------------------------------------------
@@ -159,7 +151,8 @@ class Resources(Feature):
         opened = Opened()
 
         def learn() -> None:
-            session = self.services.state(chat.session_uri) or {}
+            own = [directory.as_uri() for directory in chat.working_directories]
+            session = {**(self.services.state(chat.session_uri) or {}), "workingDirectories": own}
             places: list[tuple[Opening, Path]] = [("work", chat.working_directory), *opened_by(session)]
             opened.set(chat.session_uri, places)
 

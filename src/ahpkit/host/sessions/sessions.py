@@ -19,7 +19,7 @@ from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration
-from ahpkit.host.limits import MAX_CHATS, MAX_SESSIONS
+from ahpkit.host.limits import MAX_CHATS, MAX_DIRECTORIES, MAX_SESSIONS
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import initial_config
@@ -109,9 +109,10 @@ class Sessions:
         agent = self._agent_for(params, source)
         self._check_model(agent, selection_of(params).get("model"))
         self._ports.agents.check_authenticated(agent)
-        given_directories: Sequence[str] = params.get("workingDirectories") or ()
-        directories = list(given_directories[:1])
+        directories = _directories(params, agent)
         directory = directories[0] if directories else None
+        for further in directories[1:]:
+            await self.directory(further)
         path = await self.directory(directory)
         config = await initial_config(agent, path, dict(params.get("config") or {}))
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
@@ -299,6 +300,8 @@ class Sessions:
         if chosen is not None and (reason := check_agent(self._state_of(session_uri) or {}, chosen["uri"])):
             raise InvalidParams(f"agent: {reason}")
         origin, turns, title = self._chat_source(params.get("source"))
+        directories: list[str] | None = params.get("workingDirectories")
+        self._check_subset(session_uri, directories or ())
         state = new_chat(
             uri,
             title=title,
@@ -306,6 +309,7 @@ class Sessions:
             origin=origin,
             turns=turns,
             selection=selection,
+            directories=directories,
         )
         self._open_chat(session_uri, state)
         if "initialMessage" in params:
@@ -315,6 +319,12 @@ class Sessions:
                 message=params["initialMessage"],
             )
             self._dispatch(uri, started)
+
+    def _check_subset(self, session_uri: str, directories: Sequence[str]) -> None:
+        """A chat works in directories of its session."""
+        known: Sequence[str] = (self._state_of(session_uri) or {}).get("workingDirectories") or ()
+        if outside := next((each for each in directories if each not in known), None):
+            raise InvalidParams(f"workingDirectories: {outside} is no directory of the session")
 
     def _chat_source(self, source: JsonObject | None) -> tuple[JsonObject | None, list[JsonObject] | None, str]:
         if source is None:
@@ -455,6 +465,14 @@ class Sessions:
             session.ready.set_result(None)
         for runner in list(session.chats.values()):
             runner.take_next()
+
+
+def _directories(params: Mapping[str, Any], agent: Agent) -> list[str]:
+    """The directories of a new session: the first of those that were given, where its agent can work in one only."""
+    given = list(dict.fromkeys(params.get("workingDirectories") or ()))
+    if len(given) > MAX_DIRECTORIES:
+        raise InvalidParams(f"workingDirectories: a session may have {MAX_DIRECTORIES}, not {len(given)}")
+    return given if agent.directories is not None else given[:1]
 
 
 def _fork_of(params: Mapping[str, Any]) -> JsonObject | None:

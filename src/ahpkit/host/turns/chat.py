@@ -34,6 +34,12 @@ def path_of(uri: str | None, default: Path) -> Path:
     return local_path(uri) or default
 
 
+def directories_of(chat: JsonObject, session: JsonObject) -> Sequence[str]:
+    """The directories a chat works in: those of its session, unless it has a list of its own, empty or not."""
+    own: Sequence[str] | None = chat.get("workingDirectories")
+    return own if own is not None else session.get("workingDirectories") or ()
+
+
 class LiveChat:
     """Implements `ahpkit.host.agent.Chat`."""
 
@@ -69,10 +75,11 @@ class LiveChat:
 
     @property
     def working_directory(self) -> Path:
-        directories: Sequence[str] = (
-            self.state.get("workingDirectories") or self.session.get("workingDirectories") or ()
-        )
-        return path_of(directories[0] if directories else None, self._default_directory)
+        return next(iter(self.working_directories), self._default_directory)
+
+    @property
+    def working_directories(self) -> Sequence[Path]:
+        return [path_of(uri, self._default_directory) for uri in directories_of(self.state, self.session)]
 
     @property
     def model(self) -> ModelSelection | None:
@@ -183,4 +190,4 @@ class LiveChat:
         return MEMORY_PREFIX + self.uri
 
 
-__all__ = ["MEMORY_PREFIX", "LiveChat", "path_of"]
+__all__ = ["MEMORY_PREFIX", "LiveChat", "directories_of", "path_of"]

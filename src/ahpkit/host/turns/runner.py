@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
@@ -115,6 +116,11 @@ class ChatRunner:
         if self._agent_chat is not None:
             chat = self.chat
             await self._agent_chat.configure(model=chat.model, agent=chat.agent, config=chat.config)
+
+    async def work_in(self, directories: Sequence[Path]) -> None:
+        """Have the agent work in other directories, before anybody hears of it; raises when it cannot."""
+        if self._agent_chat is not None:
+            await self._agent_chat.work_in(directories)
 
     async def aclose(self, reason: str) -> None:
         """Stop because the host does: a running turn ends as an error that says so."""

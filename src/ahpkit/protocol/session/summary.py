@@ -11,6 +11,7 @@ from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import ACTIVITY_MASK, ERROR, INPUT_NEEDED, with_activity
+from ahpkit.protocol.meta_keys import CONFIG_META
 
 _CHAT_FIELDS = (
     "resource",
@@ -119,4 +120,20 @@ def diff_chat_summary(before: JsonObject, after: JsonObject) -> JsonObject | Non
     return changed_fields(chat_summary(before), chat_summary(after))
 
 
-__all__ = ["annotations_summary", "changed_fields", "chat_summary", "diff_chat_summary", "session_summary"]
+def settings_of(state: JsonObject) -> JsonObject:
+    """The schema of each setting that a channel has, by name: those of its configuration, and those told of later."""
+    meta: JsonObject = state.get("_meta") or {}
+    config: JsonObject = state.get("config") or {}
+    later: JsonObject = meta.get(CONFIG_META) or {}
+    own: JsonObject = config.get("schema", {}).get("properties", {})
+    return {**own, **later.get("schema", {}).get("properties", {})}
+
+
+__all__ = [
+    "annotations_summary",
+    "changed_fields",
+    "chat_summary",
+    "diff_chat_summary",
+    "session_summary",
+    "settings_of",
+]

@@ -1,0 +1,171 @@
+"""Working directories that change while a session lives: checked, taken by the agents, and only then told to everybody.
+
+A session's agent has to be able to work in several (`Agent.directories`). No directory lies outside the allowed roots,
+and no chat keeps one that its session lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ahpkit.host.agent import AgentError
+from ahpkit.host.feature import Registration
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.host.spine.store import Origin, Store
+from ahpkit.host.turns.chat import directories_of
+from ahpkit.host.turns.runner import ChatRunner
+from ahpkit.platform.file_uris import local_path
+from ahpkit.protocol.chat.constructors import chat_working_directory_removed, chat_working_directory_set
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import RpcError
+from ahpkit.protocol.session.reducer import session_reducer
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE = 10.0
+"""Seconds for an agent to take other directories: the client that asked waits for it."""
+
+OF_SESSION = ("session/workingDirectorySet", "session/workingDirectoryRemoved", "session/workingDirectoryReplaced")
+OF_CHAT = ("chat/workingDirectorySet", "chat/workingDirectoryRemoved")
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A chat whose directories become others."""
+
+    chat: str
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directories:
+    """Changes the working directories of sessions and chats as clients wish."""
+
+    store: Store
+    index: SessionIndex
+    dispatcher: Dispatcher
+    registered: Registration
+    runner_of: Callable[[str], ChatRunner | None]
+
+    def slow_actions(self) -> Mapping[str, Callable[[str, JsonObject, Origin, JsonObject], Awaitable[str | None]]]:
+        return dict.fromkeys((*OF_SESSION, *OF_CHAT), self.change)
+
+    async def change(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> str | None:
+        """Do what a client dispatched; the reason when it is refused."""
+        if (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
+            return reason
+        moves = [move for move in self._moves(uri, action) if move.before != move.after]
+        reason = await self._check_new(action) or self._check_idle(action, moves) or await self._move(moves)
+        if reason is None and (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
+            await self._move_back(moves)
+        if reason is not None:
+            return reason
+        self._tell(uri, action, origin, sent)
+        return None
+
+    # -- may it be -------------------------------------------------------------------------------------------------
+
+    async def _check_new(self, action: JsonObject) -> str | None:
+        """A session gets no directory later that it would not get at the start."""
+        if action["type"] not in ("session/workingDirectorySet", "session/workingDirectoryReplaced"):
+            return None
+        uri: str = action.get("replacement", action["directory"])
+        path = local_path(uri)
+        if path is None:
+            return f"a working directory is named by a file: URI of this machine, not by {uri[:200]!r}"
+        try:
+            for check in self.registered.directory_checks:
+                await check(uri)
+        except RpcError as error:
+            return error.message
+        return None if await asyncio.to_thread(path.is_dir) else f"the directory {uri} does not exist"
+
+    def _check_idle(self, action: JsonObject, moves: Sequence[_Move]) -> str | None:
+        """Nothing is taken from a turn that runs; more may be given to it."""
+        if action["type"] == "session/workingDirectorySet":
+            return None
+        busy = any((self.store.state(move.chat) or {}).get("activeTurn") for move in moves)
+        return "a turn is running in this directory; cancel it or wait for its end" if busy else None
+
+    # -- the agents ------------------------------------------------------------------------------------------------
+
+    def _moves(self, uri: str, action: JsonObject) -> Iterator[_Move]:
+        """What changes for each chat that an action concerns."""
+        if action["type"] in OF_CHAT:
+            chat = self.store.state(uri) or {}
+            session = self.store.state(self.index.session_of(uri) or "") or {}
+            yield _Move(uri, directories_of(chat, session), directories_of(chat_reducer(chat, action), session))
+            return
+        session = self.store.state(uri) or {}
+        after = session_reducer(session, action)
+        for chat_uri in self.index.chats(uri):
+            chat = self.store.state(chat_uri) or {}
+            kept = {**chat, "workingDirectories": _kept(chat, action)} if "workingDirectories" in chat else chat
+            yield _Move(chat_uri, directories_of(chat, session), directories_of(kept, after))
+
+    async def _move(self, moves: Sequence[_Move]) -> str | None:
+        """Have the agents work there; when one cannot, all stay where they were."""
+        for number, move in enumerate(moves):
+            try:
+                await self._work_in(move.chat, move.after)
+            except AgentError as error:
+                await self._move_back(moves[:number])
+                return error.message
+            except Exception:
+                _log.exception("the agent of %s did not take other directories", move.chat)
+                await self._move_back(moves[:number])
+                return "the agent could not work there; the host's log has the details"
+        return None
+
+    async def _move_back(self, moves: Sequence[_Move]) -> None:
+        for move in moves:
+            try:
+                await self._work_in(move.chat, move.before)
+            except Exception:
+                _log.exception("the agent of %s did not take its directories back", move.chat)
+
+    async def _work_in(self, chat: str, directories: Sequence[str]) -> None:
+        runner = self.runner_of(chat)
+        if runner is not None:
+            async with asyncio.timeout(_PATIENCE):
+                await runner.work_in([path for uri in directories if (path := local_path(uri)) is not None])
+
+    # -- telling it ------------------------------------------------------------------------------------------------
+
+    def _tell(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> None:
+        """A directory that a session loses is taken from its chats first."""
+        holding = self._holding(uri, action) if action["type"] in OF_SESSION[1:] else []
+        for chat in holding:
+            self.dispatcher.apply(chat, chat_working_directory_removed(directory=action["directory"]))
+        self.dispatcher.dispatch(uri, action, origin, sent=sent)
+        if "replacement" in action:
+            for chat in holding:
+                self.dispatcher.apply(chat, chat_working_directory_set(directory=action["replacement"]))
+
+    def _holding(self, session: str, action: JsonObject) -> list[str]:
+        """The chats that name the directory themselves, in a session that really has it."""
+        known: Sequence[str] = (self.store.state(session) or {}).get("workingDirectories") or ()
+        if action["directory"] not in known:
+            return []
+        states = ((chat, self.store.state(chat) or {}) for chat in self.index.chats(session))
+        return [chat for chat, state in states if action["directory"] in state.get("workingDirectories", ())]
+
+
+def _kept(chat: JsonObject, action: JsonObject) -> list[str]:
+    """The directories a chat names itself, after an action of its session."""
+    own = cast("list[str]", chat["workingDirectories"])
+    if action["type"] == "session/workingDirectorySet" or action["directory"] not in own:
+        return own
+    left = [each for each in own if each != action["directory"]]
+    replacement: str | None = action.get("replacement")
+    return left if replacement is None or replacement in left else [*left, replacement]
+
+
+__all__ = ["Directories"]
