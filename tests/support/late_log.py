@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ahpkit.log.engine import OPENED, Commit, Draft
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, hole
 from ahpkit.log.errors import NotInLog
 
 _Step = tuple[str, object, object]
@@ -75,6 +75,9 @@ class LateLog:
             self._used.add((draft.client_id, draft.client_seq))
         return self._put("append", draft, None)
 
+    def skip(self, at: int) -> int:
+        return self._put("skip", at, None)
+
     def open(self, channel: str, state: bytes) -> int:
         return self._put("open", channel, state)
 
@@ -139,6 +142,9 @@ class LateLog:
                 disk.head += 1 + self._gap
                 disk.entries.append(entry := draft.numbered(disk.head))
                 return entry
+            case ("skip", int(at), _):
+                disk.head += 1 + self._gap
+                return hole(disk.head, at)
             case ("open" | "checkpoint" as kind, str(channel), bytes(state)):
                 if kind == "open":
                     disk.values[OPENED + channel] = b"%d" % disk.head

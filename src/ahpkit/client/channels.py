@@ -46,6 +46,8 @@ class Channel:
         self.uri = mirror.uri
         self.holders = 0
         self.listeners: list[Listener] = []
+        self.turns: int | None = None
+        """How many turns of a chat to ask for; None: all."""
         self.joining: asyncio.Task[None] | None = None
         self.ended: AhpError | None = None
         """Why it is not followed any more: nothing will change on it, and nobody will be told."""
@@ -70,6 +72,11 @@ class Channel:
     def plain_optimistic(self) -> Any:
         """The optimistic state for users: plain JSON."""
         return self._plain.of(self._mirror.optimistic)
+
+    @property
+    def wanted(self) -> JsonObject:
+        """The params of `subscribe`."""
+        return {"channel": self.uri, **({} if self.turns is None else {"view": {"turns": self.turns}})}
 
     @property
     def seq(self) -> int:
@@ -120,23 +127,25 @@ class Channels:
 
     # Holding.
 
-    def hold(self, uri: str, kind: str | None = None) -> Channel:
+    def hold(self, uri: str, kind: str | None = None, *, turns: int | None = None) -> Channel:
         """Follow a channel, of a kind that its URI need not tell. Every hold needs a `release`.
 
-        Raises when the client is closed.
+        `turns`: so many of a chat's newest turns are enough, unless it is followed already. Raises when the client is
+        closed.
         """
         if self._connection.failure is not None:
             raise self._connection.failure
         channel = self._channels.get(uri)
         if channel is None:
             channel = self._channels[uri] = Channel(self._mirror.follow(uri, kind))
+            channel.turns = turns
             self._join(channel)
         channel.holders += 1
         return channel
 
-    async def open(self, uri: str, kind: str | None = None) -> Channel:
+    async def open(self, uri: str, kind: str | None = None, *, turns: int | None = None) -> Channel:
         """Hold a channel and wait for its state."""
-        channel = self.hold(uri, kind)
+        channel = self.hold(uri, kind, turns=turns)
         try:
             await channel.wait_ready()
         except BaseException:
@@ -195,7 +204,7 @@ class Channels:
             if channel.live:
                 return  # The handshake brought it.
             try:
-                result = await rpc.request("subscribe", {"channel": channel.uri})
+                result = await rpc.request("subscribe", self.dialect.write("subscribe", channel.wanted))
             except TransportClosed:
                 continue  # Again on the next connection.
             except RpcError as error:

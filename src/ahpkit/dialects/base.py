@@ -49,6 +49,11 @@ class Dialect(Protocol):
         """Whether settings that nobody knows are left out. Clients of 0.4 are told about them instead."""
         ...
 
+    @property
+    def takes_windows(self) -> bool:
+        """Whether a chat may be shown in part, and the rest as `chat/turnsLoaded`."""
+        ...
+
     # What the client says.
 
     def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
@@ -117,6 +122,7 @@ class Identity:
     """The dialect of clients that speak the canonical protocol: everything passes as it is."""
 
     tolerates_settings = True
+    takes_windows = True
 
     def __init__(self, version: str, stream: str = "canonical") -> None:
         self.version = version

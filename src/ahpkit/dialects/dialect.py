@@ -137,7 +137,7 @@ class GenerationDialect:
         match method:
             case "listSessions":
                 return {**result, "items": [states.session_summary(one, self.generation) for one in result["items"]]}
-            case "fetchTurns" if not self.fetches_turns_by_id:
+            case "fetchTurns" if self.takes_windows:
                 return {}
             case "fetchTurns" if "turns" in result:
                 return {**result, "turns": [states.turn(one, self.generation) for one in result["turns"]]}
@@ -186,9 +186,9 @@ class GenerationDialect:
     # -- ways of a version -----------------------------------------------------------------------------------------
 
     @property
-    def fetches_turns_by_id(self) -> bool:
-        """`fetchTurns {before, limit}` is answered with the turns; later versions get them as an action."""
-        return self.generation < V.V0_5_1
+    def takes_windows(self) -> bool:
+        """Before it, `fetchTurns {before, limit}` is answered with the turns; now they come as an action."""
+        return self.generation >= V.V0_5_1
 
 
 def dialect_for(agreed: Agreed, host: Surroundings, *, canvases: bool = False) -> Dialect:

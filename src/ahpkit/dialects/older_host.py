@@ -122,6 +122,8 @@ class HostDialect:
                 return _create_chat(params, self.version)
             case "listSessions":
                 return without(params, "limit", "cursor")
+            case "subscribe" if self.generation < V.V0_5_1:
+                return without(params, "view", "delivery")
             case _:
                 return params
 

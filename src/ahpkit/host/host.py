@@ -39,6 +39,7 @@ from ahpkit.host.clients.connection import Connection, Shared
 from ahpkit.host.clients.dialect_choice import DialectChoice, Surroundings
 from ahpkit.host.clients.extensions import HOST_META, Extension, Extensions
 from ahpkit.host.clients.handshake import Handshake
+from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.clock import steady
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature, Registration
@@ -223,8 +224,10 @@ class Host:
         def reading(client_id: str) -> Reading:
             return Reading(client_id, now(), store.state)
 
+        windows = TurnWindows(store, delivery, clients)
         handshake = Handshake(
             clients=clients,
+            windows=windows,
             store=store,
             kinds=spine.kinds,
             log=log,
@@ -245,6 +248,7 @@ class Host:
             agents=host_agents,
             catalogue=catalogue,
             kept=kept,
+            windows=windows,
             store=store,
             kinds=spine.kinds,
             registered=registered,
@@ -276,6 +280,7 @@ class Host:
         for command in (*handshake.commands(), *session_commands.commands()):
             registered.command(command)
         turns.register(registered)
+        windows.register(registered)
         registered.listen(lambda applied: times.heard(applied, now()))
         for feature in self._features:
             feature.register(registered, services)

@@ -14,7 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import NamedTuple, Protocol, Self
 
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step, hole
 from ahpkit.log.log import Log
 from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
@@ -65,8 +65,8 @@ class Commit(NamedTuple):
 class LogEngine(Protocol):
     """What stands behind the host. Open inside its `async with`; all methods belong to the thread of the event loop.
 
-    A step is one call of `append`, `open`, `checkpoint`, `close` or `set_value`. Steps become durable in order. Steps
-    made without an `await` in between become durable together.
+    A step is one call of `append`, `skip`, `open`, `checkpoint`, `close` or `set_value`. Steps become durable in order.
+    Steps made without an `await` in between become durable together.
     """
 
     async def __aenter__(self) -> Self: ...
@@ -103,6 +103,13 @@ class LogEngine(Protocol):
 
     def append(self, draft: Draft) -> int:
         """Take an action; returns its step. The commit of that step tells the number it got."""
+        ...
+
+    def skip(self, at: int) -> int:
+        """Use a number for something that is not kept; returns its step.
+
+        The commit of that step has an entry with the number and nothing else (`hole`), which `read` never finds.
+        """
         ...
 
     def open(self, channel: str, state: bytes) -> int:
@@ -192,6 +199,10 @@ class LocalLog:
 
     def append(self, draft: Draft) -> int:
         self._log.append(draft.numbered(self._log.head_seq + 1))
+        return self._log.queued
+
+    def skip(self, at: int) -> int:
+        self._log.append(hole(self._log.head_seq + 1, at))
         return self._log.queued
 
     def open(self, channel: str, state: bytes) -> int:

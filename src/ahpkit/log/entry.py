@@ -24,9 +24,13 @@ class Entry(NamedTuple):
     """The type of its action, while that is known: it is not stored."""
 
 
-def hole(entry: Entry) -> Entry:
-    """Holds the place of an entry that could not be written: its number, and nothing that anybody finds."""
-    return Entry(entry.seq, "", b"", None, None, entry.at if 0 <= entry.at < 1 << 53 else 0)
+def hole(seq: int, at: int) -> Entry:
+    """Holds the place of what is not kept, or could not be written: its number, and nothing that anybody finds."""
+    return Entry(seq, "", b"", None, None, at if 0 <= at < 1 << 53 else 0)
+
+
+def is_hole(entry: Entry) -> bool:
+    return not entry.channel
 
 
 class ChannelSnapshot(NamedTuple):
@@ -94,4 +98,16 @@ class Statistics:
     disk_bytes: int
 
 
-__all__ = ["Batch", "ChannelSnapshot", "Entry", "Mark", "Recovery", "Removal", "Statistics", "Step", "Value", "hole"]
+__all__ = [
+    "Batch",
+    "ChannelSnapshot",
+    "Entry",
+    "Mark",
+    "Recovery",
+    "Removal",
+    "Statistics",
+    "Step",
+    "Value",
+    "hole",
+    "is_hole",
+]

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from ahpkit.log.checkpoints import Checkpoints
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Statistics, Step, Value
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Statistics, Step, Value, is_hole
 from ahpkit.log.errors import StorageError
 from ahpkit.log.order import Order
 from ahpkit.log.retention import Retention
@@ -127,7 +127,8 @@ class Log:
     def append(self, entry: Entry) -> None:
         """Queue an entry; raises `OutOfOrder` for a gap, a step back or a channel that is not open."""
         self._order.append(entry)
-        self._checkpoints.append(entry)
+        if not is_hole(entry):
+            self._checkpoints.append(entry)
         if entry.client_id is not None and entry.client_seq is not None:
             self._clients[entry.client_id] = max(entry.client_seq, self._clients.get(entry.client_id, 0))
         self._put(entry)

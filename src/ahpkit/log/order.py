@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, is_hole
 from ahpkit.log.errors import OutOfOrder
 
 
@@ -18,7 +18,7 @@ class Order:
     def append(self, entry: Entry) -> None:
         if entry.seq != self.head_seq + 1:
             raise OutOfOrder(f"entry {entry.seq} of {entry.channel} cannot follow {self.head_seq}")
-        if entry.channel not in self._open:
+        if entry.channel not in self._open and not is_hole(entry):
             raise OutOfOrder(f"entry {entry.seq} is for {entry.channel}, which no snapshot has opened")
         self.head_seq = entry.seq
 

@@ -140,7 +140,7 @@ class Writer:
     def _leave_out(self, step: Step, reason: Exception) -> None:
         """Go on without a step that cannot be written. When nothing else can either, it is the storage that fails."""
         try:
-            self._storage.commit([hole(step) if type(step) is Entry else _HARMLESS])
+            self._storage.commit([hole(step.seq, step.at) if type(step) is Entry else _HARMLESS])
         except (StorageError, OSError):
             raise
         except Exception as exc:

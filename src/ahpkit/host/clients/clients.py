@@ -129,13 +129,6 @@ class Clients:
 
     # -- subscriptions ---------------------------------------------------------------------------------------------
 
-    def subscribe(self, uri: str, connection: Connection) -> JsonObject:
-        """The committed state, and from here on every later action: both in one step, so nothing falls in between."""
-        state = self._store.committed(uri)
-        assert state is not None
-        self.follow(uri, connection)
-        return connection.outlet.snapshot(uri, state, self._store.committed_head)
-
     def follow(self, uri: str, connection: Connection) -> None:
         """From here on a connection gets what happens in a channel."""
         self._fanout.subscribe(uri, connection.outlet)

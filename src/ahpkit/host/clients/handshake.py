@@ -19,6 +19,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.dialect_choice import DialectChoice
+from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
@@ -59,6 +60,7 @@ class Handshake:
         self,
         *,
         clients: Clients,
+        windows: TurnWindows,
         store: Store,
         kinds: ChannelKinds,
         log: LogEngine,
@@ -74,6 +76,7 @@ class Handshake:
         max_replay: int,
     ) -> None:
         self._clients = clients
+        self._windows = windows
         self._store = store
         self._kinds = kinds
         self._log = log
@@ -122,7 +125,8 @@ class Handshake:
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         self._repeated.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
-        snapshots = [self._clients.subscribe(uri, client) for uri in wanted if self._exists(uri)]
+        self._windows.begin(client.client_id)
+        snapshots = [self._snapshot(uri, client) for uri in wanted if self._exists(uri)]
         self._clients.back(client, resumed=False)
         return {
             "protocolVersion": dialect.version,
@@ -145,19 +149,24 @@ class Handshake:
             await self._opened(uri)
         present = [uri for uri in wanted if self._exists(uri)]
         missing = [uri for uri in wanted if not self._exists(uri)]
-        snapshots = [self._clients.subscribe(uri, client) for uri in present]
+        for uri in present:
+            self._clients.follow(uri, client)
+        states = {uri: self._store.committed(uri) or {} for uri in present}
+        until = self._store.committed_head
         client.outlet.hold()  # Whatever happens from here on comes after the answer.
         self._clients.back(client, resumed=True)
-        actions = await self._missed(client, params["lastSeenServerSeq"], present)
+        actions = await self._missed(client, params["lastSeenServerSeq"], present, until)
         if actions is None:
+            self._windows.begin(client.client_id)
+            snapshots = [client.outlet.snapshot(uri, state, until) for uri, state in states.items()]
             return {"type": "snapshot", "snapshots": snapshots}
         return {"type": "replay", "actions": actions, "missing": missing}
 
-    async def _missed(self, client: Connection, after: int, channels: Sequence[str]) -> list[Raw] | None:
-        """What happened in these channels after a number and until now; None when only snapshots can tell."""
+    async def _missed(self, client: Connection, after: int, channels: Sequence[str], until: int) -> list[Raw] | None:
+        """What happened in these channels after a number and until another; None when only snapshots can tell."""
         if not self._store.can_replay(after, channels):
             return None
-        until, missed, size = self._store.committed_head, list[Entry](), 0
+        missed, size = list[Entry](), 0
         while size <= self._max_replay:
             try:
                 page = await self._log.read(after, channels=channels, limit=_REPLAY_PAGE)
@@ -166,7 +175,7 @@ class Handshake:
                 return None
             missed += [entry for entry in page if entry.seq <= until]
             if len(page) < _REPLAY_PAGE or page[-1].seq >= until:
-                return client.outlet.replay(missed)
+                return client.outlet.replay(missed) if self._windows.can_replay(client.client_id, missed) else None
             after, size = page[-1].seq, size + sum(len(entry.payload) for entry in page)
         return None
 
@@ -181,7 +190,14 @@ class Handshake:
             return {}
         if not await self._opened(uri):
             raise _no_channel(uri)
-        return {"snapshot": self._clients.subscribe(uri, client)}
+        view: JsonObject = params.get("view") or {}
+        return {"snapshot": self._snapshot(uri, client, view.get("turns"))}
+
+    def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
+        """The committed state, and from here on every later action: both in one step, so nothing falls in between."""
+        state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)
+        self._clients.follow(uri, client)
+        return client.outlet.snapshot(uri, state, self._store.committed_head)
 
     def _unsubscribe(self, client: Connection, params: JsonObject) -> None:
         if isinstance(uri := params.get("channel"), str):

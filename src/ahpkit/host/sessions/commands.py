@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.host.agents import Agents
+from ahpkit.host.clients.connection import Connection
+from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.feature import Command, ConnectedClient, Registration
 from ahpkit.host.limits import MAX_TYPED
 from ahpkit.host.policy import check_active_client
@@ -48,6 +50,7 @@ class SessionCommands:
     agents: Agents
     catalogue: SessionCatalogue
     kept: KeptConversations
+    windows: TurnWindows
     store: Store
     kinds: ChannelKinds
     registered: Registration
@@ -88,10 +91,11 @@ class SessionCommands:
     async def _dispose_chat(self, client: ConnectedClient, params: JsonObject) -> None:
         await self.sessions.dispose_chat(params["channel"])
 
-    async def _fetch_turns(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _fetch_turns(self, client: Connection, params: JsonObject) -> JsonObject:
         chat = self._chat(params["channel"])
-        if params.get("cursor") is not None:  # Snapshots hold all turns, so nobody was given one.
-            raise InvalidParams(f"cursor: {str(params['cursor'])[:200]!r} is not one that this host gave out")
+        if client.outlet.dialect.takes_windows:
+            await self.windows.fetch(client, params["channel"], params.get("cursor"))
+            return {}
         limit: int = params.get("limit", _MAX_TURNS)
         if limit < 1:
             raise InvalidParams("limit: must be at least 1")

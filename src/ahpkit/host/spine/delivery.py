@@ -9,13 +9,15 @@ import asyncio
 import heapq
 import itertools
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
 
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import ChannelChanges, Origin, Store
 from ahpkit.log.engine import Commit, LogEngine
+from ahpkit.log.entry import Entry, is_hole
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError
 from ahpkit.wire.codec import decode_json
@@ -54,6 +56,8 @@ class Delivery:
         """The last step of the log that was delivered."""
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         """A heap: the step that somebody waits for, who came first, and how to tell."""
+        self._private: deque[Callable[[int], None]] = deque()
+        """What one subscriber will be told alone, in the order of the numbers it used."""
         self._tickets = itertools.count()
         self._following: asyncio.Task[None] | None = None
 
@@ -85,12 +89,29 @@ class Delivery:
             if entry.client_id is not None and entry.client_seq is not None:
                 action = decode_json(entry.payload)["action"]
                 self._on_refused(entry.channel, action, Origin(entry.client_id, entry.client_seq), _NOT_STORED)
-        self._fanout.deliver(commit.entries)
+        self._fan_out(commit.entries)
         for uri in changes.gone:
             self._fanout.close(uri)
         self._listener(changes, {entry.channel for entry in commit.entries})
         for uri in self._log.checkpoints_due():
             asyncio.get_running_loop().call_soon(self._store.checkpoint, uri)  # Each may be large: one step for each.
+
+    def tell_one(self, uri: str, tell: Callable[[int], None]) -> None:
+        """Have something told to one subscriber of a channel alone, in its place in the sequence: `tell(serverSeq)`.
+
+        It uses a number of its own. The log keeps the number and nothing else, so it is never replayed.
+        """
+        self._store.skip(uri)
+        self._private.append(tell)
+
+    def _fan_out(self, entries: Sequence[Entry]) -> None:
+        start = 0
+        for at, entry in enumerate(entries) if self._private else ():
+            if is_hole(entry):
+                self._fanout.deliver(entries[start:at])
+                self._private.popleft()(entry.seq)
+                start = at + 1
+        self._fanout.deliver(entries[start:])
 
     def _free_waiting(self, step: int) -> None:
         self._delivered = max(self._delivered, step)

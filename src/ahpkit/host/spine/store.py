@@ -22,6 +22,10 @@ from ahpkit.wire.codec import decode_json, encode
 _log = logging.getLogger(__name__)
 
 
+_PRIVATE: JsonObject = {"type": ""}
+"""Stands for an action that is not logged: reducers do not know it."""
+
+
 class Origin(NamedTuple):
     """The client that dispatched an action, and that client's number for it."""
 
@@ -147,6 +151,12 @@ class Store:
         channel.state = after
         self._uncommitted.append(_Change(step, channel, after, action))
         return before, after
+
+    def skip(self, uri: str) -> None:
+        """Use a number in the sequence for what one subscriber of a channel is told alone. No state changes."""
+        channel = self._channels[uri]
+        step = self._log.skip(self._now())
+        self._uncommitted.append(_Change(step, channel, channel.state, _PRIVATE))
 
     def checkpoint(self, uri: str) -> None:
         """Write the newest state, so that a restart need not replay what led to it."""

@@ -1,0 +1,153 @@
+"""Windows on long chats: which of the older turns each client lacks, and loading them for that client alone.
+
+A client that subscribes with `view.turns` gets the newest turns and a cursor. `fetchTurns` loads the page at the cursor
+as `chat/turnsLoaded`. Only the client that asked is told, in its place in the sequence and with a number of its own
+(`Delivery.tell_one`); it is never logged and never replayed.
+
+An action that names a turn outside a window would mean nothing there: the turns are loaded into that window first.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.clients.connection import Connection
+from ahpkit.host.feature import Registration
+from ahpkit.host.spine.delivery import Delivery
+from ahpkit.host.spine.store import Store
+from ahpkit.log.entry import Entry
+from ahpkit.protocol.chat.constructors import chat_turns_loaded
+from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.wire.codec import decode_json, encode
+
+_PAGE = 50
+"""Turns that are loaded at a time: a few screenfuls, and a frame of moderate size."""
+
+_MAX_CLIENTS = 10_000
+"""Clients whose windows are remembered; whoever was not seen for that many others is long gone."""
+
+_NAMING = ("chat/truncated", "chat/turnResume")
+"""Actions that name a turn of their chat."""
+
+
+class TurnWindows:
+    """The windows of all clients. A client keeps its windows when it comes back."""
+
+    def __init__(self, store: Store, delivery: Delivery, clients: Clients) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._clients = clients
+        self._lacking: dict[str, dict[str, str]] = {}
+        """Client → chat → the newest of the turns that it lacks. A client that is not here comes from an earlier run of
+        the host: nobody knows what it has, so it is shown everything."""
+
+    def register(self, host: Registration) -> None:
+        for action_type in _NAMING:
+            host.amend(action_type, self._load_named)
+
+    # -- what a client has -----------------------------------------------------------------------------------------
+
+    def begin(self, client_id: str) -> None:
+        """A client starts anew, with everything that it will be shown."""
+        self._lacking.pop(client_id, None)
+        self._lacking[client_id] = {}
+        if len(self._lacking) > _MAX_CLIENTS:
+            del self._lacking[next(iter(self._lacking))]
+
+    def shown(self, client: Connection, uri: str, state: JsonObject, turns: int | None) -> JsonObject:
+        """The state of a chat as a snapshot shows it to a client that wants so many turns; None: all."""
+        if turns is not None and turns < 0:
+            raise InvalidParams("view.turns: must not be negative")
+        windows = self._lacking.get(client.client_id, {})
+        windows.pop(uri, None)
+        known = client.client_id in self._lacking and client.outlet.dialect.takes_windows
+        start = 0 if turns is None or not known else max(0, len(state.get("turns", ())) - turns)
+        if start == 0:
+            return state
+        windows[uri] = state["turns"][start - 1]["id"]
+        return {**state, "turns": state["turns"][start:], "turnsNextCursor": _cursor(uri, windows[uri])}
+
+    def can_replay(self, client_id: str, missed: Sequence[Entry]) -> bool:
+        """Whether a client that comes back can be told these actions: not if one names a turn that it may lack."""
+        windows = self._lacking.get(client_id)
+        concerned = (entry for entry in missed if windows is None or entry.channel in windows)
+        return not any(_names_turn(entry) for entry in concerned)
+
+    # -- loading ---------------------------------------------------------------------------------------------------
+
+    async def fetch(self, client: Connection, uri: str, cursor: str | None) -> None:
+        """`fetchTurns`: load the page at a cursor, or the next older one. It is sent when this returns."""
+        turns: list[JsonObject] = (self._store.committed(uri) or {})["turns"]
+        last = self._lacking.get(client.client_id, {}).get(uri) if cursor is None else _turn_of(uri, cursor)
+        if last is None:
+            return  # The client has them all.
+        end = _index(turns, last) + 1
+        if end == 0:
+            raise InvalidParams(f"cursor: {(cursor or '')[:200]!r} is not one that this host gave out")
+        self._load(client, uri, turns[:end], max(0, end - _PAGE))
+        await self._delivery.durable()
+
+    def _load_named(self, uri: str, action: JsonObject) -> JsonObject:
+        """An action names a turn: whoever lacks it gets it first."""
+        turns: list[JsonObject] = (self._store.state(uri) or {}).get("turns", [])
+        named = _index(turns, action.get("turnId"))
+        for client in self._clients.subscribers(uri) if named >= 0 else ():
+            windows = self._lacking.get(client.client_id)
+            if not client.outlet.dialect.takes_windows:
+                continue
+            if windows is None:
+                self._load(client, uri, turns, 0)
+            elif named <= (last := _index(turns, windows.get(uri))):
+                self._load(client, uri, turns[: last + 1], named)
+        return action
+
+    def _load(self, client: Connection, uri: str, lacking: Sequence[JsonObject], start: int) -> None:
+        """Send the lacking turns of a chat from `start` on."""
+        older = lacking[start - 1]["id"] if start > 0 else None
+        windows = self._lacking.get(client.client_id, {})
+        windows.pop(uri, None)
+        if older is not None:
+            windows[uri] = older
+        cursor = None if older is None else _cursor(uri, older)
+        turns = cast("list[Turn]", list(lacking[start:]))
+        action = chat_turns_loaded(turns=turns, turns_next_cursor=cursor)
+        self._delivery.tell_one(uri, partial(self._tell, client, {"channel": uri, "action": action}))
+
+    def _tell(self, client: Connection, envelope: JsonObject, seq: int) -> None:
+        if self._clients.get(client.client_id) is client:
+            client.notify("action", {**envelope, "serverSeq": seq})
+
+
+def _index(turns: Sequence[JsonObject], turn_id: str | None) -> int:
+    """Where a turn is, or -1. Newest first: that is where most are looked for."""
+    return next((at for at in range(len(turns) - 1, -1, -1) if turns[at]["id"] == turn_id), -1)
+
+
+def _cursor(uri: str, turn_id: str) -> str:
+    return urlsafe_b64encode(encode([uri, turn_id])).decode()
+
+
+def _turn_of(uri: str, cursor: str) -> str:
+    """The newest turn of the page that a cursor names; raises `InvalidParams` for one that is not of this chat."""
+    try:
+        chat, turn_id = decode_json(urlsafe_b64decode(cursor.encode()))
+    except Exception:
+        chat, turn_id = None, None
+    if chat != uri or not isinstance(turn_id, str):
+        raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out for {uri}")
+    return turn_id
+
+
+def _names_turn(entry: Entry) -> bool:
+    return any(name.encode() in entry.payload for name in _NAMING) and (
+        decode_json(entry.payload)["action"]["type"] in _NAMING
+    )
+
+
+__all__ = ["TurnWindows"]
