@@ -199,6 +199,23 @@ async def test_a_host_that_stops_cancels_what_waits(bench: Bench, board: Board) 
     assert b'"reason":"hostShutdown"' in b"".join(entry.payload for entry in entries)
 
 
+@requirement("session:stop:last-words")
+async def test_clients_hear_that_the_host_stops_before_they_are_disconnected(bench: Bench, board: Board) -> None:
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    agent = await runtime(bench, client, chat)
+    board.hold = asyncio.Event()
+    opening = asyncio.create_task(agent.open("board", "b1"))
+    request = await request_for(client, "b1")
+    await bench.host.__aexit__()
+    await client.wait_closed()
+    assert (await failure(opening)).code == "canvas_provider_unavailable"
+    cancelled = [
+        e["action"] for e in client.actions(session) if e["action"]["type"] == "session/canvasRequestCancelled"
+    ]
+    assert [(one["requestId"], one["reason"]) for one in cancelled] == [(request["requestId"], "hostShutdown")]
+
+
 async def test_a_session_that_is_disposed_ends_its_calls_and_tells_the_provider(bench: Bench, board: Board) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)

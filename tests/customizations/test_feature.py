@@ -236,10 +236,28 @@ async def test_the_list_itself_is_the_hosts_alone(desk: Desk, action: Json) -> N
     assert await desk.containers(client, session) == before
 
 
-async def test_an_unknown_id_is_refused_with_a_reason(desk: Desk) -> None:
+@requirement("customizations:toggle:unknown-id-is-noop")
+async def test_a_toggle_of_an_unknown_id_is_echoed_and_changes_nothing(desk: Desk) -> None:
     client = await desk.start()
     session, _ = await desk.session(client)
-    assert "no customization with id 'nobody'" in await client.rejected(session, toggle("nobody", False))
+    before = await desk.containers(client, session)
+    await client.accepted(session, toggle("nobody", False))
+    assert await desk.containers(client, session) == before
+
+
+@requirement("enablement:toggle:container-again")
+async def test_a_child_that_is_switched_off_comes_with_its_container_for_reducers_that_know_only_containers(
+    desk: Desk,
+) -> None:
+    desk.files({".claude/commands/a.md": "1", ".claude/commands/b.md": "2"})
+    client = await desk.start()  # It speaks 0.4.
+    session, _ = await desk.session(client)
+    container = (await desk.containers(client, session))[".claude/commands"]
+    await client.accepted(session, toggle(container["children"][0]["id"], False))
+    again = await seen(client, lambda entry: any(child.get("enabled") is False for child in entry.get("children", ())))
+    assert again["id"] == container["id"]
+    assert [child.get("enabled", True) for child in again["children"]] == [False, True]
+    assert again["enabled"] is True
 
 
 @requirement("enablement:precedence:child-flag-kept")

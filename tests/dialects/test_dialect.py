@@ -46,7 +46,7 @@ class Host:
         return SESSION
 
     def summary(self, session: str) -> Json | None:
-        return {"resource": SESSION, "createdAt": STARTED, "modifiedAt": STARTED}
+        return {"resource": SESSION, "status": 1, "createdAt": STARTED, "modifiedAt": STARTED}
 
     def reading(self) -> Reading:
         return Reading("me", NOW, self.states.get)

@@ -13,6 +13,7 @@ from ahpkit.dialects import Generation, Stream, payload, routes, with_hints
 from ahpkit.dialects import states_down as down
 from ahpkit.dialects.actions_up import Said
 from ahpkit.dialects.actions_up import action as read_action
+from ahpkit.protocol.session.summary import current_session
 from ahpkit.wire.codec import decode_json, encode
 from support.histories import SAID_BY_0_4, SESSION
 
@@ -28,6 +29,7 @@ EVERYWHERE: Mapping[str, str] = {
 
 ACCEPTED: Mapping[str, tuple[Generation, str, str]] = {
     "changeset/filesReviewChanged": (Generation.V0_6, r"\.files.*\.reviewed", "reviews came with 0.6"),
+    "chat/activityChanged": (Generation.V0_5_0, r"\.activity", "a snapshot shows it; the chat's entry tells it"),
     "chat/isArchivedChanged": (Generation.V1_0, r"\.status", "flags of single chats came with 1.0"),
     "chat/isReadChanged": (Generation.V1_0, r"\.status", "flags of single chats came with 1.0"),
     "chat/responsePart": (Generation.V0_9, r"\..*", "a tool call is started, never given as a part"),
@@ -63,10 +65,20 @@ ACCEPTED: Mapping[str, tuple[Generation, str, str]] = {
 """Accepted losses: for readers below a generation an action may leave these places different, with the reason."""
 
 
+DERIVED = r"(\.summary)?\.(status|activity|annotations)"
+"""What snapshots of sessions derive when they are sent: no action carries it."""
+
+
+def listed(state: Json) -> Json:
+    """The entry of a session in the catalogue."""
+    now = current_session(state)
+    return {**LISTED, **{key: now[key] for key in ("status", "activity", "annotations") if key in now}}
+
+
 def project(kind: str, state: Json, to: Generation) -> Json:
     """The state of a channel for a reader."""
     if kind == "session":
-        return down.session_state(state, to, SESSION, LISTED, ours=True)
+        return down.session_state(state, to, SESSION, listed(state), ours=True)
     return down.state_of_kind(kind, state, to)
 
 
@@ -110,7 +122,7 @@ def hinted(kind: str, action: Json, state: Json) -> Json:
 
 def unexplained(action: Json, to: Generation, reduced: Any, projected: Any) -> list[str]:
     """The places where the two ways differ and no written reason says why."""
-    reasons = list(EVERYWHERE)
+    reasons = [*EVERYWHERE, *([DERIVED] if action["type"].startswith("session/") else ())]
     if (loss := ACCEPTED.get(action["type"])) is not None and to < loss[0]:
         reasons.append(loss[1])
     places = differences(plain(reduced), plain(projected))
@@ -139,6 +151,7 @@ def differences(one: Any, other: Any, at: str = "") -> Iterator[tuple[str, Any, 
 
 __all__ = [
     "ACCEPTED",
+    "DERIVED",
     "EVERYWHERE",
     "LISTED",
     "differences",

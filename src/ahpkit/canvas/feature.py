@@ -70,7 +70,7 @@ class Canvases(Feature):
         for source in self._sources:
             self.services.spawn(source.run(self), name=f"canvas {type(source).__name__}")
 
-    async def aclose(self) -> None:
+    def stopping(self) -> None:
         for bridge in self._bridges.values():
             bridge.shut_down()
 

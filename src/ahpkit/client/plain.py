@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ahpkit.protocol.rope import Rope
+from ahpkit.protocol.session.summary import current_session
 
 _NOTHING: Any = object()
 
@@ -19,12 +20,22 @@ class PlainStates:
     def __init__(self) -> None:
         self._last: Any = None
         self._plain: Any = None
+        self._shown: Any = None
 
     def of(self, state: Any) -> Any:
-        """The state with strings where it has ropes; the state itself where it has none."""
-        self._plain = plain(state, self._last, self._plain)
-        self._last = state
-        return self._plain
+        """The state with strings where it has ropes; the state itself where it has none.
+
+        A session's status and activity are those of its chats.
+        """
+        if state is not self._last or self._shown is None:
+            self._plain = plain(state, self._last, self._plain)
+            self._last = state
+            self._shown = current_session(self._plain) if _is_session(self._plain) else self._plain
+        return self._shown
+
+
+def _is_session(state: Any) -> bool:
+    return isinstance(state, dict) and "chats" in state and "lifecycle" in state
 
 
 def plain(value: Any, before: Any = _NOTHING, before_plain: Any = None) -> Any:

@@ -56,7 +56,7 @@ class Session:
 
     @property
     def confirmed(self) -> SessionState:
-        """The state as the host has it."""
+        """The state as the host has it, with the status and activity that follow from its chats."""
         return cast("SessionState", self._channel.plain_confirmed())
 
     @property

@@ -44,7 +44,10 @@ from ahpkit.host.turns.chat import path_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import session_customizations_changed
+from ahpkit.protocol.session.constructors import (
+    session_customization_updated,
+    session_customizations_changed,
+)
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import find
 
@@ -231,6 +234,11 @@ class Customizations(Feature):
         enabled: bool = decisions[0]["enabled"] if decisions else True
         self._toggles.set(tree.uri, tree.workspace.as_uri(), id, enabled)
         tree.toggles = {**tree.toggles, id: enabled}
+        placed = find(applied.after, id)
+        if placed is not None and placed.container is not None:
+            # Older reducers know only containers: a child that is off reaches them with its container.
+            container = cast("Customization", placed.container)
+            self.services.dispatch(tree.uri, session_customization_updated(customization=container))
 
     def _tree(self, session_uri: str) -> SessionTree:
         if session_uri not in self._trees:

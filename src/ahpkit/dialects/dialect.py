@@ -128,6 +128,8 @@ class GenerationDialect:
 
     def state(self, channel: str, state: JsonObject) -> JsonObject:
         kind = self.host.kind(channel)
+        if kind == "chat":
+            state = states.titled(state, self.host.summary(self.host.session_of(channel) or ""))
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}

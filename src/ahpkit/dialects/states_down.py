@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from ahpkit.dialects.generations import PRIMARY, SELECTION, Generation, selection_of
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.common.status import IDLE, IN_PROGRESS, with_activity
+from ahpkit.protocol.common.status import IN_PROGRESS, with_activity
 from ahpkit.wire.codec import encode
 
 V = Generation
@@ -172,7 +172,14 @@ def chat_state(state: JsonObject, to: Generation) -> JsonObject:
         after["steeringMessage"] = _pending(steering, to)
     if queued := state.get("queuedMessages"):
         after["queuedMessages"] = [_pending(item, to) for item in queued]
-    return without(after, "draft", "turnsNextCursor", "activity") if to == V.V0_4 else after
+    return without(after, "draft", "turnsNextCursor") if to == V.V0_4 else after
+
+
+def titled(chat: JsonObject, session: JsonObject | None) -> JsonObject:
+    """The state of a chat under the title that its session's entry in the catalogue has for it."""
+    entries: Sequence[JsonObject] = (session or {}).get("chats") or ()
+    title = next((entry["title"] for entry in entries if entry["resource"] == chat["resource"]), chat["title"])
+    return chat if title == chat["title"] else {**chat, "title": title}
 
 
 def _with_open_requests(after: JsonObject, active: JsonObject) -> JsonObject:
@@ -249,10 +256,13 @@ def session_summary(value: JsonObject, to: Generation) -> JsonObject:
 
 _SUMMARY_IN_STATE: Final = ("provider", "title", "status", "activity", "project", "annotations")
 
+_DERIVED: Final = ("status", "activity", "annotations")
+"""What no action keeps up to date in a session's state: a snapshot takes it from the catalogue."""
+
 
 def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObject, *, ours: bool) -> JsonObject:
     """The state of a session. `summary` is its entry in the catalogue."""
-    after = state if ours else without(state, *CANVAS_STATE)
+    after = _as_listed(state if ours else without(state, *CANVAS_STATE), summary)
     after = {**after, "chats": [chat_summary(chat, to) for chat in state["chats"]]}
     clients: Sequence[JsonObject] = state["activeClients"]
     after["activeClients"] = [active_client(client, to, ours=ours) for client in clients]
@@ -264,6 +274,12 @@ def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObje
         after["inputNeeded"] = [input_needed(one, to) for one in after["inputNeeded"] if can_wait(one, to)]
     after = _with_working_directory(after, to)
     return _session_state_0_4(after, state, uri, summary, ours=ours) if to == V.V0_4 else after
+
+
+def _as_listed(state: JsonObject, summary: JsonObject) -> JsonObject:
+    if "status" not in summary:  # It has no entry there.
+        return state
+    return without(state, *_DERIVED) | {key: summary[key] for key in _DERIVED if key in summary}
 
 
 def can_wait(request: JsonObject, to: Generation) -> bool:
@@ -282,8 +298,7 @@ def _session_state_0_4(
     after: JsonObject, state: JsonObject, uri: str, summary: JsonObject, *, ours: bool
 ) -> JsonObject:
     """One active client, the summary as an object of its own, and the texts of choices."""
-    shown = {key: state[key] for key in _SUMMARY_IN_STATE if key in state}
-    shown["status"] = with_activity(state["status"], IDLE)
+    shown = {key: after[key] for key in _SUMMARY_IN_STATE if key in after}
     listed = session_summary(summary, V.V0_4)
     kept = {key: listed[key] for key in ("createdAt", "modifiedAt", "changes") if key in listed}
     whole = {"resource": uri, **shown, **kept}
@@ -410,6 +425,7 @@ __all__ = [
     "session_summary",
     "state_of_kind",
     "terminal",
+    "titled",
     "tool_call",
     "tool_input",
     "turn",

@@ -341,6 +341,9 @@ class Feature(abc.ABC):
     async def start(self) -> None:
         """Everything is recovered, and no client is connected yet. A start that fails stops the host."""
 
+    def stopping(self) -> None:
+        """The host stops, and clients still listen: tell them what will not be answered any more."""
+
     async def aclose(self) -> None:
         """The host stops, or a start failed: end whatever `start` began."""
 

@@ -18,6 +18,7 @@ Then everything is started. A start that fails ends everything that was started 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -71,6 +72,9 @@ from ahpkit.protocol.errors import InternalError, LocalProtocolError
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
+
+_GOODBYE_PATIENCE = 5.0
+"""Seconds for the last actions to become durable before connections are closed without them."""
 
 
 class Spine:
@@ -342,16 +346,34 @@ class Host:
             self.spine.store.open(ROOT_URI, {**state, "agents": self._agents.listed(), "_meta": meta})
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        """Each part that is started is ended with the host, the last one first; clients and sessions before all."""
+        """Each part that is started is ended with the host, the last one first; sessions and clients before all."""
         for part in (*self._features, *self._agents):
             stack.push_async_callback(_close, part)
             await part.start()
-        stack.callback(self._catalogue.flush)
-        stack.push_async_callback(self.sessions.aclose)
-        stack.push_async_callback(self.clients.aclose, "the host is shutting down")
+        stack.push_async_callback(self._say_goodbye)
         self.sessions.resume()
         with suppress(InternalError):  # The log has reported it. What is there can be read all the same.
             await self._delivery.durable()
+
+    async def _say_goodbye(self) -> None:
+        """End what runs, let the clients hear how it ended, and close their connections."""
+        reason = "the host is shutting down"
+        self.spine.dispatcher.closed = reason
+        await self.sessions.aclose()
+        for feature in self._features:
+            _tell_stopping(feature)
+        self._catalogue.flush()
+        with suppress(InternalError, TimeoutError):  # A disk that fails, or a log that never answers, stops nobody.
+            async with asyncio.timeout(_GOODBYE_PATIENCE):
+                await self._delivery.durable()
+        await self.clients.aclose(reason)
+
+
+def _tell_stopping(feature: Feature) -> None:
+    try:
+        feature.stopping()
+    except Exception:
+        _log.exception("%s failed when the host stopped", type(feature).__name__)
 
 
 async def _close(part: Feature | Agent) -> None:

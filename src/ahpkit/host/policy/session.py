@@ -154,13 +154,6 @@ def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObje
     return check_names("customization id", (plugin["id"] for plugin in plugins))
 
 
-def _customization_toggled(attempt: Attempt) -> str | None:
-    # The reducer ignores an unknown id; refusing it says so to whoever asked.
-    wanted = attempt.action["id"]
-    there = enablement.find(attempt.state, wanted)
-    return None if there else f"this session has no customization with id {wanted!r}"
-
-
 def _mcp_server_requested(attempt: Attempt) -> str | None:
     wanted = attempt.action["id"]
     there = enablement.find(attempt.state, wanted)
@@ -185,7 +178,7 @@ RULES: Mapping[str, Rule] = {
     "session/mcpServerStartRequested": _mcp_server_requested,
     "session/mcpServerStopRequested": _mcp_server_requested,
     "session/mcpServerBackgroundRequested": not_served,
-    "session/customizationToggled": _customization_toggled,
+    "session/customizationToggled": allow,  # An unknown id changes nothing: the customization may just have gone.
 }
 
 __all__ = ["RULES", "check_active_client", "check_agent", "check_model", "check_title"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ahpkit.dialects.generations import FORK, selection_of
+from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
@@ -109,15 +109,16 @@ class Sessions:
         agent = self._agent_for(params, source)
         self._check_model(agent, selection_of(params).get("model"))
         self._ports.agents.check_authenticated(agent)
-        directories = _directories(params, agent)
+        given = _taken_over(params, source[0], agent.provider) if source is not None else params
+        directories = _directories(given, agent)
         directory = directories[0] if directories else None
         for further in directories[1:]:
             await self.directory(further)
         path = await self.directory(directory)
-        config = await initial_config(agent, path, dict(params.get("config") or {}))
+        config = await initial_config(agent, path, dict(given.get("config") or {}))
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
         project = {"uri": directory, "displayName": path.name} if directory else None
-        given = {**params, "workingDirectories": directories or None}
+        given = {**given, "workingDirectories": directories or None}
         state = new_session(given, provider=agent.provider, project=project, config=config)
         if source is not None:
             state["title"] = source[0]["title"]
@@ -173,11 +174,12 @@ class Sessions:
 
     def _add_default_chat(self, uri: str, params: Mapping[str, Any], source: Any) -> None:
         chat_uri = self._default_chat_uri(uri)
-        title, origin, turns = DEFAULT_TITLE, None, None
+        title, origin, turns, selection = DEFAULT_TITLE, None, None, None
         if source is not None:
-            title, turns = source[1]["title"], source[2]
+            title, turns, selection = source[0]["title"], source[2], selection_of(source[1])
             origin = {"kind": "fork", "chat": source[1]["resource"], "turnId": turns[-1]["id"]}
-        state = new_chat(chat_uri, title=title, now=self._ports.now(), origin=origin, turns=turns)
+        now = self._ports.now()
+        state = new_chat(chat_uri, title=title, now=now, origin=origin, turns=turns, selection=selection)
         self._open_chat(uri, state)
         self._dispatch(uri, session_default_chat_changed(default_chat=chat_uri))
         if "activeClient" in params:
@@ -302,6 +304,7 @@ class Sessions:
         origin, turns, title = self._chat_source(params.get("source"))
         directories: list[str] | None = params.get("workingDirectories")
         self._check_subset(session_uri, directories or ())
+        selection = {**selection_of(self._state_of((origin or {}).get("chat", ""))), **selection}
         state = new_chat(
             uri,
             title=title,
@@ -479,6 +482,21 @@ def _fork_of(params: Mapping[str, Any]) -> JsonObject | None:
     """The session and turn that a new session continues. Clients before 0.9 can ask for it."""
     meta: JsonObject = params.get("_meta") or {}
     return meta.get(FORK)
+
+
+def _taken_over(params: Mapping[str, Any], source: JsonObject, provider: str) -> JsonObject:
+    """What a fork is created with: the source's directories, and, with the same agent, its choices and settings.
+
+    What the client says itself comes first.
+    """
+    given: JsonObject = dict(params)
+    given["workingDirectories"] = params.get("workingDirectories") or source.get("workingDirectories")
+    if source["provider"] == provider:
+        values: JsonObject = source.get("config", {}).get("values") or {}
+        given["config"] = {**values, **(params.get("config") or {})}
+        chosen = {**selection_of({"_meta": unmarked(source.get("_meta") or {})}), **selection_of(params)}
+        given["_meta"] = {**(params.get("_meta") or {}), SELECTION: chosen}
+    return given
 
 
 __all__ = ["SessionPorts", "Sessions"]

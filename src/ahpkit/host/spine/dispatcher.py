@@ -49,6 +49,8 @@ class Dispatcher:
         self._waiting = waiting
         self._registered = registered
         self._telling: deque[Applied] | None = None
+        self.closed: str | None = None
+        """Why no client's action is taken any more; None: they are."""
 
     def apply(self, uri: str, action: StateAction) -> None:
         """Apply an action of the host's own. One that is malformed raises here, where it was made."""
@@ -78,7 +80,7 @@ class Dispatcher:
 
     def check(self, uri: str, action: JsonObject, client_id: str) -> str | None:
         """Why a client may not do this now, or None."""
-        if (reason := self._log.failing) is not None:
+        if (reason := self.closed or self._log.failing) is not None:
             return reason
         try:
             check_action(action)

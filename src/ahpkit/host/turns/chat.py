@@ -134,9 +134,9 @@ class LiveChat:
             self._services.dispatch(self.session_uri, session_title_changed(title=title))
 
     def name_after(self, message: str) -> None:
-        """Name the session after its first message, unless somebody has named it."""
-        if self.session["title"] == DEFAULT_TITLE and not self.history:
-            self.title(title_from(message))
+        """Name the session after its first message that says something, unless somebody has named it."""
+        if self.session["title"] == DEFAULT_TITLE and (title := title_from(message)):
+            self.title(title)
 
     def commands(self, commands: Sequence[Command]) -> None:
         if self.session:  # An agent may talk on while its session is disposed of.

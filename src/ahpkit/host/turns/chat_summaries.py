@@ -1,6 +1,7 @@
 """Keeps what a session says about its chats in step with the chats.
 
-Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows.
+Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
+`session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from typing import cast
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.turns.chat import LiveChat
+from ahpkit.host.turns.new_state import chat_entry
 from ahpkit.protocol.chat.constructors import chat_activity_changed
 from ahpkit.protocol.chat.state import PartialChatSummary
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import (
     session_activity_changed,
+    session_chat_added,
     session_chat_updated,
     session_is_read_changed,
 )
 from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.protocol.session.summary import diff_chat_summary
+from ahpkit.protocol.session.summary import diff_chat_summary, has_lost
 
 _NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
 """Streamed text: by far the most frequent actions, and none of them touches a summary."""
@@ -46,7 +49,9 @@ class ChatSummaries:
     def heard(self, applied: Applied) -> None:
         if applied.before is applied.after or applied.action["type"] in _NEVER_IN_SUMMARY:
             return
-        if self._index.session_of(applied.channel) is not None:
+        if applied.action["type"] == "session/titleChanged":
+            self._name_only_chat(applied)
+        elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
 
     def _chat_changed(self, applied: Applied) -> None:
@@ -55,7 +60,26 @@ class ChatSummaries:
             self._unread(session_uri)
         changes = diff_chat_summary(applied.before, applied.after)
         if session_uri is not None and changes:
-            self._dispatch(session_uri, _updated(applied.channel, changes))
+            lost = has_lost(applied.before, applied.after)
+            told = self._whole(session_uri, applied.after) if lost else _updated(applied.channel, changes)
+            self._dispatch(session_uri, told)
+
+    def _whole(self, session_uri: str, chat: JsonObject) -> StateAction:
+        """A chat's entry as a whole, under the title it has there."""
+        entry = chat_entry(chat)
+        listed: list[JsonObject] = (self._state_of(session_uri) or {})["chats"]
+        title = next(one["title"] for one in [*listed, chat] if one["resource"] == chat["resource"])
+        return session_chat_added(summary={**entry, "title": title})
+
+    def _name_only_chat(self, applied: Applied) -> None:
+        """The only chat of a session is called like the session. Chats of tools have names of their own.
+
+        No action gives a chat itself another title: its entry has the title that holds, and snapshots show that one.
+        """
+        chats = [chat for chat in applied.after["chats"] if chat.get("origin", {}).get("kind") != "tool"]
+        title = applied.after["title"]
+        if len(chats) == 1 and chats[0]["title"] != title:
+            self._dispatch(applied.channel, _updated(chats[0]["resource"], {"title": title}))
 
     def _unread(self, session_uri: str) -> None:
         """There is something nobody has looked at yet."""

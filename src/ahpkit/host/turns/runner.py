@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
 from ahpkit.host.feature import Applied
@@ -20,7 +20,11 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.turn import LiveTurn
 from ahpkit.protocol.chat.actions import ChatAction
-from ahpkit.protocol.chat.constructors import chat_input_completed, chat_turn_started
+from ahpkit.protocol.chat.constructors import (
+    chat_input_completed,
+    chat_pending_message_removed,
+    chat_turn_started,
+)
 from ahpkit.protocol.chat.parts import open_requests
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
@@ -71,6 +75,7 @@ class ChatRunner:
         self._agent_chat: AgentChat | None = None
         self._task: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
+        self._closing = False
 
     async def open(self) -> AgentChat:
         """The agent's side of this conversation, opened once."""
@@ -96,20 +101,31 @@ class ChatRunner:
             self.take_next()
 
     def take_next(self) -> None:
-        """Start the next waiting message when the chat is idle: a steering message nobody took, then the queue."""
+        """Start a turn with the first queued message when the chat is idle. A steering message waits for a turn."""
+        if queued := self._idle_state().get("queuedMessages"):
+            self._start_with(queued[0], "queued")
+
+    def _take_left_over(self) -> None:
+        """A turn ended: a steering message that its agent did not take becomes the next message, before the queue."""
+        if steering := self._idle_state().get("steeringMessage"):
+            self._start_with(steering, "steering")
+        else:
+            self.take_next()
+
+    def _idle_state(self) -> JsonObject:
         state = self.chat.state
-        if state.get("activeTurn") or not state:
-            return
-        waiting = [state["steeringMessage"]] if state.get("steeringMessage") else state.get("queuedMessages") or []
-        if waiting:
-            first = waiting[0]
-            started = chat_turn_started(
-                turn_id=self._ports.new_id(),
-                started_at=iso_time(self._ports.now()),
-                message=first["message"],
-                queued_message_id=first["id"],
-            )
-            self._ports.dispatch(self.chat.uri, started)
+        return {} if self._closing or state.get("activeTurn") else state
+
+    def _start_with(self, pending: JsonObject, kind: Literal["queued", "steering"]) -> None:
+        """The message leaves its place by an action of its own; nothing comes between the two."""
+        self._ports.dispatch(self.chat.uri, chat_pending_message_removed(kind=kind, id=pending["id"]))
+        started = chat_turn_started(
+            turn_id=self._ports.new_id(),
+            started_at=iso_time(self._ports.now()),
+            message=pending["message"],
+            queued_message_id=pending["id"],
+        )
+        self._ports.dispatch(self.chat.uri, started)
 
     async def configure(self) -> None:
         """The model, agent or configuration changed."""
@@ -123,7 +139,8 @@ class ChatRunner:
             await self._agent_chat.work_in(directories)
 
     async def aclose(self, reason: str) -> None:
-        """Stop because the host does: a running turn ends as an error that says so."""
+        """Stop because the host does: a running turn ends as an error that says so. What is queued stays queued."""
+        self._closing = True
         turn = self.turn
         if turn is not None and not turn.over:
             self._fail(turn, AgentError(reason, error_type="host/stopped", resumable=self.agent.resumes))
@@ -167,15 +184,17 @@ class ChatRunner:
     def _ended(self, applied: Applied) -> None:
         turn = self.turn
         ended = applied.before.get("activeTurn")
+        if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:
+            self._ports.tasks.spawn(self._agent_chat.truncated(self.chat.history), name="truncate")
         if turn is not None and ended is not None and ended["id"] == turn.id and not applied.after.get("activeTurn"):
             turn.end()
             self.turn = None
             if self._task is not None and self._task is not asyncio.current_task():
                 self._task.cancel()
             self._ports.turn_over(self.chat)
-        if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:
-            self._ports.tasks.spawn(self._agent_chat.truncated(self.chat.history), name="truncate")
-        self.take_next()
+            self._take_left_over()
+        else:
+            self.take_next()
 
     async def _run(self, turn: LiveTurn, previous: asyncio.Task[None] | None) -> None:
         if previous is not None and not previous.done():

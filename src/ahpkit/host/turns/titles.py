@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 DEFAULT_TITLE = "New session"
 
 MAX_TITLE = 200
@@ -13,9 +15,17 @@ _FROM_MESSAGE = 60
 _CONTROL = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
 
-def title_from(message: str) -> str:
-    """What a session is called until its agent or a person knows better: its first message's first line, cut short."""
-    return _short(message.strip().partition("\n")[0], _FROM_MESSAGE)
+_COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
+"""A slash command, with or without arguments. A path has a further slash."""
+
+
+def title_from(message: str) -> str | None:
+    """What a session is called until its agent or a person knows better: a message's first line, cut short.
+
+    A slash command says nothing about the session: None.
+    """
+    line = message.strip().partition("\n")[0]
+    return None if _COMMAND.match(line) else _short(line, _FROM_MESSAGE)
 
 
 def agent_title(title: str) -> str:

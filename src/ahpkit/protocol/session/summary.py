@@ -1,6 +1,6 @@
 """Summaries derived from states: a session's from its chats, a chat's and the annotations' from their own. Pure.
 
-Knows no store and no notification. The rules of aggregation are the session reference's (SessionSummary).
+The rules of aggregation are the session reference's (SessionSummary).
 """
 
 from __future__ import annotations
@@ -46,16 +46,26 @@ def session_summary(
         summary["defaultChat"] = session["defaultChat"]
     if changes is not None:
         summary["changes"] = changes
-    if session.get("lifecycle") == "failed":
-        return summary | {"status": with_activity(summary["status"], ERROR)}
-    return _with_activity_of_chats(summary, session) if chats else summary
+    return _derived(summary, session)
 
 
-def _with_activity_of_chats(summary: JsonObject, session: JsonObject) -> JsonObject:
+def current_session(session: JsonObject) -> JsonObject:
+    """A session's state with the status and activity that its chats have now. No action carries them."""
+    now = _derived(session, session)
+    same = all(now.get(key) == session.get(key) for key in ("status", "activity"))
+    return session if same else now
+
+
+def _derived(shown: JsonObject, session: JsonObject) -> JsonObject:
+    """A state or summary of a session, with what follows from its chats."""
     chats: Sequence[JsonObject] = session["chats"]
+    after = {key: value for key, value in shown.items() if key != "activity"}
+    if session.get("lifecycle") in ("failed", "creationFailed"):
+        return after | {"status": with_activity(shown["status"], ERROR)}
+    if not chats:
+        return after
     driving = _driving_chat(chats, session.get("defaultChat"))
-    after = {key: value for key, value in summary.items() if key != "activity"}
-    after["status"] = with_activity(summary["status"], _promoted(chats) or driving["status"] & ACTIVITY_MASK)
+    after["status"] = with_activity(shown["status"], _promoted(chats) or driving["status"] & ACTIVITY_MASK)
     return after | ({"activity": driving["activity"]} if driving.get("activity") else {})
 
 
@@ -129,11 +139,18 @@ def settings_of(state: JsonObject) -> JsonObject:
     return {**own, **later.get("schema", {}).get("properties", {})}
 
 
+def has_lost(before: JsonObject, after: JsonObject) -> bool:
+    """Whether a chat's entry had something that it has no longer. Only a whole entry can say that."""
+    return not chat_summary(before).keys() <= chat_summary(after).keys()
+
+
 __all__ = [
     "annotations_summary",
     "changed_fields",
     "chat_summary",
+    "current_session",
     "diff_chat_summary",
+    "has_lost",
     "session_summary",
     "settings_of",
 ]
