@@ -22,7 +22,8 @@ def environment(home: Path) -> dict[str, str]:
     """What the process sees: nothing of the person who runs the tests but the path."""
     runtime = home / "runtime"
     runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "LANG": "C.UTF-8"}
+    known = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "LANG": "C.UTF-8"}
+    return {**known, "AHPKIT_AUTO_START": "0"}  # No test starts a host that it does not know of.
 
 
 class HostProcess:

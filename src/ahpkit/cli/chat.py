@@ -47,7 +47,7 @@ async def chat(
       ahpkit chat --agent demo --dir ~/project
       ahpkit chat --session hello
     """
-    async with connected(url, token) as client:
+    async with connected(url, token, start=True) as client:
         session = await open_session(client, name, provider=provider, model=model, directory=directory)
         first = await session.chat()
         async with console() as terminal:

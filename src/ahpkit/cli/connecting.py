@@ -12,10 +12,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from ahpkit.cli.config import trusted_settings
+from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, connect
+from ahpkit.client.endpoints import NAME_VARIABLE
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.protocol.errors import AhpError
 
@@ -24,15 +27,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 
+_HOST_NAME = "ahpkit.host_name"
+"""Where the command's `--host-name` is kept for whoever connects."""
+
 _SHORTEST = 4
 """Characters of an id that may stand for all of it."""
 
 
+def host_name_option(function: F) -> F:
+    """Adds `--host-name`. Commands do not see it: `chosen_name` has it for whoever looks for the host."""
+
+    def keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
+        context.meta[_HOST_NAME] = value
+
+    say = "Which host, when several are running."
+    return click.option(
+        "--host-name", envvar=NAME_VARIABLE, metavar="NAME", help=say, expose_value=False, callback=keep
+    )(function)
+
+
+def chosen_name() -> str | None:
+    """The `--host-name` of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_HOST_NAME)
+
+
 def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
-    """Make an async function a command's body: adds `--url` and `--token`; what it returns is the exit code."""
+    """Make an async function a command's body: adds the options that choose a host; it returns the exit code."""
 
     @click.option("--url", envvar="AHPKIT_URL", help="The host's address; without it, the one that is running.")
     @click.option("--token", envvar="AHPKIT_TOKEN", help="The host's token, where it cannot be found.")
+    @host_name_option
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
@@ -65,9 +90,14 @@ async def connected(
     *,
     on_confirmation: OnConfirmation | None = None,
     on_input: OnInput | None = None,
+    start: bool = False,
 ) -> AsyncGenerator[Client]:
-    """A client of that host, or of the running one."""
-    async with connect(url, token=token, on_confirmation=on_confirmation, on_input=on_input) as client:
+    """A client of that host, or of the running one; with `start` of one that is started when none runs."""
+    name = chosen_name()
+    if url is None:
+        await ensure_host(name, None if not start else trusted_settings(None, Path.cwd()))
+    asked = connect(url, token=token, host_name=name, on_confirmation=on_confirmation, on_input=on_input)
+    async with asked as client:
         yield client
 
 
@@ -91,8 +121,10 @@ async def open_session(
 ) -> Session:
     """The session that was named, or a new one."""
     if name is None:
-        working_directory = (directory or Path.cwd()).resolve().as_uri()
-        creating = client.create_session(provider=provider, model=model, working_directory=working_directory)
+        place = (directory or Path.cwd()).resolve()
+        usual = trusted_settings(None, place)
+        provider, model = provider or usual.agent, model or (None if provider else usual.model)
+        creating = client.create_session(provider=provider, model=model, working_directory=place.as_uri())
         try:
             return await patiently(creating, "Starting the agent")
         except SessionFailed as failed:
@@ -153,9 +185,11 @@ def _id(uri: str) -> str:
 __all__ = [
     "EXIT_FAILED",
     "EXIT_INTERRUPTED",
+    "chosen_name",
     "connected",
     "find_session",
     "host_command",
+    "host_name_option",
     "meant",
     "open_session",
     "session_options",

@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 Reader = Callable[[str], Awaitable[str | None]]
@@ -75,7 +75,7 @@ async def describe_input(tool_input: str, read: Reader) -> list[str]:
     lines: list[str] = []
     for path, before, after in _edits(arguments, _first(arguments, _PATHS)):
         if before is None:
-            known = await read(PurePath(path).as_uri()) if PurePath(path).is_absolute() else None
+            known = await read(Path(path).as_uri()) if PurePath(path).is_absolute() else None
             lines += [f"{'write' if known is None else 'change'} {path}", *diff_lines(known or "", after)]
         else:
             lines += [f"change {path}".rstrip(), *diff_lines(before, after)]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.error
 import urllib.request
 import webbrowser
+from pathlib import Path
 from typing import Any
 
 import click
 
+from ahpkit.cli.config import trusted_settings
+from ahpkit.cli.connecting import chosen_name, host_name_option
+from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.text import printable
 from ahpkit.client.endpoints import Endpoint, find_endpoint
 from ahpkit.web.devices import RIGHTS
@@ -18,6 +23,7 @@ _SECONDS = 10.0
 
 
 def _host_options(command: Any) -> Any:
+    command = host_name_option(command)
     command = click.option("--token", envvar="AHPKIT_TOKEN", help="The host's token.")(command)
     return click.option("--url", envvar="AHPKIT_URL", help="The host's URL; without it, the one that runs here.")(
         command
@@ -25,9 +31,9 @@ def _host_options(command: Any) -> Any:
 
 
 def _endpoint(url: str | None, token: str | None) -> Endpoint:
-    found = Endpoint(url, token) if url else find_endpoint()
+    found = Endpoint(url, token) if url else find_endpoint(name=chosen_name())
     if found is None:
-        raise click.ClickException("no host is running here; start one with: ahpkit serve")
+        raise click.ClickException("no host is running here; start one with: ahpkit up")
     if not found.url.startswith(("ws://", "wss://")):
         raise click.ClickException(f"{found.url} has no page: it is not a WebSocket address")
     return found
@@ -64,6 +70,8 @@ def open_page(url: str | None, token: str | None, only_print: bool) -> None:
       ahpkit open
       ahpkit open --print
     """
+    if url is None:
+        asyncio.run(ensure_host(chosen_name(), trusted_settings(None, Path.cwd())))
     link: str = _ask(url, token, "/page/link", {})["url"]
     if only_print or not webbrowser.open(link):
         click.echo(link)

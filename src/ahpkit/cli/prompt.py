@@ -58,7 +58,7 @@ async def prompt(
     if not text.strip():
         raise click.UsageError("there is nothing to send: the message is empty")
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
-    async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline) as client:
+    async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline, start=True) as client:
         session = await open_session(client, name, provider=provider, model=model, directory=directory)
         try:
             return await shot.run(session, text)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ahpkit.canvas.pages import Pages
+from ahpkit.cli import daemon
 from ahpkit.cli.announce import announce
+from ahpkit.cli.config import say_left_out, trusted_settings
+from ahpkit.cli.daemon import log_to_file, named_data_dir
 from ahpkit.cli.roots import make_fence, programs, start_directory
-from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
+from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
 from ahpkit.host.agent import Agent
@@ -96,11 +99,25 @@ _PATIENCE = 1.0
 @click.option(
     "--protocol", metavar="VERSION", help="Speak one generation of the protocol only, such as 0.9.  [default: all]"
 )
-@click.option("--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="Settings in TOML.")
+@click.option("--host-name", metavar="NAME", help="What to call this host; without --data-dir also where its data is.")
+@click.option("--background", is_flag=True, help="Log to a file in the data directory: for services and `ahpkit up`.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Settings in TOML, instead of your own file.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON once connections are accepted.")
 @click.option("--verbose", is_flag=True, help="Log what happens to standard error.")
 def serve(
-    config_file: Path | None, as_json: bool, no_token: bool, verbose: bool, protocol: str | None, **options: Any
+    config_file: Path | None,
+    as_json: bool,
+    no_token: bool,
+    verbose: bool,
+    protocol: str | None,
+    host_name: str | None,
+    background: bool,
+    **options: Any,
 ) -> None:
     """Start a host and serve until Ctrl-C.
 
@@ -109,11 +126,22 @@ def serve(
       ahpkit serve
       ahpkit serve --port 0 --json --agent gemini
     """
-    _log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    settings = with_options(load_settings(config_file), options)
-    spoken = _spoken(protocol)
+    named = named_data_dir(host_name) if host_name else None
+    settings = trusted_settings(config_file, Path.cwd(), options["data_dir"] or named)
+    say_left_out(settings)
+    if named is not None:
+        port = settings.port if "host.port" in settings.origins else 0  # The usual one is the default host's.
+        settings = replace(settings, data_dir=named, port=port)
+    settings = with_options(settings, options)
+    data_dir = (settings.data_dir or default_data_dir()).absolute()
+    settings = replace(settings, data_dir=data_dir)
+    if background:
+        log_to_file(data_dir, logging.INFO)
+    else:
+        _log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    shown = _Shown(daemon.host_name(host_name, data_dir), as_json=as_json, background=background)
     try:
-        asyncio.run(_run(settings, no_token=no_token, as_json=as_json, config_file=config_file, spoken=spoken))
+        asyncio.run(_run(settings, shown, no_token=no_token, config_file=config_file, spoken=_spoken(protocol)))
     except asyncio.CancelledError:
         raise SystemExit(_EXIT_AT_ONCE) from None
 
@@ -151,8 +179,17 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How a host shows itself: what it is called, and whether a person, a program or nobody reads what it prints."""
+
+    name: str
+    as_json: bool
+    background: bool
+
+
 async def _run(
-    settings: Settings, *, no_token: bool, as_json: bool, config_file: Path | None, spoken: Sequence[Generation]
+    settings: Settings, shown: _Shown, *, no_token: bool, config_file: Path | None, spoken: Sequence[Generation]
 ) -> None:
     running_here = running_host(settings, no_token=no_token, config_file=config_file, spoken=spoken)
     allow_open_files(_FILES)
@@ -161,8 +198,16 @@ async def _run(
         async with running_here as running:
             url, token, data_dir = running.server.url, running.token, running.data_dir
             started = time.time_ns() // 1_000_000
-            with publish_endpoint(url=url, token=token, data_dir=data_dir, started_at=started):
-                announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=as_json)
+            with publish_endpoint(
+                url=url,
+                token=token,
+                data_dir=data_dir,
+                started_at=started,
+                name=shown.name,
+                background=shown.background,
+            ):
+                if not shown.background:
+                    announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)
                 _warn_of_missing(settings)
                 async with notifying(running.serve, _tells(settings), page_url=running.page.url):
                     await stop.wait()

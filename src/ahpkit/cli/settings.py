@@ -1,4 +1,8 @@
-"""The host's configuration file: TOML, checked, with errors that name the key. Knows no click and starts nothing.
+"""Configuration files: TOML, checked, with errors that name the key, and where each value came from. Starts nothing.
+
+Three layers, the later ones win: what is built in, the user's file (`config.toml` in the user's configuration
+directory, or the file that `--config` names), and the project's `.ahpkit.toml`. A project's file comes with a checkout,
+so only keys that can do no harm are taken from it until its owner trusts it (`ahpkit trust add .ahpkit.toml`).
 
 [host]
 port = 7110
@@ -22,9 +26,10 @@ owner = "mcp:time"
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -32,6 +37,14 @@ from typing import Any, cast, get_args
 from ahpkit.log.durability import Durability
 from ahpkit.protocol.errors import AhpError
 from ahpkit.tools.rules import Rule
+
+CONFIG_VARIABLE = "AHPKIT_CONFIG"
+"""Names the user's file when it is somewhere else."""
+
+PROJECT_FILE = ".ahpkit.toml"
+
+BUILT_IN = "built in"
+"""The origin of a value that no file sets."""
 
 
 class SettingsError(AhpError):
@@ -66,7 +79,34 @@ class Settings:
     command: list[str] = field(default_factory=list[str])
     servers: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     rules: list[Rule] = field(default_factory=list[Rule])
+    agent: str | None = None
+    model: str | None = None
+    auto_start: bool = True
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    origins: dict[str, str] = field(default_factory=dict[str, str], compare=False)
+    """Dotted key → the file that sets it; other keys have what is built in."""
+    left_out: dict[str, list[str]] = field(default_factory=dict[str, list[str]], compare=False)
+    """Project file → the keys that were not taken from it, because it is not trusted."""
+
+
+def user_file() -> Path:
+    """The user's configuration file, whether it exists or not."""
+    if named := os.environ.get(CONFIG_VARIABLE):
+        return Path(named).expanduser()
+    import platformdirs  # Late: see `default_data_dir`.
+
+    return platformdirs.user_config_path("ahpkit") / "config.toml"
+
+
+def project_file(directory: Path) -> Path | None:
+    """The nearest `.ahpkit.toml` in a directory or above it. Home directories and what is above them have none."""
+    home = Path.home()
+    for folder in (directory, *directory.parents):
+        if folder == home or folder in home.parents:
+            return None
+        if (found := folder / PROJECT_FILE).is_file():
+            return found
+    return None
 
 
 def default_data_dir() -> Path:
@@ -213,28 +253,100 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "canvas": {"extensions": _texts, "page_url": _web_url},
     "mcp": {"servers": _servers},
     "notify": {"webhook": _hook_url, "command": _texts},
+    "session": {"agent": _text, "model": _text},
+    "client": {"auto_start": _flag},
 }
 """Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
 
+_HARMLESS = frozenset({"session.agent", "session.model", "host.default_agent"})
+"""Keys that a project may set without being trusted: they choose among what the host offers, and run nothing new."""
+
 
 def load_settings(path: Path | None) -> Settings:
-    """Read a file; without one, the defaults. Raises `SettingsError`."""
+    """Read one file; without one, what is built in. Raises `SettingsError`."""
     settings = Settings()
-    for table, content in ({} if path is None else _read(path)).items():
+    if path is not None:
+        _take(path, _read(path), settings)
+    return _checked(settings)
+
+
+def layered_settings(
+    config_file: Path | None, directory: Path, *, trusts: Callable[[Path, Settings], bool]
+) -> Settings:
+    """The user's file (or the one that was named), then the project's.
+
+    `trusts` says whether a project's file counts as a whole; it is given the file and what the user's file says.
+    """
+    settings, own = Settings(), config_file or user_file()
+    if config_file is not None or own.exists():
+        _take(own, _read(own), settings)
+    if (project := project_file(directory)) is not None and project != own:
+        content = _read(project)
+        _take(project, content if trusts(project, settings) else _harmless(project, content, settings), settings)
+    return _checked(settings)
+
+
+def harmful_content(path: Path) -> dict[str, Any]:
+    """What of a project's file is taken only when it is trusted."""
+    content = _read(path)
+    return {
+        table: kept
+        for table, keys in content.items()
+        if (kept := _without(table, keys, _HARMLESS) if isinstance(keys, dict) else keys)
+    }
+
+
+def _without(table: str, keys: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {key: value for key, value in keys.items() if f"{table}.{key}" not in names}
+
+
+def _harmless(path: Path, content: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    """The keys of a project's file that anyone may set. The others are remembered in `left_out`."""
+    taken: dict[str, Any] = {}
+    for table, keys in content.items():
         if table == "rules":
-            settings.rules = _rules(path, content)
+            settings.left_out.setdefault(str(path), []).append("rules")
+            continue
+        if not isinstance(keys, dict):
+            raise SettingsError(f"{path}: {table} must be a table: [{table}]")
+        for key, value in cast("dict[str, Any]", keys).items():
+            if f"{table}.{key}" in _HARMLESS:
+                taken.setdefault(table, {})[key] = value
+            else:
+                settings.left_out.setdefault(str(path), []).append(f"{table}.{key}")
+    return taken
+
+
+def _take(path: Path, tables: dict[str, Any], settings: Settings) -> None:
+    for table, content in tables.items():
+        if table == "rules":
+            settings.rules = [*settings.rules, *_rules(path, content)]
+            settings.origins["rules"] = str(path)
             continue
         if not isinstance(content, dict):
             raise SettingsError(f"{path}: {table} must be a table: [{table}]")
         if table == "agents":
-            settings.agents = _agents(path, cast("dict[str, Any]", content))
+            settings.agents |= _agents(path, cast("dict[str, Any]", content))
+            settings.origins |= {f"agents.{name}": str(path) for name in cast("dict[str, Any]", content)}
         elif table in _TABLES:
             _take_table(path, table, cast("dict[str, Any]", content), settings)
         else:
             raise SettingsError(f"{path}: unknown table [{table}]; known: {', '.join([*_TABLES, 'agents', 'rules'])}")
+
+
+def _checked(settings: Settings) -> Settings:
     if settings.tls_key is not None and settings.tls_certificate is None:
-        raise SettingsError(f"{path}: host.tls_key needs host.tls_certificate beside it")
+        where = settings.origins["host.tls_key"]
+        raise SettingsError(f"{where}: host.tls_key needs host.tls_certificate beside it")
     return settings
+
+
+def described(settings: Settings) -> list[tuple[str, Any, str]]:
+    """Every setting as dotted key, value and origin, in the order of the documentation."""
+    rows = [(f"{table}.{key}", getattr(settings, key)) for table, keys in _TABLES.items() for key in keys]
+    rows += [(f"agents.{name}", table) for name, table in settings.agents.items()]
+    rows += [("rules", [rule.words() for rule in settings.rules])]
+    return [(key, value, settings.origins.get(key, BUILT_IN)) for key, value in rows]
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -248,18 +360,19 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
 
 
-def _take_table(path: Path | None, table: str, content: dict[str, Any], settings: Settings) -> None:
+def _take_table(path: Path, table: str, content: dict[str, Any], settings: Settings) -> None:
     known = _TABLES[table]
     for key, value in content.items():
         if key not in known:
             raise SettingsError(f"{path}: unknown key {table}.{key}; known: {', '.join(known)}")
         try:
             setattr(settings, key, known[key](value))
+            settings.origins[f"{table}.{key}"] = str(path)
         except ValueError as error:
             raise SettingsError(f"{path}: {table}.{key} must be {error}, not {value!r}") from error
 
 
-def _rules(path: Path | None, content: Any) -> list[Rule]:
+def _rules(path: Path, content: Any) -> list[Rule]:
     tables = cast("list[Any]", content) if isinstance(content, list) else [None]
     if not all(isinstance(table, dict) for table in tables):
         raise SettingsError(f"{path}: rules must be tables: [[rules]]")
@@ -275,11 +388,23 @@ def _rules(path: Path | None, content: Any) -> list[Rule]:
     return found
 
 
-def _agents(path: Path | None, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _agents(path: Path, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name, content in tables.items():
         if not isinstance(content, dict):
             raise SettingsError(f"{path}: agents.{name} must be a table: [agents.{name}]")
     return tables
 
 
-__all__ = ["Settings", "SettingsError", "default_data_dir", "load_settings"]
+__all__ = [
+    "BUILT_IN",
+    "PROJECT_FILE",
+    "Settings",
+    "SettingsError",
+    "default_data_dir",
+    "described",
+    "harmful_content",
+    "layered_settings",
+    "load_settings",
+    "project_file",
+    "user_file",
+]

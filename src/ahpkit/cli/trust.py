@@ -17,6 +17,7 @@ from typing import Any, Literal
 import click
 
 from ahpkit.cli.roots import owned_directory, owner_options
+from ahpkit.cli.settings import PROJECT_FILE, harmful_content
 from ahpkit.cli.text import printable
 from ahpkit.host.trust import TRUST_FILE, Runnable, Trust
 
@@ -54,15 +55,28 @@ class Item:
 
 def look(trust: Trust) -> list[Item]:
     """Everything that is trusted or waits for it, compared with what is there now."""
-    from ahpkit.customizations.runnables import runnables_at
-
     entries = [entry.runnable for entry in trust.entries()]
     local = [one for one in entries if not one.of_client]
     places = {*trust.directories(), *(one.source for one in local if not _within(one.source, trust.directories()))}
-    found = [one for place in sorted(places) for one in runnables_at(Path(place), home=Path.home())]
+    found = [one for place in sorted(places) for one in found_at(Path(place))]
     items = [Item("trusted", one) for one in entries if one.of_client]
     items += [Item("asks", entry.runnable) for entry in trust.asked()]
     return [*_compared(local, list({(one.source, one.digest): one for one in found}.values())), *items]
+
+
+def found_at(path: Path) -> list[Runnable]:
+    """What would run of a directory or a file: hooks, servers, and settings of a project that start programs."""
+    from ahpkit.customizations.runnables import runnables_at
+
+    project = project_runnable(path if path.name == PROJECT_FILE else path / PROJECT_FILE)
+    return [*([] if project is None else [project]), *runnables_at(path, home=Path.home())]
+
+
+def project_runnable(file: Path) -> Runnable | None:
+    """The settings of a project's file that are taken only when it is trusted; None when it has none of them."""
+    if not file.is_file() or not (content := harmful_content(file)):
+        return None
+    return Runnable("settings", PROJECT_FILE, source=os.path.realpath(file), declaration=content)
 
 
 def _compared(trusted: Sequence[Runnable], found: Sequence[Runnable]) -> Iterator[Item]:
@@ -224,10 +238,8 @@ def _meant(kept: Trust, what: str) -> list[Item]:
 
 
 def _at(kept: Trust, path: Path, items: Sequence[Item]) -> list[Item]:
-    from ahpkit.customizations.runnables import runnables_at
-
     known = {(item.now.source, item.now.digest): item for item in items}
-    found = runnables_at(path, home=Path.home())
+    found = found_at(path)
     here = [known.get((one.source, one.digest), Item(_state(kept, one), one)) for one in found]
     gone = [item for item in items if item.state == "gone" and _within(item.now.source, [str(path)])]
     return [*here, *gone]
@@ -238,4 +250,4 @@ def _state(kept: Trust, runnable: Runnable) -> State:
     return "new" if standing == "unknown" else standing
 
 
-__all__ = ["Item", "look", "trust"]
+__all__ = ["Item", "look", "project_runnable", "trust"]

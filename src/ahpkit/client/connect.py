@@ -19,6 +19,7 @@ def connect(
     url: str | None = None,
     *,
     token: str | None = None,
+    host_name: str | None = None,
     client_id: str | None = None,
     locale: str | None = None,
     extensions: Mapping[str, Any] | None = None,
@@ -31,11 +32,13 @@ def connect(
 ) -> Client:
     """`async with connect() as client`: the host at `url` (ws, wss or ws+unix), else the one that is running.
 
+    With several hosts running, `host_name` says which one; otherwise it is the newest.
+
     `ssl` replaces the system's certificates for `wss://`. Without a URL the host is looked for again at every
     reconnect, because a restarted host may listen elsewhere.
     """
     return Client(
-        _Dialler(url, token, ssl),
+        _Dialler(url, token, host_name, ssl),
         client_id=client_id,
         locale=locale,
         extensions=extensions,
@@ -50,9 +53,10 @@ def connect(
 class _Dialler:
     """Opens connections to one host: where it was said to be, or wherever it is found."""
 
-    def __init__(self, url: str | None, token: str | None, ssl: SSLContext | None) -> None:
+    def __init__(self, url: str | None, token: str | None, name: str | None, ssl: SSLContext | None) -> None:
         self._url = url
         self._token = token
+        self._name = name
         self._ssl = ssl
         self._data_dir: str | None = None
 
@@ -66,7 +70,8 @@ class _Dialler:
         return transport
 
     def _endpoint(self) -> Endpoint:
-        endpoint = Endpoint(self._url) if self._url is not None else find_endpoint(data_dir=self._data_dir)
+        known = {"data_dir": self._data_dir, "name": self._name}
+        endpoint = Endpoint(self._url) if self._url is not None else find_endpoint(**known)
         if endpoint is None:
             raise HostNotFound
         return endpoint

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ahpkit import __version__
 from ahpkit.platform.files import is_ours, make_private_directory, write_private
 from ahpkit.platform.processes import is_alive
 
 URL_VARIABLE = "AHPKIT_URL"
 TOKEN_VARIABLE = "AHPKIT_TOKEN"
+NAME_VARIABLE = "AHPKIT_HOST_NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,12 @@ class Endpoint:
     data_dir: str | None = None
     started_at: int = 0
     """Milliseconds since the epoch."""
+    name: str = ""
+    """What people call this host: `--host-name` chooses it."""
+    version: str = ""
+    """Of ahpkit, as it was when the host was started."""
+    background: bool = False
+    """Whether `ahpkit up` or a service manager started it."""
 
 
 def endpoints_directory() -> Path:
@@ -46,7 +54,14 @@ def endpoints_directory() -> Path:
 
 @contextmanager
 def publish_endpoint(
-    *, url: str, token: str | None, data_dir: Path, started_at: int, directory: Path | None = None
+    *,
+    url: str,
+    token: str | None,
+    data_dir: Path,
+    started_at: int,
+    name: str = "",
+    background: bool = False,
+    directory: Path | None = None,
 ) -> Generator[Path]:
     """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
     directory = directory or endpoints_directory()
@@ -56,6 +71,7 @@ def publish_endpoint(
             path.unlink(missing_ok=True)
     path = directory / f"{os.getpid()}-{secrets.token_hex(4)}.json"
     fields: dict[str, Any] = {"url": url, "pid": os.getpid(), "dataDir": str(data_dir), "startedAt": started_at}
+    fields |= {"name": name, "version": __version__, "background": background}
     write_private(path, json.dumps(fields if token is None else {**fields, "token": token}).encode())
     try:
         yield path
@@ -63,14 +79,18 @@ def publish_endpoint(
         path.unlink(missing_ok=True)
 
 
-def find_endpoint(*, data_dir: str | None = None, directory: Path | None = None) -> Endpoint | None:
+def find_endpoint(
+    *, data_dir: str | None = None, name: str | None = None, directory: Path | None = None
+) -> Endpoint | None:
     """The host to use: the one the environment names, else the newest that is running, else None.
 
-    With a `data_dir` only the host of that data directory will do: the same one, maybe restarted.
+    With a `data_dir` only the host of that data directory will do: the same one, maybe restarted. With a `name`, the
+    environment may name it (`AHPKIT_HOST_NAME`) or the caller; the newest host of that name is taken.
     """
-    if url := os.environ.get(URL_VARIABLE):
+    if name is None and (url := os.environ.get(URL_VARIABLE)):
         return Endpoint(url, os.environ.get(TOKEN_VARIABLE))
-    running = find_endpoints(directory=directory)
+    name = name or os.environ.get(NAME_VARIABLE)
+    running = [one for one in find_endpoints(directory=directory) if name in (None, "", one.name)]
     return next((endpoint for endpoint in running if data_dir in (None, endpoint.data_dir)), None)
 
 
@@ -93,7 +113,14 @@ def _read(path: Path) -> Endpoint | None:
             return None
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Endpoint(
-            str(fields["url"]), fields.get("token"), int(fields["pid"]), fields.get("dataDir"), int(fields["startedAt"])
+            str(fields["url"]),
+            fields.get("token"),
+            int(fields["pid"]),
+            fields.get("dataDir"),
+            int(fields["startedAt"]),
+            name=str(fields.get("name", "")),
+            version=str(fields.get("version", "")),
+            background=fields.get("background") is True,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -104,6 +131,7 @@ def _alive(endpoint: Endpoint) -> bool:
 
 
 __all__ = [
+    "NAME_VARIABLE",
     "TOKEN_VARIABLE",
     "URL_VARIABLE",
     "Endpoint",

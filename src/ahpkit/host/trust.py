@@ -31,7 +31,7 @@ from typing import Any, Literal, cast
 from ahpkit.host.kept import KeptFile
 from ahpkit.protocol.common.state import JsonObject
 
-Kind = Literal["hook", "server", "extension"]
+Kind = Literal["hook", "server", "extension", "settings"]
 
 Standing = Literal["trusted", "changed", "unknown"]
 """`changed`: something of that file was trusted, but not this content. `unknown`: nothing of it ever was."""

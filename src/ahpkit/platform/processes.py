@@ -79,7 +79,7 @@ def holders(pipes: Collection[str]) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process with that number; yes, where that cannot be asked."""
+    """Whether there is a process with that number that has not ended; yes, where that cannot be asked."""
     if os.name != "posix":
         return True
     try:
@@ -88,7 +88,15 @@ def is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         pass  # Somebody else's process: alive.
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended and only its parent has not asked yet, as happens in containers."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except (OSError, IndexError):
+        return False
 
 
 def kill_group(leader: int, signum: signal.Signals) -> None:

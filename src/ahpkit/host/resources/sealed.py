@@ -17,6 +17,7 @@ from pathlib import PurePath
 _HOOKS = "a hook file: its commands run during turns"
 _SERVERS = "a declaration of MCP servers: their commands are started"
 _PLUGIN = "a plugin manifest: it can bring hooks and MCP servers"
+_HOST = "settings of this host: they can name agents, plugins and programs to start"
 _AGENT = "settings of an agent: they can bring hooks and MCP servers"
 _GIT = "part of a Git repository's own data: its hooks and settings run commands"
 _EDITOR = "settings of an editor: they can run commands when the folder is opened"
@@ -29,6 +30,7 @@ SEALED: tuple[tuple[str, str], ...] = (
     (".copilot/hooks", _HOOKS),
     (".claude/hooks", _HOOKS),
     ("hooks.json", _HOOKS),
+    (".ahpkit.toml", _HOST),
     (".claude/settings*.json", _AGENT),
     (".github/copilot/settings*.json", _AGENT),
     (".copilot/settings*.json", _AGENT),

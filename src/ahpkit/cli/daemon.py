@@ -1,0 +1,204 @@
+"""A host in the background: started once per user, found by its endpoint, with a log file.
+
+Two commands that start it at the same time start one: a lock in the runtime directory decides, and the second finds
+the host that the first has started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+import click
+
+from ahpkit import __version__
+from ahpkit.cli.progress import patiently
+from ahpkit.cli.settings import Settings, default_data_dir
+from ahpkit.client.endpoints import (
+    NAME_VARIABLE,
+    URL_VARIABLE,
+    Endpoint,
+    endpoints_directory,
+    find_endpoint,
+    find_endpoints,
+)
+from ahpkit.platform.files import make_private_directory, try_lock
+from ahpkit.platform.processes import is_alive
+
+DEFAULT_NAME = "default"
+"""The name of the host that keeps its sessions in the user's data directory."""
+
+AUTO_START_VARIABLE = "AHPKIT_AUTO_START"
+"""`0`: no command starts a host by itself."""
+
+START_DEADLINE = 60.0
+"""Seconds for a host to accept connections, the conversion of an old log included."""
+
+_LOG_BYTES, _LOG_FILES = 5 * 1024 * 1024, 5
+_LOOK_AGAIN = 0.05
+
+
+def named_data_dir(name: str | None) -> Path:
+    """Where a host of that name keeps its sessions when nobody says where."""
+    base = default_data_dir()
+    return base if name in (None, "", DEFAULT_NAME) else base.with_name(base.name + "-hosts") / name
+
+
+def host_name(name: str | None, data_dir: Path) -> str:
+    """What a host is called: the name it was given, else by its data directory."""
+    if name:
+        return name
+    return DEFAULT_NAME if data_dir == default_data_dir() else data_dir.name
+
+
+def log_file(data_dir: Path) -> Path:
+    """What the host logs. Older parts are beside it: `host.log.1`, `host.log.2`, …"""
+    return data_dir / "logs" / "host.log"
+
+
+def error_file(data_dir: Path) -> Path:
+    """What the process of the host wrote to its standard error; begins anew with each start."""
+    return data_dir / "logs" / "host.err"
+
+
+def log_to_file(data_dir: Path, level: int) -> None:
+    """From now on this process logs into its log file, which is cut into a few parts of limited size."""
+    path = log_file(data_dir)
+    make_private_directory(path.parent)
+    handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8")
+    logging.basicConfig(
+        level=level, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S"
+    )
+
+
+def running_at(data_dir: Path) -> Endpoint | None:
+    """The host that runs on a data directory."""
+    return next((one for one in find_endpoints() if one.data_dir == str(data_dir)), None)
+
+
+def may_start(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether a command may start a host by itself: never in CI, and not where it is switched off."""
+    if environ.get("CI", "").lower() not in ("", "0", "false"):
+        return False
+    return settings.auto_start and environ.get(AUTO_START_VARIABLE, "").lower() not in ("0", "false", "no", "off")
+
+
+async def ensure_host(name: str | None, settings: Settings | None) -> None:
+    """Say which host is used and why, when there is a choice. With settings, start one when none runs."""
+    running = find_endpoints()
+    chosen = find_endpoint(name=name)
+    if chosen is not None:
+        _say_which(chosen, running, name or os.environ.get(NAME_VARIABLE))
+    elif os.environ.get(URL_VARIABLE):
+        return
+    elif settings is not None and may_start(settings, os.environ):
+        click.echo("No host is running: starting one in the background. `ahpkit down` ends it.", err=True)
+        data_dir = named_data_dir(name) if name else settings.data_dir or named_data_dir(None)
+        await patiently(start_host(data_dir.absolute(), ("--host-name", name) if name else ()), "Starting the host")
+
+
+def _say_which(chosen: Endpoint, running: Sequence[Endpoint], name: str | None) -> None:
+    if len(running) > 1:
+        why = "it was named" if name else f"the newest of {len(running)}; --host-name chooses"
+        click.echo(f"Using the host {chosen.name or '?'} at {chosen.url}: {why}", err=True)
+    if is_outdated(chosen):
+        click.echo(
+            f"Warning: that host runs ahpkit {chosen.version}, this is {__version__}; "
+            "restart it with: ahpkit up --restart",
+            err=True,
+        )
+
+
+async def start_host(data_dir: Path, options: Sequence[str] = ()) -> tuple[Endpoint, bool]:
+    """The host on that data directory, and whether this call started it. Waits until it accepts connections."""
+    async with _only_one_starts(), asyncio.timeout(START_DEADLINE):
+        if (running := running_at(data_dir)) is not None:
+            return running, False
+        process = _spawn(data_dir, options)
+        while (running := running_at(data_dir)) is None:
+            if process.poll() is not None:
+                raise click.ClickException(_why_it_ended(data_dir, process.returncode))
+            await asyncio.sleep(_LOOK_AGAIN)
+        return running, True
+
+
+@asynccontextmanager
+async def _only_one_starts() -> AsyncGenerator[None]:
+    directory = endpoints_directory().parent
+    make_private_directory(directory)
+    lock = os.open(directory / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        async with asyncio.timeout(START_DEADLINE):
+            while not try_lock(lock):  # noqa: ASYNC110  # Another process has it: nobody wakes us.
+                await asyncio.sleep(_LOOK_AGAIN)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _spawn(data_dir: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a host that has nothing to do with this terminal any more."""
+    make_private_directory(data_dir)
+    make_private_directory(error_file(data_dir).parent)
+    command = [sys.executable, "-m", "ahpkit", "serve", "--background", "--data-dir", str(data_dir), *options]
+    with open(error_file(data_dir), "wb", opener=_private) as errors:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True, close_fds=True
+        )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _why_it_ended(data_dir: Path, code: int) -> str:
+    text = error_file(data_dir).read_text(encoding="utf-8", errors="replace").strip()
+    said = text.removeprefix("Error: ") or f"it ended with code {code} and said nothing"
+    return f"the host did not start: {said}\nIts log: {log_file(data_dir)}"
+
+
+async def stop_host(endpoint: Endpoint, *, deadline: float) -> bool:
+    """Ask a host to end and wait for it; whether it is gone."""
+    import signal
+
+    if endpoint.pid is None:
+        return False
+    if not is_alive(endpoint.pid):
+        return True
+    os.kill(endpoint.pid, signal.SIGTERM)
+    try:
+        async with asyncio.timeout(deadline):
+            while is_alive(endpoint.pid):  # noqa: ASYNC110  # Not our child: nobody wakes us.
+                await asyncio.sleep(_LOOK_AGAIN)
+    except TimeoutError:
+        return False
+    return True
+
+
+def is_outdated(endpoint: Endpoint) -> bool:
+    """Whether a host runs another version than this command."""
+    return bool(endpoint.version) and endpoint.version != __version__
+
+
+__all__ = [
+    "AUTO_START_VARIABLE",
+    "DEFAULT_NAME",
+    "ensure_host",
+    "error_file",
+    "host_name",
+    "is_outdated",
+    "log_file",
+    "log_to_file",
+    "may_start",
+    "named_data_dir",
+    "running_at",
+    "start_host",
+    "stop_host",
+]

@@ -1,0 +1,367 @@
+"""`ahpkit up`, `down`, `status`, `logs` and `service`: the host as something that simply runs.
+
+`up` starts a host in the background and `down` ends it. `service install` writes a file for systemd or launchd, which
+then start the same host when the user logs in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import click
+
+from ahpkit import __version__
+from ahpkit.cli.announce import own_command, tilde
+from ahpkit.cli.daemon import error_file, is_outdated, log_file, named_data_dir, running_at, start_host, stop_host
+from ahpkit.cli.progress import patiently
+from ahpkit.cli.text import as_json, printable
+from ahpkit.client import connect
+from ahpkit.client.endpoints import NAME_VARIABLE, Endpoint, find_endpoint, find_endpoints
+from ahpkit.protocol.errors import AhpError
+
+_STOP_DEADLINE = 25.0
+"""Seconds for a host to end: a little more than it gives itself."""
+
+_PATIENCE = 3.0
+"""Seconds for a host to say how it is."""
+
+_FOLLOW = 0.2
+_NAME_HELP = "Which host, when there are several; a new name has a data directory of its own."
+
+
+def _name_option(function: Any) -> Any:
+    return click.option("--host-name", envvar=NAME_VARIABLE, metavar="NAME", help=_NAME_HELP)(function)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@_name_option
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
+@click.option("--restart", is_flag=True, help="End a host that runs already and start it again.")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def up(host_name: str | None, data_dir: Path | None, restart: bool, options: tuple[str, ...]) -> None:
+    """Start a host in the background, unless it runs already. Takes the options of `ahpkit serve`.
+
+    \b
+    Example:
+      ahpkit up
+      ahpkit up --agent claude
+      ahpkit up --restart
+    """
+    place = (data_dir or named_data_dir(host_name)).absolute()
+    named = ("--host-name", host_name) if host_name else ()
+    asyncio.run(_up(place, [*named, *options], restart=restart))
+
+
+async def _up(data_dir: Path, options: Sequence[str], *, restart: bool) -> None:
+    running = running_at(data_dir)
+    if running is not None and not restart and is_outdated(running):
+        restart = _asked_to_restart(running)
+    if running is not None and restart:
+        await _end(running)
+    endpoint, started = await patiently(start_host(data_dir, options), "Starting the host")
+    click.echo(f"{'Started' if started else 'Already running'}: {described(endpoint)}")
+    if started:
+        click.echo(f"Its log: {tilde(log_file(data_dir))}   Stop it with: {own_command()} down")
+    elif options and not restart:
+        click.echo("It keeps the options that it was started with; `ahpkit up --restart …` takes these.", err=True)
+
+
+def _asked_to_restart(running: Endpoint) -> bool:
+    """Say that the host is of another version; ask, where somebody can answer."""
+    said = f"the host at {running.url} runs ahpkit {running.version}, this is {__version__}"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return click.confirm(f"{said}. Restart it now? Running turns are ended", default=False, err=True)
+    click.echo(f"Warning: {said}; restart it with: ahpkit up --restart", err=True)
+    return False
+
+
+@click.command()
+@_name_option
+@click.option("--all", "every", is_flag=True, help="All hosts of yours.")
+def down(host_name: str | None, every: bool) -> None:
+    """End the host. Sessions are kept; running turns are ended.
+
+    \b
+    Example:
+      ahpkit down
+      ahpkit down --host-name work
+    """
+    running = find_endpoints()
+    if not every:
+        one = _only(running, host_name)
+        running = [] if one is None else [one]
+    if not running:
+        click.echo("no host is running" if not host_name else f"no host named {host_name} is running")
+    for endpoint in running:
+        asyncio.run(_end(endpoint))
+        click.echo(f"Ended: {described(endpoint)}")
+
+
+def _only(running: Sequence[Endpoint], name: str | None) -> Endpoint | None:
+    """The host that is meant; an error when it could be any of several."""
+    found = [one for one in running if name in (None, one.name)]
+    if len(found) > 1:
+        lines = [f"  {described(one)}" for one in found]
+        raise click.ClickException("\n".join(["which one? Use --host-name or --all:", *lines]))
+    return found[0] if found else None
+
+
+async def _end(endpoint: Endpoint) -> None:
+    if not await patiently(stop_host(endpoint, deadline=_STOP_DEADLINE), "Ending the host"):
+        raise click.ClickException(f"the host with process id {endpoint.pid} did not end within {_STOP_DEADLINE:g} s")
+
+
+def described(endpoint: Endpoint) -> str:
+    """A host in a few words."""
+    return f"host {printable(endpoint.name or '?')} at {endpoint.url} (process {endpoint.pid})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Health:
+    agents: list[str]
+    sessions: int
+
+
+@click.command()
+@click.option("--json", "json_output", is_flag=True, help="The hosts as JSON.")
+def status(json_output: bool) -> None:
+    """Show the hosts of yours that run. Exits with 1 when there is none.
+
+    \b
+    Example:
+      ahpkit status
+      ahpkit status --json
+    """
+    running = find_endpoints()
+    found = [(one, asyncio.run(_health(one))) for one in running]
+    if json_output:
+        click.echo(as_json([_facts(one, health) for one, health in found]))
+    for one, health in () if json_output else found:
+        for line in _status_lines(one, health):
+            click.echo(line)
+    if not running:
+        if not json_output:
+            click.echo(f"no host is running; start one with: {own_command()} up")
+        raise SystemExit(1)
+
+
+async def _health(endpoint: Endpoint) -> _Health | str:
+    """What a host says of itself, or why it says nothing."""
+    try:
+        async with asyncio.timeout(_PATIENCE), connect(endpoint.url, token=endpoint.token) as client:
+            return _Health([agent["provider"] for agent in client.root["agents"]], len(await client.sessions()))
+    except TimeoutError:
+        return f"no answer within {_PATIENCE:g} s"
+    except (AhpError, OSError) as error:
+        return str(error)
+
+
+def _facts(endpoint: Endpoint, health: _Health | str) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "name": endpoint.name,
+        "url": endpoint.url,
+        "pid": endpoint.pid,
+        "version": endpoint.version,
+        "background": endpoint.background,
+        "startedAt": endpoint.started_at,
+        "dataDir": endpoint.data_dir,
+        "log": str(log_file(Path(endpoint.data_dir))) if endpoint.background and endpoint.data_dir else None,
+    }
+    if isinstance(health, str):
+        return {**facts, "error": health}
+    return {**facts, "agents": health.agents, "sessions": health.sessions}
+
+
+def _status_lines(endpoint: Endpoint, health: _Health | str) -> list[str]:
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(endpoint.started_at / 1000))
+    lines = [f"{described(endpoint)}, ahpkit {endpoint.version or '?'}, since {since}"]
+    if isinstance(health, str):
+        lines.append(f"  does not answer: {health}")
+    else:
+        lines.append(f"  {health.sessions} sessions, agents: {', '.join(map(printable, health.agents))}")
+    if endpoint.data_dir:
+        lines.append(f"  data: {tilde(Path(endpoint.data_dir))}")
+        if endpoint.background:
+            lines.append(f"  log:  {tilde(log_file(Path(endpoint.data_dir)))}")
+    if is_outdated(endpoint):
+        lines.append(f"  this command is ahpkit {__version__}; restart the host with: ahpkit up --restart")
+    return lines
+
+
+@click.command()
+@_name_option
+@click.option("-n", "--lines", default=50, show_default=True, type=click.IntRange(0), help="How many lines.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory.")
+def logs(host_name: str | None, lines: int, follow: bool, data_dir: Path | None) -> None:
+    """Show what the host in the background logged.
+
+    \b
+    Example:
+      ahpkit logs
+      ahpkit logs --follow
+    """
+    running = find_endpoint(name=host_name)
+    known = Path(running.data_dir) if running is not None and running.data_dir else named_data_dir(host_name)
+    place = data_dir or known
+    path = log_file(place)
+    if not path.exists():
+        raise click.ClickException(f"there is no log at {path}: only hosts that `ahpkit up` started write one")
+    for line in _last_lines(error_file(place), lines) + _last_lines(path, lines):
+        click.echo(line)
+    if follow:
+        _follow(path)
+
+
+def _last_lines(path: Path, count: int) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return [printable(line.rstrip("\n")) for line in deque(file, maxlen=count)]
+    except FileNotFoundError:
+        return []
+
+
+def _follow(path: Path) -> None:
+    """Print what is added. A log that was rotated begins anew."""
+    file = path.open(encoding="utf-8", errors="replace")
+    file.seek(0, 2)
+    try:
+        while True:
+            if line := file.readline():
+                click.echo(printable(line.rstrip("\n")))
+            elif path.exists() and path.stat().st_ino != _inode(file):
+                file.close()
+                file = path.open(encoding="utf-8", errors="replace")
+            else:
+                time.sleep(_FOLLOW)
+    finally:
+        file.close()
+
+
+def _inode(file: Any) -> int:
+    import os
+
+    return os.fstat(file.fileno()).st_ino
+
+
+# A service of the system: files that systemd and launchd read.
+
+
+@click.group()
+def service() -> None:
+    """Have the system start the host when you log in.
+
+    \b
+    Example:
+      ahpkit service install
+    """
+
+
+@service.command("install")
+@_name_option
+@click.option("--print", "only_print", is_flag=True, help="Print the file; write nothing.")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def install_service(host_name: str | None, only_print: bool, options: tuple[str, ...]) -> None:
+    """Write a systemd user unit (Linux) or a launchd agent (macOS) for the host. Options after -- go to `serve`.
+
+    \b
+    Example:
+      ahpkit service install
+      ahpkit service install -- --agent claude
+    """
+    named = ("--host-name", host_name) if host_name else ()
+    command = [sys.executable, "-m", "ahpkit", "serve", "--background", *named, *options]
+    path, text, advice = _service_file(host_name, command)
+    if only_print:
+        click.echo(text, nl=False)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"Written: {tilde(path)}")
+    click.echo(f"Start it now, and whenever you log in:  {advice}")
+
+
+@service.command("uninstall")
+@_name_option
+def uninstall_service(host_name: str | None) -> None:
+    """Remove the file again. A host that runs goes on until it is ended.
+
+    \b
+    Example:
+      ahpkit service uninstall
+    """
+    path, _, _ = _service_file(host_name, [])
+    if not path.exists():
+        raise click.ClickException(f"{tilde(path)} does not exist: no service is installed")
+    path.unlink()
+    click.echo(f"Removed: {tilde(path)}")
+
+
+def _service_file(name: str | None, command: Sequence[str]) -> tuple[Path, str, str]:
+    """Where the file belongs, what is in it, and how it is started."""
+    label = "ahpkit" if not name else f"ahpkit-{name}"
+    if sys.platform == "darwin":
+        path = Path.home() / "Library" / "LaunchAgents" / f"{label}.plist"
+        return path, launchd_file(label, command), f"launchctl load -w {shlex.quote(str(path))}"
+    if sys.platform == "linux":
+        path = Path.home() / ".config" / "systemd" / "user" / f"{label}.service"
+        return path, systemd_file(command), f"systemctl --user enable --now {label}"
+    raise click.ClickException(f"there is no service file for {sys.platform}; start the host with: ahpkit up")
+
+
+def systemd_file(command: Sequence[str]) -> str:
+    """A systemd user unit."""
+    return f"""[Unit]
+Description=Agent Host Protocol host (ahpkit)
+
+[Service]
+ExecStart={" ".join(_systemd_word(word) for word in command)}
+Restart=on-failure
+TimeoutStopSec=30
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _systemd_word(word: str) -> str:
+    """A word as systemd reads it: `%` and `$` have a meaning there."""
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{text}"' if not text or any(character in " \t;'" for character in text) or '"' in word else text
+
+
+def launchd_file(label: str, command: Sequence[str]) -> str:
+    """A launchd agent."""
+    words = "\n".join(f"    <string>{escape(word)}</string>" for word in command)
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>{escape(label)}</string>
+  <key>ProgramArguments</key>
+  <array>
+{words}
+  </array>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+</dict>
+</plist>
+"""
+
+
+__all__ = ["described", "down", "launchd_file", "logs", "service", "status", "systemd_file", "up"]
