@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -69,8 +69,8 @@ class OpenAiConfig:
     def url(self, path: str) -> str:
         return f"{self.base_url.rstrip('/')}/{path}"
 
-    def headers(self) -> dict[str, str]:
-        key = os.environ.get(self.key_env, "")
+    def headers(self, environ: Mapping[str, str]) -> dict[str, str]:
+        key = environ.get(self.key_env, "")
         return {"authorization": f"Bearer {key}"} if key else {}
 
 
@@ -106,27 +106,34 @@ class OpenAiAgent(Agent):
     resumes = True
     directories = FIRST_STAYS
 
-    def __init__(self, config: OpenAiConfig, *, tools: Toolbox | None = None) -> None:
+    def __init__(
+        self,
+        config: OpenAiConfig,
+        *,
+        tools: Toolbox | None = None,
+        environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
+    ) -> None:
         self.provider = config.name
         self.display_name = config.title or config.name
         self.description = f"A model at {urlsplit(config.base_url).hostname}"
         self._config = config
         self._tools = tools or Toolbox()
         self.tools = self._tools.definitions()
+        self._environ = environ
         self._offer(config.models)
 
     async def open(self, chat: Chat) -> AgentChat:
         if not self.models:
-            self._offer(await self._listed())
+            self._offer(await self._listed(chat.session_uri))
             self.changed()
-        return OpenAiChat(self, self._config, self._tools)
+        return OpenAiChat(self, self._config, self._tools, lambda: self._environ(chat.session_uri))
 
     def _offer(self, ids: Sequence[str]) -> None:
         self.models = [{"id": id, "provider": self.provider, "name": id} for id in ids]
 
-    async def _listed(self) -> list[str]:
+    async def _listed(self, session: str) -> list[str]:
         try:
-            url, headers = self._config.url("models"), self._config.headers()
+            url, headers = self._config.url("models"), self._config.headers(self._environ(session))
             async with aclosing(request("GET", url, headers=headers, timeout=_LIST_TIMEOUT)) as lines:
                 listed = obj(msgspec.json.decode(b"".join([line async for line in lines])))
         except (HttpError, msgspec.MsgspecError):
@@ -137,9 +144,12 @@ class OpenAiAgent(Agent):
 class OpenAiChat(AgentChat):
     """One conversation. The endpoint remembers nothing: each request carries all that was said."""
 
-    def __init__(self, agent: OpenAiAgent, config: OpenAiConfig, tools: Toolbox) -> None:
+    def __init__(
+        self, agent: OpenAiAgent, config: OpenAiConfig, tools: Toolbox, environ: Callable[[], Mapping[str, str]]
+    ) -> None:
         self._agent = agent
         self._config = config
+        self._environ = environ
         self._tools = tools
 
     async def run(self, turn: Turn) -> StopReason | None:
@@ -187,7 +197,7 @@ class OpenAiChat(AgentChat):
         return answer
 
     async def _stream(self, turn: Turn, body: JsonObject, answer: Answer) -> None:
-        url, headers = self._config.url("chat/completions"), self._config.headers()
+        url, headers = self._config.url("chat/completions"), self._config.headers(self._environ())
         sent = msgspec.json.encode(body)
         async with aclosing(post_events(url, headers=headers, body=sent, timeout=self._config.timeout)) as events:
             async for event in events:

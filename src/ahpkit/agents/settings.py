@@ -7,8 +7,9 @@ NAME=http://127.0.0.1:8080/v1  an endpoint that speaks OpenAI's chat completions
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ahpkit.host.agent import Agent
@@ -22,19 +23,25 @@ _SCHEMES = ("http://", "https://")
 
 
 def agent_from_settings(
-    name: str, fields: Mapping[str, Any], *, resources: Resources | None = None, terminals: Terminals | None = None
+    name: str,
+    fields: Mapping[str, Any],
+    *,
+    resources: Resources | None = None,
+    terminals: Terminals | None = None,
+    environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
 ) -> Agent:
     """`fields` are the keys of the table, or `{"option": "NAME=…"}` for the option.
 
     ACP agents reach files through the host's `resources`, and run commands in its `terminals` where there are any.
+    `environ` is what agents of a session may see of the environment.
     """
     match _kind(fields):
         case "python":
             return _python_agent(name, fields)
         case "openai":
-            return _openai_agent(name, {"url": _url(fields)} if "option" in fields else fields)
+            return _openai_agent(name, {"url": _url(fields)} if "option" in fields else fields, environ)
         case _:
-            return _acp_agent(_acp_config(name, fields), resources, terminals)
+            return _acp_agent(_acp_config(name, fields), resources, terminals, environ)
 
 
 def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
@@ -74,10 +81,10 @@ def _python_agent(name: str, table: Mapping[str, Any]) -> Agent:
     return agent
 
 
-def _openai_agent(name: str, table: Mapping[str, Any]) -> Agent:
+def _openai_agent(name: str, table: Mapping[str, Any], environ: Callable[[str], Mapping[str, str]]) -> Agent:
     from ahpkit.agents.openai import OpenAiAgent, config_from_table
 
-    return OpenAiAgent(config_from_table(name, table))
+    return OpenAiAgent(config_from_table(name, table), environ=environ)
 
 
 def _acp_config(name: str, fields: Mapping[str, Any]) -> AcpAgentConfig:
@@ -87,13 +94,19 @@ def _acp_config(name: str, fields: Mapping[str, Any]) -> AcpAgentConfig:
     return parse_agent_option(option) if isinstance(option, str) else config_from_table(name, fields)
 
 
-def _acp_agent(config: AcpAgentConfig, resources: Resources | None, terminals: Terminals | None) -> Agent:
+def _acp_agent(
+    config: AcpAgentConfig,
+    resources: Resources | None,
+    terminals: Terminals | None,
+    environ: Callable[[str], Mapping[str, str]],
+) -> Agent:
     from ahpkit.agents.acp import AcpAgent, HostTerminals
 
     return AcpAgent(
         config,
         files=resources.agent_files if resources else None,
         terminals=(lambda chat: HostTerminals(terminals, chat.session_uri)) if terminals else None,
+        environ=environ,
     )
 
 

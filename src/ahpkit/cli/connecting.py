@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import signal
+import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, connect
-from ahpkit.client.endpoints import NAME_VARIABLE
+from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.protocol.errors import AhpError
 
@@ -124,7 +125,9 @@ async def open_session(
         place = (directory or Path.cwd()).resolve()
         usual = trusted_settings(None, place)
         provider, model = provider or usual.agent, model or (None if provider else usual.model)
-        creating = client.create_session(provider=provider, model=model, working_directory=place.as_uri())
+        uri = f"ahp-session:/{uuid.uuid4()}"
+        await _tell_environment(uri)
+        creating = client.create_session(uri=uri, provider=provider, model=model, working_directory=place.as_uri())
         try:
             return await patiently(creating, "Starting the agent")
         except SessionFailed as failed:
@@ -132,7 +135,18 @@ async def open_session(
             raise click.ClickException(_why(failed, provider)) from failed
     if provider or model or directory:
         raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
-    return await client.session(await find_session(client, name))
+    uri = await find_session(client, name)
+    await _tell_environment(uri)
+    return await client.session(uri)
+
+
+async def _tell_environment(session: str) -> None:
+    """Agents of a host in the background see what this shell has: its `PATH` and its keys."""
+    endpoint = find_endpoint(name=chosen_name())
+    if endpoint is not None and endpoint.background:
+        from ahpkit.cli.shell_environment import send  # Late: most hosts do not need it.
+
+        await send(endpoint, session)
 
 
 async def _forget(client: Client, uri: str) -> None:

@@ -8,7 +8,7 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ahpkit.agents.environments import Environments
 from ahpkit.canvas.pages import Pages
-from ahpkit.cli import daemon
+from ahpkit.cli import daemon, shell_environment
 from ahpkit.cli.announce import announce
 from ahpkit.cli.config import say_left_out, trusted_settings
 from ahpkit.cli.daemon import log_to_file, named_data_dir
@@ -278,11 +279,14 @@ async def running_host(
         devices = Devices(data_dir / "devices.json", clock=time.time)
         page = PageServer(devices, name=page_name(token), authority=data_dir / "tls" / "authority.crt")
         auth = Authenticator(token, checks=[page.check])
-        pages, routes = Pages(origins=settings.allowed_origins), Router()
+        pages, routes, environments = Pages(origins=settings.allowed_origins), Router(), Environments()
+        shell_environment.mount(routes, environments, token)
         page.mount(routes)
         fence = make_fence(settings, data_dir, config_file=config_file)
         directory = start_directory(settings, fence)
-        agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory)
+        agents, features = make_parts(
+            settings, data_dir, pages, fence=fence, directory=directory, environ=environments.of
+        )
         host = Host(
             open_storage(data_dir, settings.durability, convert=convert_0_4),
             agents=agents,
@@ -330,13 +334,18 @@ def _warn_of_missing(settings: Settings) -> None:
             click.echo(f"Warning: the agent {name} cannot start: {missing}", err=True)
 
 
-def make_agents(settings: Settings, resources: Resources, terminals: Terminals) -> Sequence[Agent]:
+def make_agents(
+    settings: Settings,
+    resources: Resources,
+    terminals: Terminals,
+    environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
+) -> Sequence[Agent]:
     """The configured agents, then the demo agent: the first one is the default."""
     from ahpkit.agents.demo import DemoAgent
     from ahpkit.agents.settings import agent_from_settings
 
     configured = [
-        agent_from_settings(name, table, resources=resources, terminals=terminals)
+        agent_from_settings(name, table, resources=resources, terminals=terminals, environ=environ)
         for name, table in settings.agents.items()
     ]
     agents = [*configured, DemoAgent(files=resources.agent_files)]
@@ -349,7 +358,13 @@ def make_agents(settings: Settings, resources: Resources, terminals: Terminals) 
 
 
 def make_parts(
-    settings: Settings, data_dir: Path, pages: Pages, *, fence: Fence, directory: Path
+    settings: Settings,
+    data_dir: Path,
+    pages: Pages,
+    *,
+    fence: Fence,
+    directory: Path,
+    environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
 ) -> tuple[Sequence[Agent], Sequence[Feature]]:
     """The agents and the features: agents reach files and run commands through those of the host."""
     from ahpkit.mcp.feature import McpServers
@@ -361,7 +376,7 @@ def make_parts(
     changesets = make_changesets(data_dir, directory, trust, fence)
     servers = McpServers(customizations.servers, directory=directory)
     features = [resources, terminals, customizations, canvases, changesets, servers]
-    return make_agents(settings, resources, terminals), features
+    return make_agents(settings, resources, terminals, environ), features
 
 
 def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence) -> Feature:

@@ -170,14 +170,15 @@ class Client:
         config: Mapping[str, Any] | None = None,
         fork: tuple[str, str] | None = None,
         active_client: bool = False,
+        uri: str | None = None,
     ) -> Session:
         """Create a session and wait until it is ready; raises `SessionFailed`, or `UnknownSetting` for its `config`.
 
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
         `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
-        session's active one from the start.
+        session's active one from the start. `uri` is what the session is called; without it, a new one.
         """
-        uri = f"ahp-session:/{uuid.uuid4()}"
+        uri = uri or f"ahp-session:/{uuid.uuid4()}"
         if config:
             await self._check_config(provider, working_directory, config)
         chosen = given(model={"id": model} if isinstance(model, str) else model, agent=agent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class AcpAgent(Agent):
         *,
         files: Callable[[Chat], FileAccess] | None = None,
         terminals: Callable[[Chat], TerminalAccess] | None = None,
+        environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
     ) -> None:
         self.provider = config.name
         self.display_name = config.display_name
@@ -44,6 +46,7 @@ class AcpAgent(Agent):
         self._config = config
         self._files = files
         self._terminals = terminals
+        self._environ = environ
         self._chats: list[AcpChat] = []
         self._methods: dict[str, JsonObject] = {}
         self._secrets: dict[str, str] = {}
@@ -124,6 +127,7 @@ class AcpAgent(Agent):
             files=self._files,
             terminals=self._terminals,
             secrets=dict(self._secrets),
+            environ=self._environ,
             auth_method=self._auth_method,
             on_options=self._options_changed,
         )

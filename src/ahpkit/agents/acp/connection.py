@@ -69,6 +69,7 @@ class AcpConnection:
         terminals: bool = False,
         extensions: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.initialized: JsonObject = {}
         """The result of `initialize`."""
@@ -79,6 +80,7 @@ class AcpConnection:
         self._terminals = terminals
         self._extensions = extensions or {}
         self._secrets = secrets or {}
+        self._environ = environ
         self._stack = AsyncExitStack()
         self._process: ChildProcess | None = None
         self.rpc: RpcConnection
@@ -185,7 +187,7 @@ class AcpConnection:
     async def _start(self) -> ChildProcess:
         if not self._cwd.is_dir():
             raise self._error(f"cannot start: the working directory {self._cwd} does not exist", "acp/start")
-        env = self._config.environment(os.environ) | dict(self._secrets)
+        env = self._config.environment(self._environ) | dict(self._secrets)
         process = ChildProcess([self._config.command, *self._config.args], env=env, cwd=self._cwd, max_line=MAX_LINE)
         try:
             return await self._stack.enter_async_context(process)
@@ -226,7 +228,7 @@ class AcpConnection:
 
     def _hidden(self, words: Any) -> Any:
         """What it said without the values of variables that may be keys."""
-        values = (self._config.named(os.environ) | dict(self._config.env) | dict(self._secrets)).values()
+        values = (self._config.named(self._environ) | dict(self._config.env) | dict(self._secrets)).values()
         return without_secrets(words, [value for value in values if len(value) >= 8])
 
     def _refused(self, method: str, error: RpcError) -> AgentError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class SessionSetup:
     terminals: Callable[[Chat], TerminalAccess] | None = None
     secrets: Mapping[str, str]
     """Variables that a client filled in with `authenticate`."""
+    environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ
+    """What an agent's process may see of, by session."""
     auth_method: str | None = None
     """Log in with this method first."""
     on_options: Callable[[SessionOptions], None]
@@ -95,6 +98,7 @@ class AcpSession:
             terminals=terminals is not None,
             extensions=chat.extensions,
             secrets=setup.secrets,
+            environ=setup.environ(chat.session_uri),
         )
 
     # Life.

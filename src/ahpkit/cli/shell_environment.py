@@ -1,0 +1,77 @@
+"""Gives the environment of this shell to the host in the background, for the agents of one session.
+
+It goes over HTTP and not over the protocol: it holds keys, and nothing of it is logged, stored or shown. The host takes
+it from programs on the same machine that have the token, not from paired devices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ahpkit.agents.environments import Environments
+from ahpkit.client.endpoints import Endpoint
+from ahpkit.http.router import Router
+from ahpkit.transports.auth import is_loopback
+
+PATH = "/environment"
+
+_SECONDS = 5.0
+
+
+def mount(routes: Router, environments: Environments, token: str | None) -> None:
+    """Take environments on this host."""
+
+    async def take(request: Request) -> Response:
+        if not _may(request, token):
+            return Response("only programs on this machine that have the token may do this", 403)
+        try:
+            said = await request.json()
+            session, variables = said["session"], said["variables"]
+            environments.tell(str(session), {str(name): str(value) for name, value in variables.items()})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return Response('expected {"session": URI, "variables": {NAME: VALUE}}', 400)
+        return Response(status_code=204)
+
+    routes.mount(PATH, Starlette(routes=[Route("/", take, methods=["POST"])]))
+
+
+def _may(request: Request, token: str | None) -> bool:
+    if request.client is None or not is_loopback(request.client.host):
+        return False
+    sent = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return token is None or hmac.compare_digest(sent.encode(), token.encode())
+
+
+async def send(endpoint: Endpoint, session: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell a host what this shell has, for one session; whether it took it. A host elsewhere is told nothing."""
+    if not endpoint.background or not endpoint.url.startswith("ws://"):
+        return False
+    return await asyncio.to_thread(_post, endpoint, {"session": session, "variables": dict(environ)})
+
+
+def _post(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
+    headers = {"Content-Type": "application/json"}
+    if endpoint.token:
+        headers["Authorization"] = f"Bearer {endpoint.token}"
+    address = "http" + endpoint.url.removeprefix("ws").rstrip("/") + PATH + "/"
+    request = urllib.request.Request(address, json.dumps(body).encode(), headers)
+    try:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # Never through a proxy: it holds keys.
+        with opener.open(request, timeout=_SECONDS):
+            return True
+    except OSError:  # An older host, or one that is ending: agents get what the host has.
+        return False
+
+
+__all__ = ["PATH", "mount", "send"]

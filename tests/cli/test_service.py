@@ -1,0 +1,237 @@
+"""`ahpkit up`, `down`, `status`, `logs`, `service`, and hosts that commands start by themselves. Real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import plistlib
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit import __version__
+from ahpkit.cli.daemon import host_name, may_start
+from ahpkit.cli.service import launchd_file, systemd_file
+from ahpkit.cli.settings import Settings
+from ahpkit.platform.processes import is_alive
+from support.process import finish_cli
+from support.waiting import until
+
+
+@asynccontextmanager
+async def nothing_left(home: Path) -> AsyncGenerator[None]:
+    """Whatever hosts a test started below this home are ended."""
+    try:
+        yield
+    finally:
+        await finish_cli(["down", "--all"], home)
+
+
+async def status(home: Path) -> list[Any]:
+    _, output, _ = await finish_cli(["status", "--json"], home)
+    return json.loads(output)
+
+
+def on_a_free_port(home: Path, text: str = "") -> dict[str, str]:
+    """Variables for a command that may start a host of the user's file, which takes any port."""
+    file = home / "config.toml"
+    file.write_text(f"[host]\nport = 0\n{text}")
+    return {"AHPKIT_AUTO_START": "1", "AHPKIT_CONFIG": str(file)}
+
+
+def texts(directory: Path, pattern: str) -> list[str]:
+    """What the files of a directory hold."""
+    files = [file for file in directory.glob(pattern) if file.is_file()]
+    return [file.read_bytes().decode(errors="replace") for file in files]
+
+
+async def test_up_starts_a_host_that_outlives_the_command_and_down_ends_it(tmp_path: Path) -> None:
+    async with nothing_left(tmp_path):
+        code, output, errors = await finish_cli(["up", "--port", "0"], tmp_path)
+        assert (code, output.startswith("Started: host default at ws://127.0.0.1:")) == (0, True), errors
+        [host] = await status(tmp_path)
+        assert (host["name"], host["version"], host["background"], host["agents"]) == (
+            "default",
+            __version__,
+            True,
+            ["demo"],
+        )
+        assert host["dataDir"] == str(tmp_path / ".local/share/ahpkit")
+        again, output, _ = await finish_cli(["up"], tmp_path)
+        assert (again, output.startswith("Already running: host default")) == (0, True)
+        code, output, _ = await finish_cli(["down"], tmp_path)
+        assert (code, output.startswith("Ended: host default")) == (0, True)
+        assert not is_alive(host["pid"])
+    code, output, _ = await finish_cli(["status"], tmp_path)
+    assert (code, "no host is running" in output) == (1, True)
+
+
+async def test_a_host_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    code, _, errors = await finish_cli(["up", "--agent", "bad name"], tmp_path)
+    assert code == 1
+    assert "the host did not start" in errors
+    assert "Traceback" not in errors
+    assert await status(tmp_path) == []
+
+
+async def test_restart_ends_the_old_host_first(tmp_path: Path) -> None:
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0"], tmp_path)
+        [before] = await status(tmp_path)
+        code, output, errors = await finish_cli(["up", "--restart", "--port", "0"], tmp_path)
+        assert (code, "Started" in output) == (0, True), errors
+        [after] = await status(tmp_path)
+        assert after["pid"] != before["pid"]
+        assert not is_alive(before["pid"])
+
+
+async def test_a_host_of_another_version_is_named_and_a_restart_offered(tmp_path: Path) -> None:
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0"], tmp_path)
+        [file] = (tmp_path / "runtime/ahpkit/hosts").glob("*.json")
+        file.write_text(json.dumps({**json.loads(file.read_text()), "version": "0.0.1"}))
+        _, _, errors = await finish_cli(["up"], tmp_path)
+        assert f"runs ahpkit 0.0.1, this is {__version__}; restart it with: ahpkit up --restart" in errors
+        _, _, errors = await finish_cli(["prompt", "hello"], tmp_path)
+        assert f"that host runs ahpkit 0.0.1, this is {__version__}" in errors
+
+
+async def test_prompt_starts_a_host_when_none_runs_and_says_so_in_one_line(tmp_path: Path) -> None:
+    async with nothing_left(tmp_path):
+        code, output, errors = await finish_cli(["prompt", "hello"], tmp_path, **on_a_free_port(tmp_path))
+        assert (code, "You said" in output) == (0, True), errors
+        assert errors.count("starting one in the background") == 1
+        code, _, errors = await finish_cli(["prompt", "hello"], tmp_path, **on_a_free_port(tmp_path))
+        assert (code, "starting" in errors) == (0, False)
+        assert len(await status(tmp_path)) == 1
+
+
+async def test_two_commands_at_once_start_one_host(tmp_path: Path) -> None:
+    variables = on_a_free_port(tmp_path)
+    async with nothing_left(tmp_path):
+        done = await asyncio.gather(*(finish_cli(["prompt", "hello"], tmp_path, **variables) for _ in range(2)))
+        assert [code for code, _, _ in done] == [0, 0], done
+        assert len(await status(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("switched_off", [{"CI": "true"}, {"AHPKIT_AUTO_START": "0"}])
+async def test_no_host_is_started_in_ci_or_where_it_is_switched_off(
+    tmp_path: Path, switched_off: dict[str, str]
+) -> None:
+    code, _, errors = await finish_cli(["prompt", "hello"], tmp_path, **{**on_a_free_port(tmp_path), **switched_off})
+    assert (code, "no running host found" in errors) == (1, True)
+    assert await status(tmp_path) == []
+
+
+async def test_no_host_is_started_when_the_configuration_says_so(tmp_path: Path) -> None:
+    variables = on_a_free_port(tmp_path, "[client]\nauto_start = false\n")
+    code, _, errors = await finish_cli(["prompt", "hello"], tmp_path, **variables)
+    assert (code, "no running host found" in errors) == (1, True)
+
+
+async def test_with_several_hosts_a_command_says_which_one_it_uses_and_why(tmp_path: Path) -> None:
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0"], tmp_path)
+        await finish_cli(["up", "--host-name", "work"], tmp_path)
+        assert sorted(host["name"] for host in await status(tmp_path)) == ["default", "work"]
+        _, _, errors = await finish_cli(["prompt", "hello"], tmp_path)
+        assert "Using the host work at" in errors
+        assert "the newest of 2" in errors
+        _, _, errors = await finish_cli(["prompt", "--host-name", "default", "hello"], tmp_path)
+        assert "Using the host default at" in errors
+        _, _, errors = await finish_cli(["sessions", "list"], tmp_path, AHPKIT_HOST_NAME="default")
+        assert "Using the host default at" in errors
+        code, _, errors = await finish_cli(["down"], tmp_path)
+        assert (code, "which one?" in errors) == (1, True)
+        code, output, _ = await finish_cli(["down", "--host-name", "work"], tmp_path)
+        assert (code, output.startswith("Ended: host work")) == (0, True)
+        assert [host["name"] for host in await status(tmp_path)] == ["default"]
+
+
+async def test_logs_shows_what_the_host_logged(tmp_path: Path) -> None:
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0"], tmp_path)
+        await finish_cli(["prompt", "hello"], tmp_path)
+        log = tmp_path / ".local/share/ahpkit/logs/host.log"
+        await until(lambda: log.read_text().strip() != "")
+        code, output, _ = await finish_cli(["logs", "-n", "5"], tmp_path)
+        assert (code, bool(output.strip())) == (0, True)
+        assert log.stat().st_mode & 0o077 == 0 or log.parent.stat().st_mode & 0o077 == 0
+
+
+async def test_logs_without_a_log_says_where_it_looked(tmp_path: Path) -> None:
+    code, _, errors = await finish_cli(["logs"], tmp_path)
+    assert (code, "there is no log at" in errors) == (1, True)
+
+
+async def test_agents_see_the_path_and_the_keys_of_the_shell_that_opens_the_session(tmp_path: Path) -> None:
+    agent = tmp_path / "shell-agent.py"
+    agent.write_text(
+        "import os, runpy, sys\n"
+        "open(os.environ['HOME'] + '/seen-' + str(os.getpid()), 'w').write("
+        "os.environ.get('MY_TEST_KEY', 'none') + ' ' + os.environ['PATH'])\n"
+        "sys.argv = ['acp_agent']\n"
+        "runpy.run_module('ahpkit.testing.acp_agent', run_name='__main__')\n"
+    )
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f"[host]\nport = 0\n[agents.mine]\ncommand = {sys.executable!r}\nargs = [{str(agent)!r}]\n"
+        'pass_env = ["MY_TEST_KEY"]\n'
+    )
+    async with nothing_left(tmp_path):
+        code, _, errors = await finish_cli(["up"], tmp_path, AHPKIT_CONFIG=str(config))
+        assert code == 0, errors
+        variables = {"MY_TEST_KEY": "key-of-the-second-shell", "PATH": f"{os.environ['PATH']}:/later"}
+        await finish_cli(["prompt", "--agent", "mine", "hello"], tmp_path, **variables)
+        seen = texts(tmp_path, "seen-*")
+        assert seen
+        assert all(text.startswith("key-of-the-second-shell ") and text.endswith(":/later") for text in seen)
+        assert not any("key-of-the-second-shell" in text for text in texts(tmp_path / ".local", "**/*"))
+
+
+async def test_service_install_writes_a_unit_and_uninstall_removes_it(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("the unit is for systemd")
+    code, output, _ = await finish_cli(["service", "install", "--", "--agent", "demo2=my agent"], tmp_path)
+    unit = tmp_path / ".config/systemd/user/ahpkit.service"
+    assert (code, "systemctl --user enable --now ahpkit" in output) == (0, True)
+    assert '-m ahpkit serve --background --agent "demo2=my agent"' in unit.read_text()
+    assert (await finish_cli(["service", "uninstall"], tmp_path))[0] == 0
+    assert not unit.exists()
+    code, _, errors = await finish_cli(["service", "uninstall"], tmp_path)
+    assert (code, "no service is installed" in errors) == (1, True)
+
+
+def test_words_of_a_unit_are_quoted_as_systemd_reads_them() -> None:
+    unit = systemd_file(["/bin/a b", "50%", "$HOME", 'say "hi"', ""])
+    assert 'ExecStart="/bin/a b" 50%% $$HOME "say \\"hi\\"" ""\n' in unit
+
+
+def test_a_launchd_file_is_a_property_list() -> None:
+    words = ["/bin/a b", "<x> & y"]
+    found = plistlib.loads(launchd_file("ahpkit", words).encode())
+    assert (found["Label"], found["ProgramArguments"], found["RunAtLoad"]) == ("ahpkit", words, True)
+
+
+@pytest.mark.parametrize(
+    ("environ", "setting", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"CI": "1"}, True, False),
+        ({"CI": "false"}, True, True),
+        ({"AHPKIT_AUTO_START": "off"}, True, False),
+    ],
+)
+def test_who_may_start_a_host(environ: dict[str, str], setting: bool, expected: bool) -> None:
+    assert may_start(Settings(auto_start=setting), environ) is expected
+
+
+def test_a_host_is_called_as_it_was_named_or_after_its_directory(tmp_path: Path) -> None:
+    assert host_name("work", tmp_path) == "work"
+    assert host_name(None, tmp_path) == tmp_path.name
