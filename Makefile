@@ -1,19 +1,24 @@
 # Two commands do everything on a machine that has only Python 3.11+:
-#   make run    create the environment, install, start the host with the demo agent
-#   make test   the same environment, then lint, types and the whole test suite
+#   make run    create the environment, install what running needs, start the host with the demo agent
+#   make test   the same environment and the tools, then lint, types and the whole test suite
+# make dist builds the wheel and the sdist.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: run page test test-all lint types unit web test-agents test-vscode test-pages bench docs clean
+.PHONY: run dist page test test-all lint types unit web test-agents test-vscode test-pages bench docs clean
 
 # The host listens at once; the page follows when it had to be built.
-run: $(READY)
+run: $(INSTALLED)
 	@($(BIN)/python tools/page.py --soft || true) & exec $(BIN)/ahpkit serve $(ARGS)
 
-page: $(READY)
+dist: $(READY)
+	$(BIN)/python -m build --outdir dist
+
+page: $(INSTALLED)
 	$(BIN)/python tools/page.py
 
 test: lint types web unit
@@ -56,10 +61,16 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python tools/requirements.py
 
-$(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+$(INSTALLED): pyproject.toml
+	@echo "Making the environment in $(VENV) and installing ahpkit into it; this takes a minute, once …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $(INSTALLED)
+
+$(READY): $(INSTALLED)
+	@echo "Installing the tools for tests …"
+	@$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $(READY)
 
 clean:

@@ -10,7 +10,7 @@ from ahpkit.host.sessions import session_import
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
-COMMON = {"--help", "--url", "--token"}
+COMMON = {"--help", "--url", "--token", "--host-name"}
 
 
 def section(name: str) -> str:
@@ -25,7 +25,10 @@ def options(command: click.Command) -> set[str]:
     return own - COMMON
 
 
-@pytest.mark.parametrize("name", ["chat", "doctor", "prompt", "serve", "sessions", "tail"])
+@pytest.mark.parametrize(
+    "name",
+    ["chat", "config", "doctor", "down", "logs", "prompt", "serve", "service", "sessions", "status", "tail", "up"],
+)
 def test_every_option_is_in_the_section_of_its_command(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None

@@ -345,7 +345,7 @@ def described(settings: Settings) -> list[tuple[str, Any, str]]:
     """Every setting as dotted key, value and origin, in the order of the documentation."""
     rows = [(f"{table}.{key}", getattr(settings, key)) for table, keys in _TABLES.items() for key in keys]
     rows += [(f"agents.{name}", table) for name, table in settings.agents.items()]
-    rows += [("rules", [rule.words() for rule in settings.rules])]
+    rows += [("rules", [rule.as_json() for rule in settings.rules])]
     return [(key, value, settings.origins.get(key, BUILT_IN)) for key, value in rows]
 
 

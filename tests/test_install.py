@@ -1,0 +1,79 @@
+"""The wheel: built, installed into an empty environment, and used for a first session as a new user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.process import environment
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, without the page: that takes npm, and has tests of its own."""
+    place = tmp_path_factory.mktemp("dist")
+    code = f"from hatchling.build import build_wheel; print(build_wheel({str(place)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return place / done.stdout.strip().splitlines()[-1]
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"ahpkit"}
+    assert "ahpkit/py.typed" in names
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_a_first_session_from_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """The libraries are those of this environment: nothing is downloaded. The package is the wheel's."""
+    place = tmp_path / "env"
+    venv.create(place, symlinks=True)
+    [packages] = place.glob("lib/python3*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    known = next(Path(path) for path in sys.path if path.endswith("site-packages"))
+    (packages / "libraries.pth").write_text(f"{known}\n")
+    ours = {**environment(tmp_path), "AHPKIT_AUTO_START": "1", "AHPKIT_CONFIG": str(_config(tmp_path))}
+    ahpkit = [str(place / "bin/python"), "-m", "ahpkit"]
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*ahpkit, *arguments], cwd=tmp_path, env=ours, capture_output=True, text=True, timeout=120
+        )
+
+    where = subprocess.run(
+        [ahpkit[0], "-c", "import ahpkit; print(ahpkit.__file__)"], env=ours, capture_output=True, text=True
+    )
+    assert where.stdout.startswith(str(packages))
+    try:
+        answer = run("prompt", "hello")
+        assert (answer.returncode, "You said" in answer.stdout) == (0, True), answer.stderr
+        [host] = json.loads(run("status", "--json").stdout)
+        assert host["agents"] == ["demo"]
+    finally:
+        assert run("down", "--all").returncode == 0
+
+
+def _config(home: Path) -> Path:
+    file = home / "config.toml"
+    file.write_text("[host]\nport = 0\n")
+    return file
+
+
+@pytest.mark.skipif(not os.environ.get("AHPKIT_INSTALL"), reason="AHPKIT_INSTALL is not set: installs from the index")
+def test_pip_installs_the_wheel_with_all_that_it_needs(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=True)
+    python = str(tmp_path / "env/bin/python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(wheel)], check=True, timeout=300)
+    done = subprocess.run([str(tmp_path / "env/bin/ahpkit"), "--version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("ahpkit ")
