@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -148,7 +148,7 @@ def _plain(key: str, value: Any) -> Any:
         return {**value, "env": dict.fromkeys(value["env"], "…")}
     if isinstance(value, Path):
         return str(value)
-    return [_plain("", item) for item in value] if isinstance(value, list) else value
+    return [_plain("", item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 __all__ = ["config", "say_left_out", "trusted_settings"]

@@ -211,10 +211,9 @@ def _command(value: Any) -> Any:
 
 
 def _strings(value: Any) -> dict[str, str]:
-    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": None}
-    if not all(isinstance(item, str) for item in found.values()):
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in cast("dict[str, Any]", value).values()):
         raise ValueError("a table of strings")
-    return found
+    return cast("dict[str, str]", value)
 
 
 _SERVER: Mapping[str, Callable[[Any], Any]] = {
@@ -292,7 +291,7 @@ def harmful_content(path: Path) -> dict[str, Any]:
     return {
         table: kept
         for table, keys in content.items()
-        if (kept := _without(table, keys, _HARMLESS) if isinstance(keys, dict) else keys)
+        if (kept := _without(table, cast("dict[str, Any]", keys), _HARMLESS) if isinstance(keys, dict) else keys)
     }
 
 

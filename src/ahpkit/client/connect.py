@@ -70,8 +70,9 @@ class _Dialler:
         return transport
 
     def _endpoint(self) -> Endpoint:
-        known = {"data_dir": self._data_dir, "name": self._name}
-        endpoint = Endpoint(self._url) if self._url is not None else find_endpoint(**known)
+        if self._url is not None:
+            return Endpoint(self._url)
+        endpoint = find_endpoint(data_dir=self._data_dir, name=self._name)
         if endpoint is None:
             raise HostNotFound
         return endpoint
