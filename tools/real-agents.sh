@@ -10,10 +10,10 @@ where="${AHPKIT_REAL_AGENTS:-$PWD/build/agents}"
 mkdir -p "$where"
 where="$(cd "$where" && pwd)"
 
-packages() {  # The lists are in the test, beside the code that uses them.
+packages() {  # The lists are in the tests, beside the code that uses them.
     .venv/bin/python - "$@" <<'PYTHON'
 import ast, pathlib, sys
-tree = ast.parse(pathlib.Path("tests/agents/acp/test_real_agents.py").read_text())
+tree = ast.parse(pathlib.Path("tests/support/real_agents.py").read_text())
 for node in tree.body:
     if isinstance(node, ast.Assign) and node.targets[0].id in sys.argv[1:]:
         print(" ".join(ast.literal_eval(node.value)))

@@ -37,6 +37,9 @@ class Session:
     def tools(self) -> Sequence[Tool]:
         return [tool(name) for name in self.names]
 
+    async def settled(self) -> None:
+        """Nothing is on its way."""
+
     async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
         if name == "wait":
             self.waiting.set()

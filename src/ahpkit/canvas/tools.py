@@ -35,7 +35,12 @@ def _tool(
     return {
         "name": name,
         "description": description,
-        "inputSchema": {"type": "object", "properties": properties, "required": list(required)},
+        "inputSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+            "additionalProperties": False,
+        },
         "annotations": annotations,
     }
 

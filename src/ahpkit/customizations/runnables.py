@@ -127,7 +127,7 @@ def named_by(words: Sequence[str]) -> Iterator[str]:
     if len(words) > 2 and os.path.basename(words[0]) in _SHELLS and words[1].startswith("-") and "c" in words[1]:
         yield from _named_by_line(words[2])
         words = [words[0], *words[3:]]
-    if os.path.basename(words[0]) not in _READS_DATA:
+    if words and os.path.basename(words[0]) not in _READS_DATA:
         for word in words:
             yield from _pieces(word)
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _PATIENCE = 10.0
 """Seconds that a turn waits for servers that are just starting; what comes later is there for the next call."""
 
+_LIST_PATIENCE = 5.0
+"""Seconds that an agent's list of tools waits for servers that are just starting. Many agents read it only once."""
+
 _CHANGES = frozenset(
     {
         *("session/customizationsChanged", "session/customizationUpdated", "session/customizationToggled"),
@@ -239,7 +242,8 @@ class McpServers(Feature):
 
         if self._doorway is None:
             self._doorway = await Doorway().__aenter__()
-        gateway = Gateway(ChatGateway(chat, self._services))
+        session = self._session(chat.session_uri)
+        gateway = Gateway(ChatGateway(chat, self._services, lambda: session.settled(_LIST_PATIENCE)))
         stack = contextlib.ExitStack()
         way = stack.enter_context(self._doorway.admit(gateway))
         stack.callback(self._services.follow_tools(chat.session_uri, lambda: self._tell(gateway)))
@@ -290,9 +294,13 @@ class TurnCaller:
 class ChatGateway:
     """The tools of a session for the agent of one chat. Implements `ahpkit.mcp.gateway.GatewayPort`."""
 
-    def __init__(self, chat: Chat, services: Services) -> None:
+    def __init__(self, chat: Chat, services: Services, settled: Callable[[], Awaitable[None]]) -> None:
         self._chat = chat
         self._services = services
+        self._settled = settled
+
+    async def settled(self) -> None:
+        await self._settled()
 
     def tools(self) -> Sequence[Tool]:
         return [tool for tool in self._services.tools(self._chat.session_uri) if tool.owner.kind != "agent"]

@@ -51,6 +51,10 @@ class GatewayPort(Protocol):
         """What is offered now."""
         ...
 
+    async def settled(self) -> None:
+        """Wait a moment for tools that are just coming."""
+        ...
+
     async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
         """Run a tool by the name the model used: a `CallToolResult`. Cancelled when the agent gives up. `told` takes
         words of progress."""
@@ -105,6 +109,7 @@ class Gateway:
 
     async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         self._remember(context)
+        await self._port.settled()
         tools = list(self._port.tools())
         shown = tools if len(tools) <= MAX_LISTED else [tool for tool in tools if tool.owner.kind == "host"]
         return types.ListToolsResult(tools=[*map(_as_mcp, shown), *_FINDERS])

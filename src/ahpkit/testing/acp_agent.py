@@ -11,6 +11,8 @@ Without a script it echoes. A script is an object; all keys are optional:
     turns         [[step, …], …] one list per prompt of a session; when they run out the agent echoes
     store         a directory for the sessions, so that another process can take them up
     record        a file that gets every received message as a line
+    mcp           how `CALL name {json}` in a prompt calls a tool of the session's MCP server: `silent`ly, `announced`
+                  by a tool call, or `asking` for permission first; several of them are calls at once
     requires_env  a variable that must be set, else sessions need a login
 
 A step is an object with one of these keys, and what belongs to it:
@@ -33,6 +35,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,6 +72,7 @@ class ScriptedAgent:
         self._logged_in = False
         self._next_id = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: dict[str, McpServer] = {}
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -137,12 +141,14 @@ class ScriptedAgent:
         id = f"session-{os.getpid()}-{len(self._sessions) + 1}"
         self._sessions[id] = {"cwd": params["cwd"], "history": []}
         self._save(id)
+        self._take_servers(id, params)
         params["sessionId"] = id
         after.extend(self._script.get("opened", []))
         raise Answer({"sessionId": id, **self._script.get("session", {})})
 
     async def _on_session_resume(self, params: Json, after: Steps) -> None:
         self._known(params["sessionId"])
+        self._take_servers(params["sessionId"], params)
         raise Answer(self._script.get("session", {}))
 
     async def _on_session_load(self, params: Json, after: Steps) -> None:
@@ -191,11 +197,53 @@ class ScriptedAgent:
         session["history"].append(["user", _prompt_text(params)])
         self._save(params["sessionId"])
         self._cancel_event(params["sessionId"]).clear()
+        calls = re.findall(r"CALL ([\w-]+) (\{.*?\})(?= CALL|$)", _prompt_text(params)) if "mcp" in self._script else []
         try:
-            await self._play(turns[number] if number < len(turns) else [{"text": "You said: {prompt}"}], params, after)
+            if calls:
+                await asyncio.gather(*(self._call_tool(params["sessionId"], name, given) for name, given in calls))
+            else:
+                steps = turns[number] if number < len(turns) else [{"text": "You said: {prompt}"}]
+                await self._play(steps, params, after)
         finally:
             self._save(params["sessionId"])
         raise Answer({"stopReason": "end_turn"})
+
+    # MCP.
+
+    def _take_servers(self, id: str, params: Json) -> None:
+        servers = [server for server in params.get("mcpServers", []) if "command" in server]
+        if servers and "mcp" in self._script:
+            self._servers[id] = McpServer(servers[0])
+
+    async def _call_tool(self, id: str, name: str, given: str) -> None:
+        """Call a tool of the session's server in the manner of the script, and say what came of it."""
+        self._next_id += 1
+        call, arguments, manner = f"call-{self._next_id}", json.loads(given), self._script["mcp"]
+        told = {"toolCallId": call, "title": f"mcp__ahp__{name}", "kind": "other", "rawInput": arguments}
+        if manner != "silent":
+            self._tell(id, {"sessionUpdate": "tool_call", "status": "pending", **told})
+        if manner == "asking" and not await self._may(id, told):
+            self._tell(id, {"sessionUpdate": "tool_call_update", "toolCallId": call, "status": "failed"})
+            self._chunk(id, "agent_message_chunk", f"{name} was denied. ")
+            return
+        result = await self._servers[id].call(name, arguments)
+        said = "".join(part.get("text", "") for part in result.get("content", []))
+        if manner != "silent":
+            status = "failed" if result.get("isError") else "completed"
+            self._tell(id, {"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status})
+        self._chunk(id, "agent_message_chunk", f"The tool returned: {said} ")
+
+    async def _may(self, id: str, call: Json) -> bool:
+        kinds = ("allow_once", "allow_always", "reject_once")
+        options = [{"optionId": kind, "name": kind, "kind": kind} for kind in kinds]
+        answer = await self._request(
+            "session/request_permission", {"sessionId": id, "toolCall": call, "options": options}
+        )
+        outcome: Json = (answer.get("result") or {}).get("outcome") or {}
+        return str(outcome.get("optionId", "")).startswith("allow")
+
+    def _tell(self, id: str, update: Json) -> None:
+        self._send({"method": "session/update", "params": {"sessionId": id, "update": update}})
 
     # Playing.
 
@@ -258,12 +306,7 @@ class ScriptedAgent:
                 raise ValueError(f"unknown step: {kind}")
 
     async def _ask(self, step: Json, params: Json, after: Steps) -> None:
-        self._next_id += 1
-        answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._answers[self._next_id] = answered
-        asked = {"sessionId": params.get("sessionId"), **step.get("params", {})}
-        self._send({"id": self._next_id, "method": step["request"], "params": asked})
-        answer = await answered
+        answer = await self._request(step["request"], {"sessionId": params.get("sessionId"), **step.get("params", {})})
         if step.get("say"):
             said = answer.get("result", answer.get("error"))
             self._chunk(params["sessionId"], "agent_message_chunk", json.dumps(said, sort_keys=True))
@@ -271,6 +314,13 @@ class ScriptedAgent:
         result: Json = answer.get("result") or {}
         outcome: Json = result.get("outcome") or {}
         await self._play(then.get(str(outcome.get("optionId") or outcome.get("outcome")), []), params, after)
+
+    async def _request(self, method: str, params: Json) -> Json:
+        self._next_id += 1
+        answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._answers[self._next_id] = answered
+        self._send({"id": self._next_id, "method": method, "params": params})
+        return await answered
 
     def _chunk(self, id: str, kind: str, text: str) -> None:
         if kind == "agent_message_chunk" and id in self._sessions:
@@ -300,6 +350,62 @@ class ScriptedAgent:
         if "store" in self._script:
             Path(self._script["store"]).mkdir(exist_ok=True)
             (Path(self._script["store"]) / f"{id}.json").write_text(json.dumps(self._sessions[id]))
+
+
+class McpServer:
+    """An MCP server that the client gave to a session, started with the first call. Speaks the older era, by hand."""
+
+    def __init__(self, declared: Json) -> None:
+        self._declared = declared
+        self._process: asyncio.subprocess.Process | None = None
+        self._answers: dict[int, asyncio.Future[Json]] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._next_id = 0
+
+    async def call(self, name: str, arguments: Json) -> Json:
+        """A `CallToolResult`; an error of the server as one."""
+        async with self._starting:
+            if self._process is None:
+                await self._start()
+        answer = await self._request("tools/call", {"name": name, "arguments": arguments})
+        failed = {"isError": True, "content": [{"type": "text", "text": str(answer.get("error"))}]}
+        return answer.get("result") or failed
+
+    async def _start(self) -> None:
+        env = os.environ | {one["name"]: one["value"] for one in self._declared.get("env", [])}
+        pipe = subprocess.PIPE
+        command = (self._declared["command"], *self._declared.get("args", []))
+        self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=env, limit=2**24)
+        self._reading = asyncio.create_task(self._read())
+        about = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "scripted", "version": "1"},
+        }
+        await self._request("initialize", about)
+        self._write({"method": "notifications/initialized"})
+        await self._request("tools/list", {})
+
+    async def _request(self, method: str, params: Json) -> Json:
+        self._next_id += 1
+        answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._answers[self._next_id] = answered
+        self._write({"id": self._next_id, "method": method, "params": params})
+        return await answered
+
+    def _write(self, message: Json) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    async def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            message: Json = json.loads(line)
+            if "method" not in message and message.get("id") in self._answers:
+                self._answers.pop(message["id"]).set_result(message)
 
 
 def _leave_child(*, daemon: bool) -> int:

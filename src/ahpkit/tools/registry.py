@@ -72,6 +72,7 @@ class ToolRegistry:
         self._offers: dict[tuple[str, str], tuple[Owner, Sequence[ToolDefinition]]] = {}
         self._names: dict[tuple[str, str, str], str] = {}
         self._tools: dict[str, Tool] | None = None
+        self._past: dict[str, Tool] = {}
 
     def offer(self, owner: Owner, definitions: Sequence[ToolDefinition]) -> bool:
         """Take what an owner offers now; whether that is something else than before."""
@@ -95,6 +96,11 @@ class ToolRegistry:
     def find(self, name: str) -> Tool | None:
         return self._all().get(name)
 
+    def gone(self) -> list[Tool]:
+        """Tools that were offered before and are not any more. An agent may still call them."""
+        now = self._all()
+        return [tool for name, tool in self._past.items() if name not in now]
+
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._all().values())
 
@@ -104,6 +110,7 @@ class ToolRegistry:
     def _all(self) -> dict[str, Tool]:
         if self._tools is None:
             self._tools = self._named()
+            self._past |= self._tools
         return self._tools
 
     def _named(self) -> dict[str, Tool]:

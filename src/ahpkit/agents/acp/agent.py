@@ -43,6 +43,7 @@ class AcpAgent(Agent):
         self.provider = config.name
         self.display_name = config.display_name
         self.description = config.description or f"{config.display_name}, over the Agent Client Protocol"
+        self.permissions = config.permissions
         self._config = config
         self._files = files
         self._terminals = terminals

@@ -2,55 +2,88 @@
 
 Agents write such calls in their own ways: `mcp__ahp__add`, `ahp__add`, `ahp_add`, `add (ahp MCP Server)`, or the name
 of a server and of a tool in the input. A call that is not recognised is shown as the agent's own, beside the host's.
+
+Being recognised may mean that nobody is asked, and a model can put words into the title of a call that does something
+else. So the whole name has to fit, the call must not be of a kind that our tools never are (`execute`, `edit`), and its
+input has to be one that the tool takes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 
 SERVER = "ahp"
 """What agents know the host's server by."""
 
-_BEFORE = re.compile(rf"^(?:mcp[_.:/-]{{1,2}})?{SERVER}[_.:/-]{{1,2}}", re.IGNORECASE)
-_AFTER = re.compile(rf"\s*\({SERVER} MCP Server\).*$", re.IGNORECASE | re.DOTALL)
+_NAME = r"([A-Za-z0-9_-]+)"
+_FORMS = (
+    re.compile(rf"(?:mcp(?:__|_|\.|:|/))?{SERVER}(?:__|_|\.|:|/|-){_NAME}", re.IGNORECASE),
+    re.compile(rf"{_NAME} \({SERVER} MCP Server\)(?:: .*)?", re.IGNORECASE | re.DOTALL),
+)
+_KINDS = (None, "other", "fetch", "search", "read", "think")
+"""What agents call the kind of an MCP tool. Nothing that runs a command or changes files."""
+_COMMANDS = frozenset({"command", "commands", "cmd", "script", "code"})
 
 
-def host_tool(said: JsonObject, meta: JsonObject, known: Sequence[str]) -> tuple[str | None, JsonObject]:
-    """`(name, arguments)` of the host's tool that a call means; the name is None for the agent's own."""
-    given = obj(said.get("rawInput"))
+class HostTool(NamedTuple):
+    """The host's tool that a call means."""
+
+    name: str
+    arguments: JsonObject | None
+    """None as long as the agent has not told them."""
+
+
+def host_tool(said: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:
+    """The host's tool that a call means; None for a call of the agent's own."""
+    if said.get("kind") not in _KINDS:
+        return None
+    given = obj(said["rawInput"]) if said.get("rawInput") else None
+    named = _in_input(given or {})
+    if named is None:
+        candidates = (text(said.get("name")), *_hidden(meta), text(said.get("title")))
+        names = [name for candidate in candidates if candidate and (name := _written(candidate.strip()))]
+        named = HostTool(names[0], given) if names else None
+    return None if named is None else _known(_called(named), {tool["name"]: tool for tool in tools})
+
+
+def _in_input(given: JsonObject) -> HostTool | None:
+    """`{"server": "ahp", "tool": "add", "arguments": {…}}`."""
     server = text(given.get("server")) or text(given.get("server_name"))
     tool = text(given.get("tool")) or text(given.get("tool_name"))
-    if server == SERVER and tool is not None:
-        return _named(tool, _arguments(given.get("arguments")), known)
-    for candidate in (text(said.get("name")), *_hidden(meta), text(said.get("title"))):
-        name = None if candidate is None else _stripped(candidate)
-        if name is not None:
-            return _named(name, given, known)
-    return None, {}
+    return HostTool(tool, obj(given.get("arguments"))) if server == SERVER and tool is not None else None
 
 
-def _stripped(candidate: str) -> str | None:
-    first = candidate.strip().partition("\n")[0]
-    for pattern in (_BEFORE, _AFTER):
-        stripped = pattern.sub("", first)
-        if stripped != first:
-            return stripped.split()[0].rstrip(":") if stripped.split() else None
-    return None
+def _written(candidate: str) -> str | None:
+    found = (form.fullmatch(candidate) for form in _FORMS)
+    return next((match[1] for match in found if match), None)
 
 
-def _named(name: str, arguments: JsonObject, known: Sequence[str]) -> tuple[str | None, JsonObject]:
-    if name == "call_tool":
-        name, arguments = str(arguments.get("name")), _arguments(arguments.get("arguments"))
-    return (name, arguments) if name in known else (None, {})
+def _called(named: HostTool) -> HostTool:
+    """What `call_tool` calls."""
+    if named.name != "call_tool":
+        return named
+    inner = named.arguments or {}
+    return HostTool(text(inner.get("name")) or "", obj(inner.get("arguments")) if named.arguments else None)
 
 
-def _arguments(value: Any) -> JsonObject:
-    return obj(value)
+def _known(named: HostTool, tools: Mapping[str, ToolDefinition]) -> HostTool | None:
+    tool = tools.get(named.name)
+    return named if tool is not None and _takes(tool, named.arguments or {}) else None
+
+
+def _takes(tool: ToolDefinition, arguments: JsonObject) -> bool:
+    """Whether the input has only members that the tool declares; of a tool that declares none, no command."""
+    schema: Any = tool.get("inputSchema") or {}
+    declared = obj(schema.get("properties")).keys()
+    strange = arguments.keys() - declared
+    strict = bool(declared) or schema.get("additionalProperties") is False
+    return not strange if strict else strange.isdisjoint(_COMMANDS)
 
 
 def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
@@ -60,4 +93,4 @@ def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
     return [*([own] if own else []), *below]
 
 
-__all__ = ["SERVER", "host_tool"]
+__all__ = ["SERVER", "HostTool", "host_tool"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
-from ahpkit.agents.acp.host_tools import host_tool
+from ahpkit.agents.acp.host_tools import HostTool, host_tool
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
@@ -47,13 +47,13 @@ class MappedCall:
         """It began to run, or may have: it was approved."""
         self._told_meta, self._told_title = self._shown_meta(), self._title
         self._turn = turn
-        through_host = self._through_host()
-        self.mediated = through_host is not None
+        self._through: HostTool | None = None
+        """The host's tool that this call means, with the input as far as it is known."""
+        card = self._card_of_host()
+        self.mediated = card is not None
         """The host runs it, because the agent calls it through the host: the host says how it goes."""
         name = _name(turn, first, self._meta)
-        self._call = through_host or turn.tool_call(
-            name, display_name=self._title or name, id=id, meta=self._told_meta or None
-        )
+        self._call = card or turn.tool_call(name, display_name=self._title or name, id=id, meta=self._told_meta or None)
 
     @property
     def over(self) -> bool:
@@ -64,17 +64,27 @@ class MappedCall:
         self._merge(update)
         if not self.mediated:
             self.tell()
+        elif self._status in ("failed", "cancelled"):  # Without the host: it never made this call, or gave it up.
+            self._call.withdraw("The agent did not make this call.")
 
-    def _through_host(self) -> ToolCall | None:
+    def _card_of_host(self) -> ToolCall | None:
         """The card of a call that goes through the host's own MCP server, if this is one."""
-        name, arguments = host_tool(self._said, self._meta, [tool["name"] for tool in self._turn.context.tools])
-        return self._turn.announce(name, as_json(arguments)) if name is not None else None
+        self._through = self._host_tool()
+        if self._through is None:
+            return None
+        return self._turn.announce(self._through.name, as_json(self._through.arguments or {}))
+
+    def _host_tool(self) -> HostTool | None:
+        context = self._turn.context
+        return host_tool(self._said, self._meta, [*context.tools, *context.gone])
 
     async def confirm(
         self, request: JsonObject, options: Sequence[ConfirmationOption], *, setting: bool | None = None
     ) -> Confirmation:
         """Take a permission request to the gate; `setting` is what the configuration says about all of them."""
         self._merge(request)
+        if self.mediated:
+            return await self._confirm_through_host(options, setting)
         self._tell_meta()
         self.asking = True
         try:
@@ -88,12 +98,30 @@ class MappedCall:
             )
         finally:
             self.asking = False
-        if self.mediated:
-            if answer.approved:
-                self._call.covered(answer)
-            return answer
         self.ran = self.ran or answer.approved
         self.tell()
+        return answer
+
+    async def _confirm_through_host(self, options: Sequence[ConfirmationOption], setting: bool | None) -> Confirmation:
+        """The agent asks for a call that it makes through the host: a yes counts for that call with the same input.
+
+        An agent that asks without saying what for gets a yes, and the host asks when it makes the call.
+        """
+        if self._call.over:
+            return Confirmation(approved=False, tool_input="", reason="There is no such tool now.")
+        said = self._host_tool()
+        if said is not None and said.arguments is not None:
+            self._through = said
+        arguments = None if self._through is None else self._through.arguments
+        if arguments is None:
+            return Confirmation(approved=True, tool_input="")
+        self.asking = True
+        try:
+            answer = await self._call.confirm(tool_input=as_json(arguments), options=options, setting=setting)
+        finally:
+            self.asking = False
+        if answer.approved:
+            self._call.covered(answer)
         return answer
 
     def tell(self) -> None:

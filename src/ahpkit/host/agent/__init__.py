@@ -16,7 +16,7 @@ import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ahpkit.host.agent.values import (
     FIRST_STAYS,
@@ -407,6 +407,8 @@ class Agent(abc.ABC):
     """Whether a turn can go on that was interrupted because the host stopped."""
     directories: MultipleWorkingDirectoriesCapability | None = None
     """How sessions of this agent can have several working directories; None: they have one."""
+    permissions: Literal["ask", "allow", "deny"] = "ask"
+    """Who answers where a person would be asked about a tool: the person, or the configuration."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 

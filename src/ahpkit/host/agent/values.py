@@ -100,7 +100,12 @@ class TurnContext:
     """Custom agents the model may delegate to."""
     mcp_servers: list[McpServerOffer] = field(default_factory=list[McpServerOffer])
     tools: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
-    """Tools of clients, MCP servers, canvases and the host, under the names the model uses: `Turn.call_tool`."""
+    """Tools of clients, MCP servers, canvases and the host, under the names the model uses: `Turn.call_tool`.
+
+    Follows what there is while the turn runs.
+    """
+    gone: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
+    """Tools that were there before: an agent that does not read its list again may still call them."""
 
 
 @dataclass(frozen=True, slots=True)

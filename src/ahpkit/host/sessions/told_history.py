@@ -44,6 +44,7 @@ class ToldHistory:
             activity=lambda text: None,
             store_content=lambda data, content_type: store_content(chat.session_uri, data, content_type),
             tool=lambda name: None,
+            gone=lambda: (),
             gate=None,
             subchat=_no_subchat,
             now=now,

@@ -158,12 +158,15 @@ class CallGate:
         *,
         place: Callable[[], Place],
         provider: str,
+        setting: bool | None = None,
     ) -> None:
+        """`setting`: what the configuration says in place of a person."""
         self._approvals = approvals
         self._guard = guard
         self._services = services
         self._place = place
         self._provider = provider
+        self.setting = setting
 
     async def guard(self, name: str, tool_input: str) -> str | None:
         """A reason to deny a call before anyone is asked, or None."""

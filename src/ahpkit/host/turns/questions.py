@@ -29,6 +29,7 @@ ASK_USER: ToolDefinition = {
             "multiple": {"type": "boolean", "description": "Whether several options may be picked."},
         },
         "required": ["question"],
+        "additionalProperties": False,
     },
     "annotations": {"readOnlyHint": True},
 }

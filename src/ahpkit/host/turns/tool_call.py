@@ -9,6 +9,7 @@ call of which the agent only tells that it runs (`running`) is outside: nobody a
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
@@ -96,7 +97,7 @@ class LiveToolCall:
         self._covered: Confirmation | None = None
         self._decider = ""
         self.asks_nobody = False
-        """A tool that runs without a question by default: an agent that asks about it gets a yes."""
+        """A tool that runs without a question: an agent that asks gets a yes. The gate is where it is called."""
         self._result: JsonObject | None = None
         self._completed: asyncio.Future[JsonObject] | None = None
 
@@ -140,6 +141,8 @@ class LiveToolCall:
     ) -> Confirmation:
         """The gate up to the moment the tool may run."""
         tool_input = self._input(tool_input)
+        if self.asks_nobody:
+            return Confirmation(approved=True, tool_input=tool_input)
         shown = _Shown(title=title, edits={"items": list(edits)} if edits else None)
         passage = Passage()
         asked = self._asked(tool_input, title or message, edits)
@@ -154,13 +157,11 @@ class LiveToolCall:
             return self._denied(passage, asked, tool_input, message, shown, reason, by="rule", who=ruling.rule.id)
         if ruling is not None and ruling.rule is not None and ruling.decision == "allow":
             return self._allowed(passage, asked, tool_input, message, by="rule", who=ruling.rule.id)
-        if setting is None and self.asks_nobody:
-            return self._allowed(passage, asked, tool_input, message, by="default")
-        if setting is not None:
-            if setting:
-                return self._allowed(passage, asked, tool_input, message, by="setting")
+        if setting is False:
             reason = "The host's configuration denies this."
             return self._denied(passage, asked, tool_input, message, shown, reason, by="setting")
+        if setting:
+            return self._allowed(passage, asked, tool_input, message, by="setting")
         passage.take("ask")
         offered = gate.options(asked.subject, options) if gate is not None and asked is not None else list(options)
         answer = await self._person(tool_input, message, shown, offered, editable=editable)
@@ -199,11 +200,15 @@ class LiveToolCall:
         editable: bool,
         asks: bool,
     ) -> Confirmation:
-        if self._covered is not None:  # The agent asked for this very call, and a person said yes.
-            covered, self._covered = self._covered, None
-            return covered
+        covered, self._covered = self._covered, None
+        if covered is not None and same_input(covered.tool_input, self._input(tool_input)):
+            return covered  # The agent asked for this very call, and a person said yes.
         if asks:
-            return await self.confirm(tool_input=tool_input, message=message, options=options, editable=editable)
+            gate = self._ports.gate
+            setting = gate.setting if gate is not None and self._owner is not None else None
+            return await self.confirm(
+                tool_input=tool_input, message=message, options=options, editable=editable, setting=setting
+            )
         given, gate = self._input(tool_input), self._ports.gate
         asked, passage = self._asked(given, message, ()), Passage()
         denial = await gate.guard(self.name, given) if gate is not None else None
@@ -248,8 +253,9 @@ class LiveToolCall:
         raise AssertionError
 
     def covered(self, answer: Confirmation) -> None:
-        """An agent asked whether it may make this call: its own call through the host is not asked about again."""
-        self._covered = answer
+        """An agent asked whether it may make this call: with the same input it is not asked about again."""
+        if not self.asks_nobody:
+            self._covered = answer
 
     def withdraw(self, reason: str) -> None:
         """Nobody waits for this call any more: nobody should be asked about it, and it is shown as not finished."""
@@ -456,6 +462,18 @@ class LiveToolCall:
         return {key: value for key, value in shown.items() if key not in self._dropped} | self._meta
 
 
+def canonical(tool_input: str) -> str:
+    """One form for inputs that mean the same: agents write them in their own way."""
+    try:
+        return json.dumps(json.loads(tool_input or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        return tool_input
+
+
+def same_input(one: str, other: str) -> bool:
+    return canonical(one) == canonical(other)
+
+
 def _resolve(future: asyncio.Future[JsonObject] | None, value: JsonObject) -> None:
     if future is not None and not future.done():
         future.set_result(value)
@@ -481,4 +499,4 @@ def _plain(text: StringOrMarkdown | None) -> str | None:
     return text["markdown"] if isinstance(text, dict) else text
 
 
-__all__ = ["LiveToolCall", "ToolCallPorts"]
+__all__ = ["LiveToolCall", "ToolCallPorts", "canonical", "same_input"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +15,7 @@ from ahpkit.host.feature import ToolSource
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import CallGate
 from ahpkit.host.turns.session_tools import contributor_of, owner_key
-from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts
+from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts, canonical
 from ahpkit.protocol.chat.actions import ChatAction
 from ahpkit.protocol.chat.constructors import (
     chat_delta,
@@ -60,6 +59,8 @@ class TurnPorts:
     """Keeps data of a content type; returns its URI."""
     tool: Callable[[str], tuple[Tool, ToolSource] | None]
     """The tool that a model calls by this name and who runs it; None for the agent's own."""
+    gone: Callable[[], Sequence[Tool]]
+    """Tools that were there before."""
     gate: CallGate | None
     """What every call passes that the host mediates."""
     subchat: Callable[[LiveTurn, str, str, str | None], Awaitable[SubChat]]
@@ -92,6 +93,7 @@ class LiveTurn:
         self._steered = asyncio.Event()
         self.ended = asyncio.Event()
         """Set when the turn is over in the chat's state."""
+        self._at_end: list[Callable[[], object]] = []
         self._announced: list[_Keyed] = []
         """Calls that the agent said it would make, and has not made yet."""
         self._made: list[_Keyed] = []
@@ -138,6 +140,16 @@ class LiveTurn:
         self.ended.set()
         for call in self.tool_calls.values():
             call.end()
+        for done in self._at_end:
+            done()
+        self._at_end.clear()
+
+    def on_end(self, done: Callable[[], object]) -> None:
+        """Have something done when the turn is over."""
+        if self.over:
+            done()
+        else:
+            self._at_end.append(done)
 
     def text(self, delta: str) -> None:
         if delta:
@@ -200,9 +212,9 @@ class LiveTurn:
     async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
         found = self._ports.tool(name)
         if found is None:
-            return ToolOutcome(success=False, error=f"there is no tool {name!r}")
+            return ToolOutcome(success=False, error=no_tool(name))
         tool, source = found
-        key = (name, _canonical(tool_input))
+        key = (name, canonical(tool_input))
         live = _taken(self._announced, key)
         if live is None:
             live = self.tool_call(name, id=id)
@@ -216,13 +228,23 @@ class LiveTurn:
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> LiveToolCall | None:
         found = self._ports.tool(name)
         if found is None:
-            return None
-        key = (name, _canonical(tool_input))
+            return self._announce_gone(name)
+        key = (name, canonical(tool_input))
         live = _taken(self._made, key)
         if live is None:
             live = self.tool_call(name, meta=meta)
             live.asks_nobody = not found[1].asks(found[0])
             self._announced.append((key, live))
+        return live
+
+    def _announce_gone(self, name: str) -> LiveToolCall | None:
+        """A call of a tool that was there before: shown as one that failed, and nobody is asked about it."""
+        tool = next((tool for tool in self._ports.gone() if tool.name == name), None)
+        if tool is None:
+            return None
+        contributor = contributor_of(tool, self.client_id)
+        live = self.tool_call(tool.own_name, display_name=tool.definition.get("title"), contributor=contributor)
+        live.complete(success=False, error=no_tool(name))
         return live
 
     def _new_call(self, id: str, name: str, meta: JsonObject | None, owner: str | None) -> LiveToolCall:
@@ -344,6 +366,10 @@ def _request(
     return request
 
 
+def no_tool(name: str) -> str:
+    return f"there is no tool {name!r} now"
+
+
 _Keyed = tuple[tuple[str, str], LiveToolCall]
 """A call with the tool's name and its input in one form."""
 
@@ -356,14 +382,6 @@ def _taken(calls: list[_Keyed], key: tuple[str, str]) -> LiveToolCall | None:
         return None
     calls.remove(fitting[0])
     return fitting[0][1]
-
-
-def _canonical(tool_input: str) -> str:
-    """One form for inputs that mean the same: agents write them in their own way."""
-    try:
-        return json.dumps(json.loads(tool_input or "{}"), sort_keys=True)
-    except ValueError:
-        return tool_input
 
 
 __all__ = ["LiveTurn", "TurnPorts", "elapsed", "error_part"]

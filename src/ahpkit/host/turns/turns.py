@@ -154,6 +154,7 @@ class Turns:
             activity=lambda text: self._summaries.activity(chat, text),
             store_content=lambda data, kind: self.store_content(chat.session_uri, data, kind),
             tool=lambda name: self._tool(chat.session_uri, name),
+            gone=lambda: self._ports.tools.registry(chat.session_uri).gone(),
             gate=self._gate(chat),
             subchat=self._open_subchat,
             now=self._ports.now,
@@ -170,6 +171,7 @@ class Turns:
             return Place(chat=chat.uri, session=chat.session_uri, workspace=chat.working_directory.as_uri())
 
         provider = chat.session.get("provider", "")
+        policy = self._ports.agents.of_session(provider).permissions
         services = self._ports.services
         return CallGate(
             self._ports.approvals,
@@ -177,6 +179,7 @@ class Turns:
             services,
             place=place,
             provider=provider,
+            setting=None if policy == "ask" else policy == "allow",
         )
 
     async def _guard(self, chat: LiveChat, name: str, tool_input: str) -> str | None:
@@ -197,7 +200,18 @@ class Turns:
         for prepare in registered.turn_preparers:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
-        turn.context.tools.extend(self._ports.tools.for_model(turn.chat.session_uri))
+        self._follow_tools(turn)
+
+    def _follow_tools(self, turn: LiveTurn) -> None:
+        """What a turn can call follows what there is, as long as it runs."""
+        tools, session_uri = self._ports.tools, turn.chat.session_uri
+
+        def take() -> None:
+            turn.context.tools[:] = tools.for_model(session_uri)
+            turn.context.gone[:] = [tool.definition for tool in tools.registry(session_uri).gone()]
+
+        take()
+        turn.on_end(tools.follow(session_uri, take))
 
     def _turn_over(self, chat: LiveChat) -> None:
         self._summaries.activity(chat, None)

@@ -64,10 +64,18 @@ def _asked_responses(body: Json) -> Asked:
     given = body.get("input", [])
     items = cast("list[Json]", given) if isinstance(given, list) else [{"role": "user", "content": given}]
     offered: list[Json] = body.get("tools") or []
-    tools = tuple(str(tool["name"]) for tool in offered if "name" in tool)
+    tools = tuple(name for tool in offered for name in _names(tool))
     last = items[-1] if items else {}
     result = text_of(last.get("output")) if last.get("type") == "function_call_output" else None
     return Asked(last_said(items), result, tools, body)
+
+
+def _names(tool: Json) -> list[str]:
+    """A tool's name; those of a namespace as `namespace.name`."""
+    inner: list[Json] = tool.get("tools") or []
+    if tool.get("type") == "namespace":
+        return [f"{tool['name']}.{one['name']}" for one in inner]
+    return [str(tool["name"])] if "name" in tool else []
 
 
 def _whole_response(reply: Say | CallTool) -> Json:
@@ -96,7 +104,9 @@ def _item(reply: Say | CallTool, *, status: str) -> Json:
     done = status == "completed"
     if isinstance(reply, CallTool):
         arguments = json.dumps(reply.arguments) if done else ""
-        call = {"type": "function_call", "id": "fc_1", "call_id": reply.id, "name": reply.name}
+        namespace, _, name = reply.name.rpartition(".")
+        call = {"type": "function_call", "id": "fc_1", "call_id": reply.id, "name": name}
+        call |= {"namespace": namespace} if namespace else {}
         return call | {"arguments": arguments, "status": status}
     content: list[Json] = [{"type": "output_text", "text": reply.text, "annotations": []}] if done else []
     return {"type": "message", "id": "msg_1", "role": "assistant", "status": status, "content": content}

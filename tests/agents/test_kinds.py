@@ -1,0 +1,67 @@
+"""Every kind of agent reaches the same things through the same gate: servers, client tools, canvases, the user."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from mcp_servers.running import PROGRAM
+from support.agent_kinds import KINDS, agent_of_kind
+from support.stage import Stage, staged
+
+
+@pytest.fixture(params=KINDS)
+async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage]:
+    started = str(tmp_path / "started")
+    servers = {"test": {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": started}}}
+    async with (
+        agent_of_kind(request.param, tmp_path) as agent,
+        staged(agent, tmp_path, servers=servers) as stage,
+    ):
+        await stage.server("test", "ready")
+        yield stage
+
+
+async def test_it_reaches_a_server_with_approval_denial_and_a_rule(stage: Stage) -> None:
+    entry = await stage.server("test", "ready")
+    first = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["allow-once"])
+    [call] = first.calls
+    assert (call["toolName"], call["contributor"]) == ("add", {"kind": "mcp", "customizationId": entry["id"]})
+    assert (call["status"], call["success"], call["content"][0]["text"]) == ("completed", True, "3")
+    assert [option["kind"] for option in first.approvals[0]["options"][:2]] == ["approve", "deny"]
+    assert "3" in first.text
+
+    denied = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["deny-once"])
+    assert [(call["status"], call["reason"]) for call in denied.calls] == [("cancelled", "denied")]
+
+    await stage.turn('CALL test_add {"a": 3, "b": 4}', decisions=["allow:tool:session"])
+    remembered = await stage.turn('CALL test_add {"a": 5, "b": 6}')
+    assert [(call["status"], call["content"][0]["text"]) for call in remembered.calls] == [("completed", "11")]
+
+
+async def test_it_reaches_a_clients_tool_a_canvas_and_the_user(stage: Stage) -> None:
+    shown = await stage.turn('CALL show_note {"text": "hi"}')
+    assert stage.ran == [("show_note", {"text": "hi"})]
+    assert "show_note was shown" in shown.text
+    assert [call["status"] for call in shown.calls] == ["completed"]
+
+    opened = await stage.turn('CALL canvas_open {"canvasId": "board", "instanceId": "one"}')
+    assert [call["success"] for call in opened.calls] == [True]
+    await stage.turn('CALL canvas_invoke {"instanceId": "one", "actionName": "add", "input": {"card": "x"}}')
+    assert stage.board.verbs() == ["open one", "add one"]
+
+    asked = await stage.turn('CALL ask_user {"question": "Which colour?"}', answer="green")
+    assert [question["questions"][0]["message"] for question in asked.questions] == ["Which colour?"]
+    assert "green" in asked.text
+
+
+async def test_a_server_that_is_switched_off_is_gone_at_once_and_comes_back(stage: Stage) -> None:
+    await stage.switch("test", on=False)
+    gone = await stage.turn('CALL test_add {"a": 1, "b": 2}')
+    assert not [call for call in gone.calls if call.get("success")]
+    await stage.switch("test", on=True)
+    back = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["allow-once"])
+    assert [call["content"][0]["text"] for call in back.calls] == ["3"]

@@ -1,0 +1,45 @@
+"""The kinds of agents that a host has, each driven by the same words: `CALL name {json}` calls a tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
+from ahpkit.agents.python import PythonAgent
+from ahpkit.agents.tools import text_of
+from ahpkit.host.agent import Agent, Turn
+from ahpkit.testing.acp_agent import scripted_command
+from ahpkit.testing.fake_model import FakeModel
+from support.stage import calling
+
+KINDS = ("python", "model", "acp-silent", "acp-announced", "acp-asking")
+"""Besides, tests with agents of other people: `test_real_agents_tools.py`."""
+
+
+async def _function(turn: Turn) -> str:
+    wanted = re.search(r"CALL ([\w-]+) (\{.*\})", turn.prompt, re.DOTALL)
+    if wanted is None:
+        return f"You said: {turn.prompt}"
+    return f"The tool returned: {text_of(await turn.call_tool(wanted[1], wanted[2]))}"
+
+
+@asynccontextmanager
+async def agent_of_kind(kind: str, directory: Path, **settings: Any) -> AsyncGenerator[Agent]:
+    """An agent. `settings` are those of an ACP agent; its script is kept in the directory."""
+    if kind == "python":
+        yield PythonAgent(_function, name="python")
+    elif kind == "model":
+        async with FakeModel(calling) as model:
+            yield OpenAiAgent(OpenAiConfig(name="model", base_url=model.url))
+    else:
+        script = {"mcp": kind.removeprefix("acp-"), "record": str(directory / "record.jsonl")}
+        command = scripted_command(directory / "script.json", **script)
+        yield AcpAgent(AcpAgentConfig(name="acp", command=command[0], args=tuple(command[1:]), **settings))
+
+
+__all__ = ["KINDS", "agent_of_kind"]
