@@ -78,7 +78,7 @@ def test_a_server_behind_a_url_names_no_file(tmp_path: Path) -> None:
     detail = ServerDetail("web", {"type": "http", "url": "http://127.0.0.1:1/mcp"}, "workspace")
     assert runnable_of(detail, "s", Surrounding(str(tmp_path))).files == {}
     write(tmp_path, {".mcp.json": '{"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}}'})
-    assert [runnable.name for runnable in runnables_at(tmp_path)] == ["web"]
+    assert [runnable.name for runnable in runnables_at(tmp_path, home=None)] == ["web"]
 
 
 def test_a_directory_is_looked_through_but_not_what_others_install_there(tmp_path: Path) -> None:

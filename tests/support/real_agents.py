@@ -7,17 +7,21 @@ CI has those of `FEW`. `SERVERS` and `PYPI_SERVERS` are MCP servers of other peo
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Callable
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.testing.fake_model import FakeModel
+from support.waiting import BOUND
 
 WHERE = Path(os.environ.get("AHPKIT_REAL_AGENTS", "")).resolve()
 FEW = (
@@ -131,7 +135,7 @@ def _escalated(path: Path) -> Json:
     return command | {"sandbox_permissions": "require_escalated"}
 
 
-NODE = {"PATH": "{where}/node_modules/.bin:/usr/bin:/bin"}
+_NEW_NODE = {"PATH": "{where}/node_modules/.bin:/usr/bin:/bin"}
 """A newer node than the system's may be: it is among the packages."""
 
 AGENTS = {
@@ -172,7 +176,7 @@ AGENTS = {
         "node_modules/.bin/kimi",
         ("acp",),
         {
-            **NODE,
+            **_NEW_NODE,
             "KIMI_CODE_HOME": "{home}/.kimi-code",
             "KIMI_MODEL_NAME": "fake-model",
             "KIMI_MODEL_API_KEY": "x",
@@ -191,7 +195,7 @@ AGENTS = {
     ),
     "codex-acp": Real(
         "node_modules/@agentclientprotocol/codex-acp/dist/index.js",
-        env={**NODE, "CODEX_HOME": "{home}/.codex", "FAKE_KEY": "x", "NO_BROWSER": "1", "MODEL_PROVIDER": "fake"},
+        env={**_NEW_NODE, "CODEX_HOME": "{home}/.codex", "FAKE_KEY": "x", "NO_BROWSER": "1", "MODEL_PROVIDER": "fake"},
         files={".codex/config.toml": _codex_config},
         tool="exec_command",
         write=_escalated,
@@ -200,7 +204,7 @@ AGENTS = {
     "claude": Real(
         "node_modules/.bin/claude-agent-acp",
         env={
-            **NODE,
+            **_NEW_NODE,
             "ANTHROPIC_API_KEY": "x",
             "ANTHROPIC_BASE_URL": "{root}",
             "CLAUDE_CONFIG_DIR": "{home}/.claude",
@@ -214,7 +218,7 @@ AGENTS = {
         "node_modules/.bin/copilot",
         ("--acp",),
         {
-            **NODE,
+            **_NEW_NODE,
             "COPILOT_PROVIDER_BASE_URL": "{root}/v1",
             "COPILOT_PROVIDER_API_KEY": "x",
             "COPILOT_MODEL": "fake-model",
@@ -228,7 +232,7 @@ AGENTS = {
         "node_modules/.bin/gemini",
         ("--acp",),
         {
-            **NODE,
+            **_NEW_NODE,
             "GEMINI_API_KEY": "x",
             "GOOGLE_GEMINI_BASE_URL": "{root}",
             "GEMINI_MODEL": "gemini-2.5-flash",
@@ -249,7 +253,7 @@ AGENTS = {
     "qwen": Real(
         "node_modules/.bin/qwen",
         ("--acp",),
-        {**NODE, "OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "{root}/v1", "OPENAI_MODEL": "fake-model"},
+        {**_NEW_NODE, "OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "{root}/v1", "OPENAI_MODEL": "fake-model"},
         files={
             ".qwen/settings.json": lambda url, workspace: json.dumps(
                 {
@@ -267,7 +271,7 @@ AGENTS = {
         "node_modules/.bin/cline",
         ("--acp",),
         {
-            **NODE,
+            **_NEW_NODE,
             "CLINE_DIR": "{home}/.cline",
             "CLINE_API_KEY": "x",
             "CLINE_PROVIDER": "openai-compatible",
@@ -305,4 +309,54 @@ def made(name: str, model: FakeModel, home: Path, workspace: Path, **env: str) -
     return AcpAgent(AcpAgentConfig(name=name, command=str(program), args=real.args, env=around | env))
 
 
-__all__ = ["AGENTS", "FEW", "NPM", "PYPI", "PYPI_SERVERS", "SERVERS", "WHERE", "Real", "made", "needs_agents"]
+PACKAGES = WHERE / "node_modules/@modelcontextprotocol"
+EVERYTHING = str(PACKAGES / "server-everything/dist/index.js")
+FILES = str(PACKAGES / "server-filesystem/dist/index.js")
+NODE = str(WHERE / "node_modules/.bin/node")
+
+
+@asynccontextmanager
+async def everything_over(transport: Literal["streamableHttp", "sse"]) -> AsyncGenerator[str]:
+    """The reference server behind a URL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        NODE, EVERYTHING, transport, env={"PORT": str(port)}, stdout=pipe, stderr=pipe
+    )
+    try:
+        await _listening(port)
+        yield f"http://127.0.0.1:{port}/{'mcp' if transport == 'streamableHttp' else 'sse'}"
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+async def _listening(port: int) -> None:
+    async with asyncio.timeout(BOUND):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+                continue
+            writer.close()
+            return
+
+
+__all__ = [
+    "AGENTS",
+    "EVERYTHING",
+    "FEW",
+    "FILES",
+    "NODE",
+    "NPM",
+    "PYPI",
+    "PYPI_SERVERS",
+    "SERVERS",
+    "WHERE",
+    "Real",
+    "everything_over",
+    "made",
+    "needs_agents",
+]

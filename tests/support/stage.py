@@ -42,10 +42,10 @@ def calling(asked: Asked) -> Reply:
     """A model that calls what the user names: `CALL name {json}`, under whatever name its agent offers it."""
     if asked.result is not None:
         return Say(f"The tool returned: {asked.result[:2000]}")
-    wanted = re.search(r"CALL ([\w-]+) (\{.*\})", asked.text, re.DOTALL)
+    wanted = re.search(r"CALL ([\w-]+) (?=\{)", asked.text)
     if wanted is None:
         return Say(f"You said: {asked.text}")
-    name, arguments = wanted[1], json.loads(wanted[2])
+    name, (arguments, _) = wanted[1], json.JSONDecoder().raw_decode(asked.text[wanted.end() :])
     if (offered := _offered(asked, name)) is not None:
         return CallTool(offered, arguments)
     if (way := _offered(asked, "call_tool")) is not None:  # Its agent never reads a list again.
@@ -166,6 +166,7 @@ class Stage:
         answers = {
             question["id"]: {"state": "submitted", "value": {"kind": "text", "value": words}}
             for question in request["questions"]
+            if question["kind"] == "text" and (question.get("required") or len(request["questions"]) == 1)
         }
         done = {"type": "chat/inputCompleted", "requestId": request["id"], "response": "accept", "answers": answers}
         self.client.post(self.chat, done)

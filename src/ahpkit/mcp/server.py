@@ -114,12 +114,13 @@ class _Call:
     def __init__(self, caller: Caller, clock: asyncio.Timeout, limits: Limits) -> None:
         self.caller = caller
         self.asked = 0
+        self.over = False
         self._clock = clock
         self._limits = limits
 
     def alive(self) -> None:
         """It said something: its time begins again."""
-        if not self._clock.expired():
+        if not self.over and not self._clock.expired():
             self._clock.reschedule(asyncio.get_running_loop().time() + self._limits.call)
 
     async def ask(self, question: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
@@ -483,6 +484,7 @@ class McpServer:
                 try:
                     return await send(client)
                 finally:
+                    call.over = True
                     _current.reset(known)
                     self._calls.remove(call)
         except TimeoutError:

@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from ahpkit.testing.fake_model import FakeModel
 from support.raw_client import Json
-from support.real_agents import WHERE, made, needs_agents
+from support.real_agents import EVERYTHING, FILES, NODE, everything_over, made, needs_agents
 from support.scripted_acp import MARK
 from support.stage import Stage, calling, staged
 
 pytestmark = needs_agents
-
-PACKAGES = WHERE / "node_modules/@modelcontextprotocol"
-EVERYTHING = str(PACKAGES / "server-everything/dist/index.js")
-FILES = str(PACKAGES / "server-filesystem/dist/index.js")
-NODE = str(WHERE / "node_modules/.bin/node")
-
-
-@asynccontextmanager
-async def everything_over_http(directory: Path) -> AsyncGenerator[str]:
-    """The reference server with streamable HTTP: its URL."""
-    with (directory / "free").open("w"):
-        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        NODE, EVERYTHING, "streamableHttp", env={"PORT": str(port)}, stdout=pipe, stderr=pipe
-    )
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(30):
-            while b"listening" not in await process.stderr.readline():
-                pass
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.kill()
-        await process.wait()
 
 
 @pytest.mark.parametrize("name", ["goose", "codex", "opencode", "kimi"])
 async def test_it_reaches_everything_and_passes_the_gate(name: str, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "note.txt").write_text("written by a person")
-    async with FakeModel(calling) as model, everything_over_http(tmp_path) as url:
+    async with FakeModel(calling) as model, everything_over("streamableHttp") as url:
         agent = made(name, model, tmp_path / "home", tmp_path / "work", **{MARK: str(tmp_path)})
         servers = {
             "everything": {"command": NODE, "args": [EVERYTHING]},

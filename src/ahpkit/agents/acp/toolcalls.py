@@ -52,6 +52,8 @@ class MappedCall:
         card = self._card_of_host()
         self.mediated = card is not None
         """The host runs it, because the agent calls it through the host: the host says how it goes."""
+        self.gone = card is not None and card.over
+        """It means a tool of the host that is not there any more."""
         name = _name(turn, first, self._meta)
         self._call = card or turn.tool_call(name, display_name=self._title or name, id=id, meta=self._told_meta or None)
 
@@ -107,7 +109,7 @@ class MappedCall:
 
         An agent that asks without saying what for gets a yes, and the host asks when it makes the call.
         """
-        if self._call.over:
+        if self.gone:
             return Confirmation(approved=False, tool_input="", reason="There is no such tool now.")
         said = self._host_tool()
         if said is not None and said.arguments is not None:
@@ -256,7 +258,7 @@ class ToolCalls:
         """The call a permission is asked for: a new one if its id is unknown, over, or being asked about already."""
         id = text(request.get("toolCallId")) or ""
         known = self._calls.get(id)
-        if known is not None and not known.over and not known.asking:
+        if known is not None and (known.gone or not (known.over or known.asking)):
             return known
         if not self._may_begin():
             raise InvalidRequest("this turn has more tool calls than this host shows: end it")
