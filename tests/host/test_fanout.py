@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -34,8 +35,15 @@ class Wire:
     def buffered(self) -> int:
         return self.unread
 
+    @property
+    def is_over(self) -> bool:
+        return self.aborted
+
     def frame(self, message: bytes) -> bytes:
         return b"<" + message + b">"
+
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        raise NotImplementedError
 
     def write(self, frames: bytes) -> None:
         self.writes.append(frames)
@@ -61,7 +69,15 @@ def outlet(wire: Wire, dialect: Dialect | None = None, *, on_resync: Callable[[]
     peer = Peer()
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"reconnect","params":{}}')
     spoken = dialect or Identity("0.4.0")
-    return Outlet(wire, peer, spoken, budget=BUDGET, on_lagging=lambda: None, on_resync=on_resync)
+    return Outlet(
+        wire,
+        peer,
+        spoken,
+        budget=BUDGET,
+        on_lagging=lambda: None,
+        on_resync=on_resync,
+        spawn=asyncio.ensure_future,
+    )
 
 
 def entry(seq: int, channel: str) -> Entry:

@@ -366,7 +366,9 @@ async def test_an_agent_that_says_what_is_not_json_fails_its_turn_and_nothing_el
 class Forgetful(MemoryStorage):
     """Has trimmed what is asked for by the time it is read."""
 
-    def read(self, after: int, *, channels: object = None, limit: int | None = None) -> list[Entry]:
+    def read(
+        self, after: int, *, channels: object = None, limit: int | None = None, max_bytes: int | None = None
+    ) -> list[Entry]:
         raise NotInLog(after, oldest_seq=after + 10, head_seq=after + 20)
 
 
@@ -404,7 +406,10 @@ async def test_a_replay_that_no_client_would_take_becomes_snapshots(bench: Bench
 
     async def replay(client_id: str) -> Json:
         back = await bench.connect(client_id)
-        return await back.ask("reconnect", clientId=client_id, lastSeenServerSeq=first, subscriptions=[session])
+        wish = {"ahpkit/missed": "actions"}
+        return await back.ask(
+            "reconnect", clientId=client_id, lastSeenServerSeq=first, subscriptions=[session], _meta=wish
+        )
 
     result = await replay("patient")
     assert [envelope["serverSeq"] for envelope in result["actions"]] == list(range(first + 1, last + 1))

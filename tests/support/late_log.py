@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ahpkit.log.engine import OPENED, Commit, Draft
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, hole
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, hole, up_to
 from ahpkit.log.errors import NotInLog
 
 _Step = tuple[str, object, object]
@@ -103,7 +103,12 @@ class LateLog:
             yield await commits.get()
 
     async def read(
-        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Entry]:
         if after > self.disk.head:
             raise NotInLog(after, oldest_seq=1, head_seq=self.disk.head)
@@ -112,7 +117,7 @@ class LateLog:
             for entry in self.disk.entries
             if entry.seq > after and (channels is None or entry.channel in channels)
         ]
-        return wanted[:limit]
+        return up_to(wanted[:limit], max_bytes)
 
     def is_new(self, client_id: str, client_seq: int) -> bool:
         return (client_id, client_seq) not in self._used

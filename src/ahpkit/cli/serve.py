@@ -41,7 +41,7 @@ from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
-from ahpkit.platform.limits import allow_open_files
+from ahpkit.platform.limits import allow_open_files, give_freed_memory_back
 from ahpkit.platform.processes import end_orphans
 from ahpkit.platform.signals import handling_signals, keep_ignored_signals_from_children
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
@@ -195,6 +195,7 @@ async def _run(
     running_here = running_host(settings, no_token=no_token, config_file=config_file, spoken=spoken)
     allow_open_files(_FILES)
     keep_ignored_signals_from_children()
+    give_freed_memory_back()
     with _stop_signals() as stop:
         async with running_here as running:
             url, token, data_dir = running.server.url, running.token, running.data_dir

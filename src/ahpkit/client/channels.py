@@ -45,6 +45,8 @@ class Channel:
     def __init__(self, mirror: ChannelMirror) -> None:
         self.uri = mirror.uri
         self.holders = 0
+        self.readers = 0
+        """How many want to see every action, also those that were missed."""
         self.listeners: list[Listener] = []
         self.turns: int | None = None
         """How many turns of a chat to ask for; None: all."""
@@ -271,6 +273,10 @@ class Channels:
     def resumable(self) -> tuple[int, list[str]]:
         """From which sequence number to replay which channels."""
         return self._mirror.last_seen(), self._mirror.joined()
+
+    def wants_actions(self) -> bool:
+        """Whether states alone would leave a hole for somebody."""
+        return any(channel.readers for channel in self._channels.values())
 
     def take_snapshots(self, snapshots: Iterable[Mapping[str, Any]]) -> None:
         for snapshot in snapshots:

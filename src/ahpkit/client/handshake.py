@@ -14,7 +14,7 @@ from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.extensions import announces
-from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
 from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import Version
 from ahpkit.wire.errors import RemoteProtocolError, RpcError
@@ -97,8 +97,11 @@ class Handshake:
             "lastSeenServerSeq": last_seen,
             "subscriptions": subscriptions,
         }
-        if self._capabilities:
-            params["_meta"] = {CAPABILITIES: self._capabilities}
+        meta: JsonObject = {CAPABILITIES: self._capabilities} if self._capabilities else {}
+        if self._channels.wants_actions():
+            meta[MISSED] = "actions"
+        if meta:
+            params["_meta"] = meta
         try:
             result = await rpc.request("reconnect", params)
         except RpcError:

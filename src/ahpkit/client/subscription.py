@@ -26,6 +26,7 @@ class Subscription:
         self._channels = channels
         self._queue: BoundedQueue[JsonObject] = BoundedQueue(limit)
         self._last_seq = 0
+        self._reads = False
         self._channel: Channel
 
     async def __aenter__(self) -> Self:
@@ -36,6 +37,7 @@ class Subscription:
 
     async def __aexit__(self, *exc: object) -> None:
         self._channel.listeners.remove(self)
+        self._channel.readers -= self._reads
         self._channels.release(self._channel)
         self._queue.end()
 
@@ -62,6 +64,9 @@ class Subscription:
         return self
 
     async def __anext__(self) -> ActionEnvelope:
+        if not self._reads:
+            self._reads = True
+            self._channel.readers += 1
         try:
             envelope = await self._queue.take()
         except Lagged:

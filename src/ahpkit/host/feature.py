@@ -156,6 +156,8 @@ class Command(NamedTuple):
     """Whether it changes something: then it needs a writable disk, and its answer waits until the change is stored."""
     policy: MethodRule = known_client
     """Who may call it, and when."""
+    large: bool = False
+    """Whether its answer may be large: then it is made when the client has read what was sent before, one at a time."""
 
 
 class ToolSource(Protocol):

@@ -137,9 +137,18 @@ class LogEngine(Protocol):
         ...
 
     async def read(
-        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Entry]:
-        """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place."""
+        """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place.
+
+        Ends with the entry that reaches `limit`, or that makes the payloads together larger than `max_bytes`; with
+        `max_bytes` also at `MAX_PAGE` entries.
+        """
         ...
 
     def is_new(self, client_id: str, client_seq: int) -> bool:
@@ -245,9 +254,14 @@ class LocalLog:
             after = entries[-1].seq if entries and len(page) == _PAGE else until
 
     async def read(
-        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Entry]:
-        return await self._log.read(after, channels=channels, limit=limit)
+        return await self._log.read(after, channels=channels, limit=limit, max_bytes=max_bytes)
 
     def is_new(self, client_id: str, client_seq: int) -> bool:
         return self._log.is_new(client_id, client_seq)

@@ -5,7 +5,9 @@ A channel is open from its first snapshot to its removal. Its state is that snap
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 
@@ -31,6 +33,23 @@ def hole(seq: int, at: int) -> Entry:
 
 def is_hole(entry: Entry) -> bool:
     return not entry.channel
+
+
+MAX_PAGE = 10_000
+"""Entries that are read at once when their bytes are limited: some may be very short."""
+
+
+def up_to(entries: Iterable[Entry], max_bytes: int | None) -> list[Entry]:
+    """The first entries, up to the one that makes their payloads together larger than `max_bytes`."""
+    if max_bytes is None:
+        return list(entries)
+    found: list[Entry] = []
+    for entry in islice(entries, MAX_PAGE):
+        found.append(entry)
+        max_bytes -= len(entry.payload)
+        if max_bytes < 0:
+            break
+    return found
 
 
 class ChannelSnapshot(NamedTuple):
@@ -99,6 +118,7 @@ class Statistics:
 
 
 __all__ = [
+    "MAX_PAGE",
     "Batch",
     "ChannelSnapshot",
     "Entry",
@@ -110,4 +130,5 @@ __all__ = [
     "Value",
     "hole",
     "is_hole",
+    "up_to",
 ]

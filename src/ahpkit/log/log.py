@@ -161,12 +161,17 @@ class Log:
             await done
 
     async def read(
-        self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Entry]:
         """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place."""
 
         def read() -> list[Entry]:
-            return self._storage.read(after, channels=channels, limit=limit)
+            return self._storage.read(after, channels=channels, limit=limit, max_bytes=max_bytes)
 
         return await self._loop.run_in_executor(self._readers, read)
 

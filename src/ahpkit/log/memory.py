@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Statistics, Value
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Statistics, Value, up_to
 from ahpkit.log.errors import NotInLog
 from ahpkit.log.order import head_after
 
@@ -68,7 +68,14 @@ class MemoryStorage:
                         else:
                             self._values[key] = data
 
-    def read(self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None) -> list[Entry]:
+    def read(
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> list[Entry]:
         with self._lock:
             if not self._floor <= after <= self._head:
                 raise NotInLog(after, oldest_seq=self._floor + 1, head_seq=self._head)
@@ -78,7 +85,7 @@ class MemoryStorage:
                 for entry in islice(self._entries, after - self._floor, None)
                 if entry.channel in wanted and entry.seq > self._open[entry.channel].born
             )
-            return list(islice(found, limit))
+            return up_to(islice(found, limit), max_bytes)
 
     def seen(self, client_id: str, client_seq: int) -> int | None:
         with self._lock:

@@ -132,9 +132,16 @@ class SqliteStorage:
         with self._explained():
             return self._writer.mark(seq)
 
-    def read(self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None) -> list[Entry]:
+    def read(
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> list[Entry]:
         with self._explained(), self._replay_lock:
-            return self._replay.read(after, channels, limit)
+            return self._replay.read(after, channels, limit, max_bytes)
 
     def seen(self, client_id: str, client_seq: int) -> int | None:
         with self._explained(), self._lookup_lock:

@@ -25,8 +25,19 @@ class Storage(Protocol):
         """Make the batch durable: all of it, in its order, or none of it."""
         ...
 
-    def read(self, after: int, *, channels: Collection[str] | None = None, limit: int | None = None) -> list[Entry]:
-        """The entries after a number, in order, of these open channels (None: all); raises `NotInLog` for a hole."""
+    def read(
+        self,
+        after: int,
+        *,
+        channels: Collection[str] | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> list[Entry]:
+        """The entries after a number, in order, of these open channels (None: all); raises `NotInLog` for a hole.
+
+        Ends with the entry that reaches `limit`, or that makes the payloads together larger than `max_bytes`; with
+        `max_bytes` also at `MAX_PAGE` entries.
+        """
         ...
 
     def seen(self, client_id: str, client_seq: int) -> int | None:

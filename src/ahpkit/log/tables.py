@@ -12,7 +12,19 @@ from itertools import chain, groupby
 from typing import Any, TypeGuard, cast
 from zlib import crc32
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Statistics, Step, Value
+from ahpkit.log.entry import (
+    MAX_PAGE,
+    Batch,
+    ChannelSnapshot,
+    Entry,
+    Mark,
+    Recovery,
+    Removal,
+    Statistics,
+    Step,
+    Value,
+    up_to,
+)
 from ahpkit.log.errors import NotInLog
 from ahpkit.log.order import head_after
 from ahpkit.log.schema import transaction
@@ -21,10 +33,14 @@ _COLUMNS = "e.seq, c.uri, e.payload, e.client_id, e.client_seq, e.at, e.channel,
 _READ_ALL = f"""
     SELECT {_COLUMNS} FROM entries e CROSS JOIN channels c ON c.id = e.channel
     WHERE e.seq > ? ORDER BY e.seq LIMIT ?"""
-# CROSS JOIN fixes the order of the loops: each wanted channel, then its own part of the index.
-_READ_CHANNELS = f"""
-    SELECT {_COLUMNS} FROM json_each(?) w CROSS JOIN channels c ON c.id = w.value
-    CROSS JOIN entries e INDEXED BY entries_by_channel ON e.channel = c.id AND e.seq > ? ORDER BY e.seq LIMIT ?"""
+# CROSS JOIN fixes the order of the loops: each wanted channel, then its own part of the index. Only numbers are sorted;
+# the entries follow one by one, so that a page costs no more than what is on it.
+_NUMBERS = """
+    SELECT e.seq FROM json_each(?) w CROSS JOIN entries e INDEXED BY entries_by_channel
+    ON e.channel = w.value AND e.seq > ? ORDER BY e.seq LIMIT ?"""
+_READ_NUMBERS = f"""
+    SELECT {_COLUMNS} FROM json_each(?) w CROSS JOIN entries e ON e.seq = w.value
+    CROSS JOIN channels c ON c.id = e.channel"""
 _TAIL = f"""
     SELECT {_COLUMNS} FROM channels c CROSS JOIN entries e INDEXED BY entries_by_channel
     ON e.channel = c.id AND e.seq > c.seq ORDER BY e.seq"""
@@ -217,17 +233,23 @@ class Tables:
                 clients=dict(self._db.execute(_CLIENTS)),
             )
 
-    def read(self, after: int, channels: Collection[str] | None, limit: int | None) -> list[Entry]:
+    def read(
+        self, after: int, channels: Collection[str] | None, limit: int | None, max_bytes: int | None = None
+    ) -> list[Entry]:
         limit = -1 if limit is None else limit
         with transaction(self._db, "DEFERRED"):
             floor, head = self._floor(), self._head_seq()
             if not floor <= after <= head:
                 raise NotInLog(after, oldest_seq=floor + 1, head_seq=head)
             if channels is None:
-                return self._entries(_READ_ALL, after, limit)
+                return up_to(self._found(_READ_ALL, after, limit), max_bytes)
             # Not by name: SQLite's JSON ends a text at its first NUL.
             found = (self._one("SELECT id FROM channels WHERE uri = ?", uri) for uri in set(channels))
-            return self._entries(_READ_CHANNELS, json.dumps([id_ for id_ in found if id_ is not None]), after, limit)
+            ids = json.dumps([id_ for id_ in found if id_ is not None])
+            if max_bytes is not None:
+                limit = min(limit, MAX_PAGE) if limit >= 0 else MAX_PAGE
+            seqs = json.dumps([seq for (seq,) in self._db.execute(_NUMBERS, (ids, after, limit))])
+            return up_to(self._found(_READ_NUMBERS, seqs), max_bytes)
 
     def seen(self, client_id: str, client_seq: int) -> int | None:
         found = self._one("SELECT max(seq) FROM entries WHERE client_id = ? AND client_seq = ?", client_id, client_seq)
@@ -265,17 +287,15 @@ class Tables:
             raise Damaged("the oldest number is lost")
         return floor
 
-    def _entries(self, sql: str, *parameters: object) -> list[Entry]:
-        found: list[Entry] = []
+    def _found(self, sql: str, *parameters: object) -> Iterator[Entry]:
         for *fields, id_, expected in self._db.execute(sql, parameters):
             entry = Entry(*fields)
             check(f"entry {entry.seq}", entry.payload, place_of(entry, id_), expected)
-            found.append(entry)
-        return found
+            yield entry
 
     def _tail(self) -> list[Entry]:
         """Found through the index. A part is looked up without it too, for a damaged index would hide entries."""
-        tail = self._entries(_TAIL)
+        tail = list(self._found(_TAIL))
         recent = self._head_seq() - _CHECKED_ENTRIES
         found = [entry.seq for entry in tail if entry.seq > recent]
         if found != [seq for (seq,) in self._db.execute(_RECENT_TAIL, (recent,))]:

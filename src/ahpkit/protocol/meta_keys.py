@@ -12,6 +12,10 @@ CAPABILITIES = "ahpkit/capabilities"
 """In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been
 restarted meanwhile."""
 
+MISSED = "ahpkit/missed"
+"""In `reconnect`: what the client wants of what it missed, "actions" wherever the log has them, or "states". Without it
+the answer is whichever is smaller."""
+
 UNSAVED_TEXT = "ahpkit/unsaved-text"
 """In a client's capabilities: it answers `resourceRead` of a `file:` URI with text that an editor has not saved yet."""
 
@@ -27,4 +31,4 @@ CONFIG_META = "ahpkit/config"
 CANVASES = "ahpkit/canvases"
 """In a client's capabilities: it takes the state and actions of canvases that a session has beyond the protocol."""
 
-__all__ = ["ASK_AGENTS", "CANVASES", "CAPABILITIES", "CHANGES", "CONFIG_META", "OURS", "UNSAVED_TEXT"]
+__all__ = ["ASK_AGENTS", "CANVASES", "CAPABILITIES", "CHANGES", "CONFIG_META", "MISSED", "OURS", "UNSAVED_TEXT"]

@@ -101,6 +101,9 @@ def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: Shelf) -> None:
 
     assert seqs(storage.read(7)) == [8, 9, 10]
     assert seqs(storage.read(7, limit=2)) == [8, 9]
+    first = len(storage.read(0, limit=1)[0].payload)
+    assert seqs(storage.read(0, max_bytes=first)) == [1, 2]
+    assert seqs(storage.read(0, max_bytes=0)) == [1]
     assert storage.read(10) == []
 
 

@@ -11,6 +11,9 @@ from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
 _HEADER = 4
 """Frames are length-prefixed, so that joined frames can be told apart whatever the messages contain."""
 
+_MORE = 1 << 31
+"""Added to the length of a piece that is not the last of its message."""
+
 _HIGH_WATER = 64 * 1024
 """`drain` waits above this; what asyncio does for sockets."""
 
@@ -20,6 +23,8 @@ class _Pipe:
 
     def __init__(self) -> None:
         self.messages: deque[bytes] = deque()
+        self._pieces: list[bytes] = []
+        """Of a message that nobody can take before it is complete."""
         self.size = 0
         self.closed: tuple[str, int] | None = None
         self.changed = asyncio.Event()
@@ -28,9 +33,13 @@ class _Pipe:
         start = 0
         while start < len(frames):
             body = start + _HEADER
-            start = body + int.from_bytes(frames[body - _HEADER : body], "big")
-            self.messages.append(frames[body:start])
-            self.size += start - body
+            length = int.from_bytes(frames[start:body], "big")
+            start = body + length % _MORE
+            self._pieces.append(frames[body:start])
+            if length < _MORE:
+                self.messages.append(b"".join(self._pieces))
+                self.size += len(self.messages[-1])
+                self._pieces.clear()
         self.changed.set()
 
     def take(self) -> bytes:
@@ -66,6 +75,10 @@ class MemoryTransport:
     def buffered(self) -> int:
         return self._outbox.size
 
+    @property
+    def is_over(self) -> bool:
+        return self._outbox.closed is not None
+
     async def receive(self) -> bytes:
         inbox = self._inbox
         while not inbox.messages:
@@ -78,8 +91,11 @@ class MemoryTransport:
     def frame(self, message: bytes) -> bytes:
         return len(message).to_bytes(_HEADER, "big") + message
 
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        return (len(piece) + (0 if last else _MORE)).to_bytes(_HEADER, "big") + piece
+
     def write(self, frames: bytes) -> None:
-        if self._outbox.closed is None:
+        if not self.is_over:
             self._outbox.put(frames)
 
     async def drain(self) -> None:

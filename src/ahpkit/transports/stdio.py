@@ -84,6 +84,10 @@ class LineTransport:
     def buffered(self) -> int:
         return self._writer.transport.get_write_buffer_size()
 
+    @property
+    def is_over(self) -> bool:
+        return self._writer.is_closing()
+
     async def receive(self) -> bytes:
         while not self._lines:
             self._lines.extend(self._splitter.feed(await self._read()))
@@ -111,8 +115,11 @@ class LineTransport:
         # In JSON a raw line break can only stand between tokens, where a space means the same.
         return message.replace(b"\n", b" ") + b"\n" if b"\n" in message else message + b"\n"
 
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        return self.frame(piece) if last else piece.replace(b"\n", b" ")
+
     def write(self, frames: bytes) -> None:
-        if not self._writer.is_closing():
+        if not self.is_over:
             self._writer.write(frames)
 
     async def drain(self) -> None:

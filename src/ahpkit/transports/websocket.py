@@ -1,8 +1,8 @@
 """An open WebSocket as a transport, on either side. Knows frames and close codes; no handshake, no JSON, no methods.
 
 Frames are built once and written to the socket as they are, however many connections they go to (docs/decisions,
-2026-11-15). That is sound because nothing is compressed or sent in fragments, and nothing is written unless the
-connection is open.
+2026-11-15). That is sound because nothing is compressed and nothing is written unless the connection is open. A long
+message goes out in fragments, one after the other, as the peer reads.
 """
 
 from __future__ import annotations
@@ -133,6 +133,10 @@ class WebSocketTransport:
         raw = self._connection.transport
         return 0 if raw.is_closing() else raw.get_write_buffer_size()
 
+    @property
+    def is_over(self) -> bool:
+        return self._connection.state is not State.OPEN or self._connection.transport.is_closing()
+
     async def receive(self) -> bytes:
         if self._ended is None:
             try:
@@ -145,14 +149,18 @@ class WebSocketTransport:
     def frame(self, message: bytes) -> bytes:
         return bytes(Frame(Opcode.TEXT, message).serialize(mask=self._masked))
 
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        """A fragment (RFC 6455, 5.4): the library's pings may come between, so a long message keeps nobody waiting."""
+        opcode = Opcode.TEXT if first else Opcode.CONT
+        return bytes(Frame(opcode, piece, fin=last).serialize(mask=self._masked))
+
     def write(self, frames: bytes) -> None:
-        raw = self._connection.transport
-        if self._connection.state is not State.OPEN or raw.is_closing():
+        if self.is_over:
             return
         if self._tls:
             self._write_tls(frames)
         else:
-            raw.write(frames)
+            self._connection.transport.write(frames)
 
     def _write_tls(self, frames: bytes) -> None:
         """In slices: what one write hands to TLS is not in `buffered` any more, however much it is."""

@@ -68,6 +68,8 @@ class RightsTransport:
         self._inner = inner
         self._right_of = right_of
         self._client_id = ""
+        self._in_pieces = False
+        self._refusals: list[bytes] = []
 
     @property
     def peer(self) -> PeerInfo:
@@ -81,16 +83,35 @@ class RightsTransport:
     def buffered(self) -> int:
         return self._inner.buffered
 
+    @property
+    def is_over(self) -> bool:
+        return self._inner.is_over
+
     async def receive(self) -> bytes:
         while True:
             message = await self._inner.receive()
             answer = self._judge(message)
             if answer is None:
                 return message
-            self.write(self.frame(answer))
+            self._refuse(self.frame(answer))
+
+    def _refuse(self, frame: bytes) -> None:
+        """Say it now, or after the message that is being sent in pieces."""
+        if self._in_pieces:
+            self._refusals.append(frame)
+        else:
+            self.write(frame)
 
     def frame(self, message: bytes) -> bytes:
         return self._inner.frame(message)
+
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        self._in_pieces = not last
+        written = self._inner.part(piece, first=first, last=last)
+        if last and self._refusals:
+            written = b"".join([written, *self._refusals])
+            self._refusals.clear()
+        return written
 
     def write(self, frames: bytes) -> None:
         self._inner.write(frames)

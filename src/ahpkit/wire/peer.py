@@ -20,6 +20,7 @@ from ahpkit.wire.codec import (
     Request,
     Response,
     decode,
+    encode,
     encode_error,
     encode_notification,
     encode_request,
@@ -118,6 +119,12 @@ class Peer:
         data = encode_response(id, result)
         self._asking.discard(id)
         return data
+
+    def respond_in_pieces(self, id: RequestId) -> bytes:
+        """How the answer to a request begins. Its result follows, as JSON, and a closing brace."""
+        self._check_asking(id)
+        self._asking.discard(id)
+        return b'{"jsonrpc":"2.0","id":%b,"result":' % encode(id)
 
     def fail(self, id: RequestId, exc: BaseException) -> bytes:
         """The refusal of an incoming request: an `RpcError` as it is, any other exception without its text."""

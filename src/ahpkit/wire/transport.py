@@ -48,6 +48,11 @@ class Transport(Protocol):
         """Bytes written that the peer (or the kernel on its behalf) has not taken yet."""
         ...
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing that is written now can arrive: the connection is closed or being closed."""
+        ...
+
     async def receive(self) -> bytes:
         """The next whole message. Cancelling it loses nothing.
 
@@ -58,6 +63,10 @@ class Transport(Protocol):
 
     def frame(self, message: bytes) -> bytes:
         """One message as bytes for `write`, of this and of every transport with the same `framing`."""
+        ...
+
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        """One piece of a message that is sent in several, for `write`. Until the last, no frame may come between."""
         ...
 
     def write(self, frames: bytes) -> None:

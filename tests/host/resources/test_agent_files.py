@@ -10,7 +10,7 @@ import pytest
 
 from ahpkit.host.resources import Resources
 from ahpkit.host.resources.agent_files import AgentFiles
-from ahpkit.host.resources.files import MAX_READ
+from ahpkit.host.resources.reading import MAX_READ
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
 from support.bench import Bench
 

@@ -108,6 +108,7 @@ class Clients:
         """A connection ended; features hear of it when its client is gone with it."""
         for uri in tuple(connection.outlet.channels):
             self.unsubscribe(uri, connection)
+        connection.outlet.close()
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()

@@ -86,7 +86,10 @@ class Connection(RpcLoop):
             budget=config.max_client_backlog,
             on_lagging=self._lagging,
             on_resync=self._resync,
+            spawn=partial(shared.tasks.spawn, name="a large answer"),
         )
+        self._large = asyncio.Lock()
+        """Large answers are made one at a time, when the client has read what came before."""
         self.client_id = ""
         self.capabilities: JsonObject = {}
         self.settings: JsonObject = {}
@@ -189,10 +192,18 @@ class Connection(RpcLoop):
         return Work(method, partial(self._serve, id, command, params), ordered=command.ordered)
 
     async def _serve(self, request_id: RequestId, command: Command, params: JsonObject) -> None:
+        if not command.large:
+            await self._run_and_answer(request_id, command, params)
+            return
+        async with self._large:
+            await self.outlet.room()
+            await self._run_and_answer(request_id, command, params)
+
+    async def _run_and_answer(self, request_id: RequestId, command: Command, params: JsonObject) -> None:
         try:
             with self._shared.tracing.request(command.name, params):
                 result = await self._run(command, params)
-            self.outlet.respond(request_id, command.name, params, result)
+            self.outlet.respond(request_id, command.name, params, result, large=command.large)
         except Exception as error:
             if not isinstance(error, RpcError):
                 _log.exception("%s failed", command.name)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
-
-from msgspec import Raw
 
 from ahpkit import __version__
 from ahpkit.dialects.base import Dialect, Reading
@@ -19,6 +18,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.dialect_choice import DialectChoice
+from ahpkit.host.clients.missed import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.limits import check_subscriptions
@@ -30,12 +30,11 @@ from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
-from ahpkit.log.errors import LogError
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
-from ahpkit.protocol.meta_keys import CAPABILITIES
+from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import decode_json
@@ -43,9 +42,6 @@ from ahpkit.wire.codec import decode_json
 _log = logging.getLogger(__name__)
 
 _CONFIG_ACTIONS = frozenset({"root/configChanged", "session/configChanged"})
-
-_REPLAY_PAGE = 1000
-"""Entries read from the log at a time, so that a replay that gets too large is noticed early."""
 
 
 SlowAction = Callable[[str, JsonObject, Origin, JsonObject], Awaitable[str | None]]
@@ -96,9 +92,9 @@ class Handshake:
     def commands(self) -> Sequence[Command]:
         return (
             Command("ping", self._ping, policy=anyone),
-            Command("initialize", self._initialize, ordered=True, policy=handshake),
-            Command("reconnect", self._reconnect, ordered=True, policy=handshake),
-            Command("subscribe", self._subscribe, ordered=True),
+            Command("initialize", self._initialize, ordered=True, large=True, policy=handshake),
+            Command("reconnect", self._reconnect, ordered=True, large=True, policy=handshake),
+            Command("subscribe", self._subscribe, ordered=True, large=True),
         )
 
     def notifications(self) -> Mapping[str, HeardNotification]:
@@ -155,29 +151,32 @@ class Handshake:
         until = self._store.committed_head
         client.outlet.hold()  # Whatever happens from here on comes after the answer.
         self._clients.back(client, resumed=True)
-        actions = await self._missed(client, params["lastSeenServerSeq"], present, until)
+
+        def snapshots() -> list[JsonObject]:
+            return [client.outlet.snapshot(uri, state, until) for uri, state in states.items()]
+
+        actions = await self._missed(client, params, present, until, snapshots)
         if actions is None:
             self._windows.begin(client.client_id)
-            snapshots = [client.outlet.snapshot(uri, state, until) for uri, state in states.items()]
-            return {"type": "snapshot", "snapshots": snapshots}
+            return {"type": "snapshot", "snapshots": snapshots()}
         return {"type": "replay", "actions": actions, "missing": missing}
 
-    async def _missed(self, client: Connection, after: int, channels: Sequence[str], until: int) -> list[Raw] | None:
-        """What happened in these channels after a number and until another; None when only snapshots can tell."""
+    async def _missed(
+        self,
+        client: Connection,
+        params: JsonObject,
+        channels: Sequence[str],
+        until: int,
+        snapshots: Callable[[], Sequence[JsonObject]],
+    ) -> Any:
+        """The missed actions; None when snapshots are the better answer, or the only one."""
+        after = params["lastSeenServerSeq"]
         if not self._store.can_replay(after, channels):
             return None
-        missed, size = list[Entry](), 0
-        while size <= self._max_replay:
-            try:
-                page = await self._log.read(after, channels=channels, limit=_REPLAY_PAGE)
-            except LogError as error:  # Trimmed at this very moment, or the disk cannot be read.
-                _log.warning("a client gets snapshots instead of a replay: %s", error)
-                return None
-            missed += [entry for entry in page if entry.seq <= until]
-            if len(page) < _REPLAY_PAGE or page[-1].seq >= until:
-                return client.outlet.replay(missed) if self._windows.can_replay(client.client_id, missed) else None
-            after, size = page[-1].seq, size + sum(len(entry.payload) for entry in page)
-        return None
+        can_replay = partial(self._windows.can_replay, client.client_id)
+        missed = Missed(self._log, client.outlet, channels, after=after, until=until, can_replay=can_replay)
+        prefer = params.get("_meta", {}).get(MISSED)
+        return await missed.actions(snapshots, at_most=self._max_replay, prefer=prefer)
 
     # -- subscriptions ---------------------------------------------------------------------------------------------
 

@@ -1,17 +1,20 @@
 """The one way out to a client: actions, echoes, rejections, snapshots, replays, notifications, requests and answers.
 
 Everything passes the connection's dialect here, so nothing behind it needs to know which protocol version a client
-speaks. Ordered, never waiting, bounded in bytes: a reader that stops loses its connection, never our memory.
+speaks. Ordered, never waiting, bounded in bytes: a reader that stops loses its connection, never our memory. A large
+answer is made piece by piece, as fast as the client reads it; what comes meanwhile waits behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+import logging
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from msgspec import Raw
-
-from ahpkit.dialects.base import Dialect, Resync
+from ahpkit.dialects.base import Dialect
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import Sameness
 from ahpkit.host.spine.store import Origin, envelope
@@ -20,7 +23,13 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RequestId, RpcError
 from ahpkit.wire.codec import decode_json
 from ahpkit.wire.peer import Peer
+from ahpkit.wire.pieces import PIECE, is_light, write_pieces
 from ahpkit.wire.transport import Transport
+
+_log = logging.getLogger(__name__)
+
+_KIND = re.compile(rb'\{"channel":"[^"\\]*","action":\{"type":"([^"\\]+)"')
+"""How most envelopes begin."""
 
 
 class Outlet:
@@ -31,14 +40,17 @@ class Outlet:
     """
 
     __slots__ = (
+        "_behind",
         "_budget",
         "_dialect",
-        "_held",
         "_largest",
         "_on_lagging",
         "_on_resync",
         "_peer",
+        "_spawn",
         "_transport",
+        "_waiting",
+        "_writing",
         "channels",
         "frame",
         "lagging",
@@ -55,6 +67,7 @@ class Outlet:
         budget: int,
         on_lagging: Callable[[], None],
         on_resync: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         self._transport = transport
         self._peer = peer
@@ -63,7 +76,12 @@ class Outlet:
         """Bytes of the largest write since the client was last within its budget."""
         self._on_lagging = on_lagging
         self._on_resync = on_resync
-        self._held: list[bytes] | None = None
+        self._spawn = spawn
+        self._behind: deque[bytes | AsyncIterator[bytes]] | None = None
+        """What waits behind a large answer, or for the answer to `reconnect`; None when everything goes out at once."""
+        self._waiting = 0
+        """Bytes that wait there."""
+        self._writing: asyncio.Task[None] | None = None
         self.frame = transport.frame
         self.channels: set[str] = set()
         self.parts: list[bytes] = []
@@ -85,15 +103,8 @@ class Outlet:
         """The envelope of a logged action as this client gets it; None: not at all. Raises `Resync`."""
         if self._dialect.is_same(entry.type):
             return entry.payload
-        kind = entry.type or decode_json(entry.payload)["action"]["type"]
+        kind = entry.type or _kind(entry.payload)
         return entry.payload if self._dialect.is_same(kind) else self._dialect.action(kind, entry.payload)
-
-    def replay(self, entries: Iterable[Entry]) -> list[Raw] | None:
-        """Missed actions for the answer to `reconnect`; None when only snapshots can tell."""
-        try:
-            return [Raw(body) for entry in entries if (body := self.project(entry)) is not None]
-        except Resync:
-            return None
 
     def echo(self, entry: Entry) -> None:
         """Send a logged action again, to a client that repeated it."""
@@ -126,24 +137,39 @@ class Outlet:
         self.send(message)
         return request_id
 
-    def respond(self, id: RequestId, method: str, params: JsonObject, result: Any) -> None:
-        """Answer a request."""
-        self._answer(method, self._peer.respond(id, self._dialect.result(method, params, result)))
+    def respond(self, id: RequestId, method: str, params: JsonObject, result: Any, *, large: bool = False) -> None:
+        """Answer a request. A result that may be `large` may hold `ahpkit.wire.pieces.Pieces`."""
+        told = self._dialect.result(method, params, result)
+        if large and not is_light(told):
+            self._answer(method, _message(self._peer.respond_in_pieces(id), write_pieces(told)))
+        else:
+            self._answer(method, self.frame(self._peer.respond(id, told)))
 
     def fail(self, id: RequestId, method: str, error: Exception) -> None:
         """Refuse a request."""
         told = self._dialect.error(method, error) if isinstance(error, RpcError) else error
-        self._answer(method, self._peer.fail(id, told))
+        self._answer(method, self.frame(self._peer.fail(id, told)))
+
+    # -- writing ---------------------------------------------------------------------------------------------------
 
     def hold(self) -> None:
         """Keep everything back until `reconnect` is answered: the answer must come first."""
-        self._held = []
+        self._behind = deque()
 
-    def _answer(self, method: str, message: bytes) -> None:
-        held: list[bytes] = []
-        if method == "reconnect":
-            held, self._held = self._held or [], None
-        self.write(b"".join([self.frame(message), *held]))
+    def _answer(self, method: str, answer: bytes | AsyncIterator[bytes]) -> None:
+        held = b""
+        if method == "reconnect" and self._writing is None:
+            held = b"".join(frames for frames in self._behind or () if isinstance(frames, bytes))
+            self._behind, self._waiting = None, 0
+        if isinstance(answer, bytes):
+            self.write(answer + held)
+        elif not self.lagging:
+            if self._behind is None:
+                self._behind = deque()
+                self._writing = self._spawn(self._write_behind())
+            self._behind.append(answer)
+            if held:
+                self.write(held)
 
     def send(self, message: bytes) -> None:
         """Frame and write one message."""
@@ -152,28 +178,97 @@ class Outlet:
     def write(self, frames: bytes) -> None:
         if self.lagging:
             return
-        if self._held is not None:
-            self._held.append(frames)
-            return
-        self._transport.write(frames)
-        unread = self._transport.buffered
+        if self._behind is None:
+            self._transport.write(frames)
+        else:
+            self._behind.append(frames)
+            self._waiting += len(frames)
+        unread = self.unread
         if unread <= self._budget:
             self._largest = 0
             return
         self._largest = max(self._largest, len(frames))
         if unread > self._budget + self._largest:
-            self.lagging = True
+            self.close()
             self._transport.abort()
             self._on_lagging()
+
+    async def _write_behind(self) -> None:
+        """Write large answers as the client reads them, and what came meanwhile after each."""
+        behind = self._behind
+        try:
+            while behind and not self.is_over:
+                first = behind.popleft()
+                if isinstance(first, bytes):
+                    self._waiting -= len(first)
+                    self._transport.write(first)
+                else:
+                    await self._write_pieces(first)
+        except Exception as error:  # A message cannot be taken back: the client has to begin anew.
+            _log.warning("an answer could not be finished: %s", error)
+            self._on_resync()
+            self.close()
+        finally:
+            self._writing = self._behind = None
+
+    async def _write_pieces(self, message: AsyncIterator[bytes]) -> None:
+        """One message, in a single frame if it is short."""
+        gathered: list[bytes] = []
+        size, begun = 0, False
+        async for piece in message:
+            if self.is_over:
+                return
+            gathered.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                self._transport.write(self._transport.part(b"".join(gathered), first=not begun, last=False))
+                gathered, size, begun = [], 0, True
+                del piece
+                await self._transport.drain()
+                await asyncio.sleep(0)
+        rest = b"".join(gathered)
+        self._transport.write(self._transport.part(rest, first=False, last=True) if begun else self.frame(rest))
+        await self._transport.drain()
 
     @property
     def unread(self) -> int:
         """Bytes that the client has not read yet."""
-        return self._transport.buffered
+        return self._transport.buffered + self._waiting
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing reaches the client any more."""
+        return self.lagging or self._transport.is_over
 
     async def drain(self) -> None:
         """Wait until the client has read most of it."""
         await self._transport.drain()
+
+    async def room(self) -> None:
+        """Wait until the client has read its large answers and most of everything else."""
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+        await self._transport.drain()
+
+    def close(self) -> None:
+        """The connection is over: nothing is written any more."""
+        self.lagging = True
+        if self._behind is not None:
+            self._behind.clear()
+        self._waiting = 0
+
+
+async def _message(head: bytes, result: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield head
+    async for piece in result:
+        yield piece
+    yield b"}"
+
+
+def _kind(payload: bytes) -> str:
+    """The type of the action in an envelope."""
+    found = _KIND.match(payload)
+    return found[1].decode() if found else decode_json(payload)["action"]["type"]
 
 
 __all__ = ["Outlet"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ahpkit.host.resources import files
+from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.protocol.common.state import JsonObject
@@ -72,9 +72,9 @@ class AgentFiles:
     async def write(self, path: Path, content: str, *, approved: Approval | None = None) -> None:
         """`approved`: a person agreed to write exactly this file, although it can cause execution."""
         allowed = None if approved is None else approved.path
-        data = files.decode_content(content, "utf-8")
-        if len(data) > files.MAX_READ:
-            raise InvalidParams(f"content: more than {files.MAX_READ} bytes")
+        data = reading.decode_content(content, "utf-8")
+        if len(data) > reading.MAX_READ:
+            raise InvalidParams(f"content: more than {reading.MAX_READ} bytes")
         passage = await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
         async with self._changing:
             await self._run(lambda: self._write(path, passage, data))
@@ -105,7 +105,7 @@ class AgentFiles:
 
     def _read(self, path: Path, passage: Passage) -> JsonObject:
         with files.errors(path):
-            return reach(path, passage, lambda entry: files.read(entry, "utf-8"))
+            return reach(path, passage, lambda entry: reading.read(entry, "utf-8"))
 
     def _write(self, path: Path, passage: Passage, data: bytes) -> None:
         def write(entry: Entry) -> None:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from ahpkit.host.resources.beneath import READ
+from ahpkit.host.resources.reading import OpenFile
 from ahpkit.protocol.errors import ContentNotFound
 
 _SCHEME = "ahp-content:/"
@@ -51,8 +52,8 @@ class ContentStore:
         finally:
             os.close(folder)
 
-    def get(self, uri: str) -> tuple[bytes, str]:
-        """The bytes and their type."""
+    def open(self, uri: str) -> tuple[bytes | OpenFile, str]:
+        """The bytes, or the file that they are in, and their type."""
         name = uri.removeprefix(_SCHEME)
         missing = ContentNotFound(f"there is no content {uri}")
         if not _NAME.fullmatch(name):
@@ -63,7 +64,7 @@ class ContentStore:
             return self._memory[name]
         try:
             about = json.loads(_read(self._directory / f"{name}.json"))
-            return _read(self._directory / name), about["contentType"]
+            return OpenFile(os.open(self._directory / name, READ)), about["contentType"]
         except FileNotFoundError:
             raise missing from None
 

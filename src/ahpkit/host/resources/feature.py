@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
-from ahpkit.host.resources import files
+from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access, Opened, Opening, file_path
 from ahpkit.host.resources.agent_files import AgentFiles
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
@@ -82,9 +82,9 @@ class Resources(Feature):
     def _commands(self) -> Iterable[Command]:
         """Files are not in the log: only a watch changes something there."""
         return (
-            Command("resourceRead", self._read),
+            Command("resourceRead", self._read, large=True),
             Command("resourceWrite", self._write),
-            Command("resourceList", self._list),
+            Command("resourceList", self._list, large=True),
             Command("resourceCopy", self._copy),
             Command("resourceMove", self._move),
             Command("resourceDelete", self._delete),
@@ -168,12 +168,17 @@ class Resources(Feature):
     async def _read(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         uri, encoding = params["uri"], params.get("encoding")
         if self._content.owns(uri):
-            data, content_type = await self._workers.run(lambda: self._content.get(uri))
-            return files.encode_content(data, encoding) | {"contentType": content_type}
+            return await self._workers.run(lambda: self._stored(uri, encoding))
         if (read := self._readers.get(uri.partition(":")[0])) is not None:
             data, content_type = await read(uri)
-            return files.encode_content(data, encoding) | {"contentType": content_type}
-        return await self._look(client, uri, lambda entry: files.read(entry, encoding))
+            return reading.encode_content(data, encoding) | {"contentType": content_type}
+        return await self._look(client, uri, lambda entry: reading.read_later(entry, encoding, self._workers.run))
+
+    def _stored(self, uri: str, encoding: str | None) -> JsonObject:
+        found, content_type = self._content.open(uri)
+        if isinstance(found, bytes):
+            return reading.encode_content(found, encoding) | {"contentType": content_type}
+        return found.content(encoding, self._workers.run) | {"contentType": content_type}
 
     async def _list(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         return await self._look(client, params["uri"], files.list_directory)
@@ -196,7 +201,7 @@ class Resources(Feature):
 
     async def _write(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         uri, path = params["uri"], file_path(params["uri"])
-        data = files.decode_content(params["data"], params["encoding"])
+        data = reading.decode_content(params["data"], params["encoding"])
 
         def write(entry: Entry) -> None:
             files.write(

@@ -6,8 +6,6 @@ Memory stays small, however large the files are. Every failure is an error of th
 
 from __future__ import annotations
 
-import base64
-import binascii
 import errno
 import mimetypes
 import os
@@ -23,9 +21,6 @@ from ahpkit.host.workers import progress
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 
-MAX_READ = 10 * 1024 * 1024
-"""Bytes of one resourceRead: with base64 it still fits a frame."""
-
 MAX_ENTRIES = 20_000
 """Names in one resourceList; a directory with more is listed up to here."""
 
@@ -34,46 +29,6 @@ MAX_DEPTH = 100
 
 _CHUNK = 1024 * 1024
 """Bytes copied at a time."""
-
-
-def read(entry: Entry, encoding: str | None) -> JsonObject:
-    """The content: as asked for where possible, else text when it is text."""
-    with errors(entry.path):
-        descriptor, found = open_regular(entry)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            if found.st_size > MAX_READ:
-                raise InvalidParams(f"uri: {entry.path} is larger than {MAX_READ} bytes")
-            data = _read_all(file.fileno(), MAX_READ)
-    content_type = mimetypes.guess_type(entry.name)[0]
-    return encode_content(data, encoding) | ({"contentType": content_type} if content_type else {})
-
-
-def _read_all(descriptor: int, limit: int) -> bytes:
-    """Up to a limit, however the file grows meanwhile."""
-    parts: list[bytes] = []
-    while limit > 0 and (part := os.read(descriptor, min(limit, _CHUNK))):
-        parts.append(part)
-        limit -= len(part)
-    return b"".join(parts)
-
-
-def encode_content(data: bytes, encoding: str | None) -> JsonObject:
-    """Bytes as a resource result carries them."""
-    if encoding != "base64":
-        try:
-            return {"data": data.decode("utf-8"), "encoding": "utf-8"}
-        except UnicodeDecodeError:
-            pass
-    return {"data": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
-
-
-def decode_content(data: str, encoding: str) -> bytes:
-    if encoding == "utf-8":
-        return data.encode("utf-8", "replace")
-    try:
-        return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
-        raise InvalidParams(f"data: not valid base64: {error}") from error
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
@@ -379,18 +334,14 @@ def _os_error(path: Path, error: OSError) -> RpcError:
 __all__ = [
     "MAX_DEPTH",
     "MAX_ENTRIES",
-    "MAX_READ",
     "copy",
-    "decode_content",
     "delete",
-    "encode_content",
     "errors",
     "etag",
     "exists",
     "list_directory",
     "mkdir",
     "move",
-    "read",
     "resolve_resource",
     "walk",
     "write",

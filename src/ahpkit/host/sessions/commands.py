@@ -57,12 +57,12 @@ class SessionCommands:
 
     def commands(self) -> Sequence[Command]:
         return (
-            Command("listSessions", self._list_sessions),
+            Command("listSessions", self._list_sessions, large=True),
             Command("createSession", self._create_session, ordered=True, changes=True),
             Command("disposeSession", self._dispose_session, ordered=True, changes=True),
             Command("createChat", self._create_chat, ordered=True, changes=True),
             Command("disposeChat", self._dispose_chat, ordered=True, changes=True),
-            Command("fetchTurns", self._fetch_turns),
+            Command("fetchTurns", self._fetch_turns, large=True),
             Command("completions", self._completions),
             Command("resolveSessionConfig", self._resolve_session_config),
             Command("sessionConfigCompletions", self._session_config_completions),

@@ -1,0 +1,131 @@
+"""What a client missed while it was away, as the answer to `reconnect`: actions or states, whichever is less to read.
+
+The actions are read from the log twice when there are many: once to learn how many bytes they are and whether the
+client's version can be told all of them, and once more while they are sent, as fast as the client reads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ahpkit.dialects.base import Resync
+from ahpkit.host.clients.outlet import Outlet
+from ahpkit.log.engine import LogEngine
+from ahpkit.log.entry import MAX_PAGE, Entry
+from ahpkit.log.errors import LogError
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.pieces import Pieces, measure
+
+_log = logging.getLogger(__name__)
+
+_PAGE = 128 * 1024
+"""Bytes of actions read from the log at a time."""
+
+_PIECE = 256 * 1024
+"""Bytes that are sent at a time. A page is longer only when its last action is."""
+
+_FEW = 4 * 1024
+"""Bytes of actions that are sent as they are, without a look at how large the states would be."""
+
+
+class Missed:
+    """The actions of some channels after a number and up to another, for one client."""
+
+    def __init__(
+        self,
+        log: LogEngine,
+        outlet: Outlet,
+        channels: Sequence[str],
+        *,
+        after: int,
+        until: int,
+        can_replay: Callable[[Sequence[Entry]], bool],
+    ) -> None:
+        self._log = log
+        self._outlet = outlet
+        self._channels = channels
+        self._after = after
+        self._until = until
+        self._can_replay = can_replay
+
+    async def actions(self, snapshots: Callable[[], Sequence[JsonObject]], *, at_most: int, prefer: object) -> Any:
+        """The actions as an answer holds them; None when the snapshots are the better answer, or the only one.
+
+        `prefer` is what the client wants: "actions" wherever they can be had, or "states".
+        """
+        try:
+            return await self._smaller(snapshots, at_most, prefer)
+        except Resync:
+            return None
+        except LogError as error:  # Trimmed at this very moment, or the disk cannot be read.
+            _log.warning("a client gets snapshots instead of a replay: %s", error)
+            return None
+
+    async def _smaller(self, snapshots: Callable[[], Sequence[JsonObject]], at_most: int, prefer: object) -> Any:
+        if prefer == "states":
+            return None
+        bodies, following = await self._page(self._after)
+        size = sum(map(len, bodies))
+        if size > _FEW and prefer != "actions":
+            at_most = min(at_most, await measure(list(snapshots()), at_most=at_most))
+        if following is None:
+            return Pieces(partial(_joined, bodies)) if size <= max(at_most, _FEW) else None
+        del bodies
+        async for more in self._sizes(following):
+            size += more
+            if size > at_most:
+                return None
+        return Pieces(self._written)
+
+    async def _sizes(self, after: int) -> AsyncIterator[int]:
+        """The bytes of each page after a number. Raises `Resync` and `LogError`."""
+        following: int | None = after
+        while following is not None:
+            bodies, following = await self._page(following)
+            size = sum(map(len, bodies))
+            del bodies
+            yield size
+
+    async def _page(self, after: int) -> tuple[list[bytes], int | None]:
+        """Some actions as this client gets them, and the number after which there are more."""
+        if self._outlet.is_over:
+            return [], None
+        page = await self._log.read(after, channels=self._channels, max_bytes=_PAGE)
+        entries = [entry for entry in page if entry.seq <= self._until]
+        if not self._can_replay(entries):
+            raise Resync
+        bodies = [body for entry in entries if (body := self._outlet.project(entry)) is not None]
+        return bodies, page[-1].seq if _is_cut_off(page) and page[-1].seq < self._until else None
+
+    async def _written(self) -> AsyncIterator[bytes]:
+        """The actions as a list. Nothing but one piece is kept while the client takes its time: the rest of a large
+        page is read again afterwards.
+        """
+        yield b"["
+        before, after, start = b"", self._after, 0
+        while True:
+            bodies, following = await self._page(after)
+            text = b",".join(bodies)
+            piece = (before if start == 0 and text else b"") + text[start : start + _PIECE]
+            start += _PIECE
+            if start >= len(text):
+                if following is None:
+                    break
+                after, start, before = following, 0, b"," if text else before
+            del bodies, text
+            yield piece
+        yield piece + b"]"
+
+
+def _is_cut_off(page: Sequence[Entry]) -> bool:
+    return len(page) >= MAX_PAGE or sum(len(entry.payload) for entry in page) > _PAGE
+
+
+async def _joined(bodies: Sequence[bytes]) -> AsyncIterator[bytes]:
+    yield b"[%b]" % b",".join(bodies)
+
+
+__all__ = ["Missed"]

@@ -1,0 +1,149 @@
+"""What is in a file, as results of `resourceRead` carry it: at once, or piece by piece as the client takes it.
+
+A large file stays on the disk until somebody reads it. What changes in it meanwhile may be seen in part.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import mimetypes
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+
+from ahpkit.host.resources.beneath import Entry, open_regular
+from ahpkit.host.resources.files import errors
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.wire.codec import encode
+from ahpkit.wire.pieces import Pieces
+
+MAX_READ = 10 * 1024 * 1024
+"""Bytes of one resourceRead: with base64 it still fits a frame."""
+
+_SMALL = 256 * 1024
+"""Bytes of a file that is read at once."""
+
+_CHUNK = 192 * 1024
+"""Bytes read at a time; a multiple of three, so that base64 can be joined."""
+
+Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
+"""Does work that may block in a thread."""
+
+
+def read(entry: Entry, encoding: str | None) -> JsonObject:
+    """The content: as asked for where possible, else text when it is text."""
+    with errors(entry.path), _opened(entry) as file:
+        return encode_content(file.read(0, MAX_READ), encoding) | _type_of(entry)
+
+
+def read_later(entry: Entry, encoding: str | None, run: Run) -> JsonObject:
+    """The same, but a large file is read while it is written to the client."""
+    with errors(entry.path):
+        file = _opened(entry)
+        return file.content(encoding, run) | _type_of(entry)
+
+
+def _type_of(entry: Entry) -> JsonObject:
+    content_type = mimetypes.guess_type(entry.name)[0]
+    return {"contentType": content_type} if content_type else {}
+
+
+def _opened(entry: Entry) -> OpenFile:
+    descriptor, found = open_regular(entry)
+    if found.st_size > MAX_READ:
+        os.close(descriptor)
+        raise InvalidParams(f"uri: {entry.path} is larger than {MAX_READ} bytes")
+    return OpenFile(descriptor)
+
+
+class OpenFile:
+    """An open file, closed when nobody needs it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read(self, start: int, count: int) -> bytes:
+        """So many bytes from there, fewer at the end, however the file grows meanwhile."""
+        parts: list[bytes] = []
+        while count > 0 and (part := os.pread(self._descriptor, min(count, _CHUNK), start)):
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return b"".join(parts)
+
+    def content(self, encoding: str | None, run: Run) -> JsonObject:
+        """What a result says of it. Blocks: a large file is looked through for what is no text."""
+        first = self.read(0, _SMALL + 1)
+        if len(first) <= _SMALL:
+            return encode_content(first, encoding)
+        if encoding != "base64" and self._is_text():
+            return {"data": Pieces(partial(self._text, run)), "encoding": "utf-8"}
+        return {"data": Pieces(partial(self._base64, run)), "encoding": "base64"}
+
+    def _is_text(self) -> bool:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            for start in range(0, MAX_READ, _CHUNK):
+                decoder.decode(self.read(start, min(_CHUNK, MAX_READ - start)))
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    async def _text(self, run: Run) -> AsyncIterator[bytes]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # It was text when it was looked at.
+        yield b'"'
+        async for chunk in self._chunks(run):
+            yield encode(decoder.decode(chunk))[1:-1]
+        yield encode(decoder.decode(b"", final=True))[1:-1] + b'"'
+
+    async def _base64(self, run: Run) -> AsyncIterator[bytes]:
+        yield b'"'
+        async for chunk in self._chunks(run):
+            yield base64.b64encode(chunk)
+        yield b'"'
+
+    async def _chunks(self, run: Run) -> AsyncIterator[bytes]:
+        for start in range(0, MAX_READ, _CHUNK):
+            chunk = await run(partial(self.read, start, min(_CHUNK, MAX_READ - start)))
+            yield chunk
+            if len(chunk) < _CHUNK:
+                return
+
+
+def encode_content(data: bytes, encoding: str | None) -> JsonObject:
+    """Bytes as a resource result carries them."""
+    if encoding != "base64":
+        try:
+            return {"data": data.decode("utf-8"), "encoding": "utf-8"}
+        except UnicodeDecodeError:
+            pass
+    return {"data": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
+
+
+def decode_content(data: str, encoding: str) -> bytes:
+    if encoding == "utf-8":
+        return data.encode("utf-8", "replace")
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise InvalidParams(f"data: not valid base64: {error}") from error
+
+
+__all__ = ["MAX_READ", "OpenFile", "decode_content", "encode_content", "read", "read_later"]

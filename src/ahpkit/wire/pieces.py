@@ -1,0 +1,122 @@
+"""Writes a large JSON value piece by piece, so that no step takes long and nothing is held that nobody has read yet.
+
+A value may hold `Pieces`: a part that is made while it is written, for example from a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, cast
+
+from ahpkit.wire.codec import Json, encode
+
+PIECE = 64 * 1024
+"""Bytes of a piece, about. The worst text takes a fraction of a millisecond to write."""
+
+
+class Pieces:
+    """A JSON value whose bytes come one piece after the other. Raises when it cannot be finished."""
+
+    def __init__(self, make: Callable[[], AsyncIterator[bytes]]) -> None:
+        self._make = make
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._make()
+
+
+async def write_pieces(value: Json) -> AsyncIterator[bytes]:
+    """`value` as compact JSON, in pieces of about `PIECE` bytes or less."""
+    gathered: list[bytes] = []
+    size = 0
+    for part in _parts(value):
+        if isinstance(part, Pieces):
+            yield b"".join(gathered)
+            gathered, size = [], 0
+            async for piece in part:
+                yield piece
+            continue
+        gathered.append(part)
+        size += len(part)
+        if size >= PIECE:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    yield b"".join(gathered)
+
+
+def _parts(value: Json) -> Iterator[bytes | Pieces]:
+    """The same, in parts of any size up to a few times `PIECE`."""
+    if isinstance(value, Pieces):
+        yield value
+    elif is_light(value):
+        yield encode(value)
+    elif isinstance(value, dict):
+        yield from _object(cast("dict[str, Any]", value))
+    elif isinstance(value, list | tuple):
+        yield from _array(cast("list[Any]", value))
+    else:
+        yield from _text(value if isinstance(value, str) else value.__json__())
+
+
+def _object(members: dict[str, Any]) -> Iterator[bytes | Pieces]:
+    before = b"{"
+    for name, value in members.items():
+        yield b"%b%b:" % (before, encode(name))
+        yield from _parts(value)
+        before = b","
+    yield b"}"
+
+
+def _array(items: list[Any]) -> Iterator[bytes | Pieces]:
+    before = b"["
+    for item in items:
+        yield before
+        yield from _parts(item)
+        before = b","
+    yield b"]"
+
+
+def _text(text: str) -> Iterator[bytes]:
+    yield b'"'
+    for start in range(0, len(text), PIECE):
+        yield encode(text[start : start + PIECE])[1:-1]
+    yield b'"'
+
+
+def is_light(value: Json) -> bool:
+    """Whether a value is short enough to be written at once. Looks at no more of it than that takes."""
+    left = PIECE
+    todo: list[Any] = [value]
+    while todo:
+        one = todo.pop()
+        kind = type(one)
+        if kind is str:
+            left -= len(one)
+        elif kind is dict:
+            left -= 16 * len(one)
+            todo += one.values()
+        elif kind is list or kind is tuple:
+            left -= 8 * len(one)
+            if left > 0:
+                todo += one
+        elif kind is Pieces:
+            return False
+        elif hasattr(one, "__len__"):
+            left -= len(one)
+        if left <= 0:
+            return False
+    return True
+
+
+async def measure(value: Json, *, at_most: int) -> int:
+    """The bytes of a value as JSON; a number above `at_most` says no more than that it is larger."""
+    size = 0
+    async for piece in write_pieces(value):
+        size += len(piece)
+        if size > at_most:
+            break
+        await asyncio.sleep(0)  # Others are served between two pieces.
+    return size
+
+
+__all__ = ["PIECE", "Pieces", "is_light", "measure", "write_pieces"]
