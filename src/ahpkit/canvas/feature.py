@@ -59,14 +59,15 @@ class Canvases(Feature):
         host.listen(self._heard)
 
     def _recover(self) -> None:
-        for uri in self.services.session_uris():
-            self._bridge(uri).recover()
+        for uri in self.services.unsettled():
+            if self.services.session_of(uri) is None:
+                self._bridge(uri).recover()
 
     async def start(self) -> None:
         for provider in self._providers.values():
             provider.attach(self)
-        for uri in self.services.session_uris():
-            self._bridge(uri).publish()
+        for bridge in self._bridges.values():
+            bridge.publish()
         for source in self._sources:
             self.services.spawn(source.run(self), name=f"canvas {type(source).__name__}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
@@ -62,6 +62,10 @@ class Values(Protocol):
         """Store JSON data with the next commit; None removes the key."""
         ...
 
+    def keys(self, group: str) -> KeysView[str]:
+        """The keys that begin with a group, such as `client-version/`, oldest first. Costs nothing."""
+        ...
+
     def items(self, prefix: str) -> Sequence[tuple[str, Any]]: ...
 
 
@@ -81,6 +85,10 @@ class Services(Protocol):
 
     def session_of(self, chat_uri: str) -> str | None:
         """The session that a chat belongs to."""
+        ...
+
+    def unsettled(self) -> Sequence[str]:
+        """URIs of the sessions and chats in which something is under way: a turn, a question, a client's role."""
         ...
 
     def channels(self, kind: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ The way of an action: connection → dialect → policy → store (reduce) → l
 Each part gets what it uses by its constructor; nothing below this module knows a `Host`. Life has two phases. `recover`
 puts right what an earlier run left, by actions only and without waiting:
 
-1. the root channel and the sessions of the earlier run are there again;
+1. the root channel is there again, and the sessions of the earlier run are known;
 2. turns that were interrupted end with an error;
 3. each feature recovers what is its own, in the order of the features;
 4. the list of agents is brought in step.
@@ -56,7 +56,7 @@ from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.fanout import Fanout
-from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
@@ -80,16 +80,25 @@ _GOODBYE_PATIENCE = 5.0
 class Spine:
     """Store, dispatcher, log and fan-out: the way every action takes."""
 
-    def __init__(self, log: LogEngine, registered: Registration, *, now: Callable[[], int]) -> None:
+    def __init__(
+        self, log: LogEngine, registered: Registration, *, now: Callable[[], int], wake: Callable[[str], None]
+    ) -> None:
         self.log = log
         self.values = DurableValues(log.set_value)
         self.kinds = ChannelKinds(self.values)
         self.store = Store(log, self.kinds, now=now)
-        self.index = SessionIndex()
+        self.index = SessionIndex(self.values)
+        self.unsettled = Unsettled(self.values, self.index)
         self.waiting = WaitingSelections(self.index, self.store.state)
         self.fanout = Fanout()
         self.dispatcher = Dispatcher(
-            self.store, log=log, kinds=self.kinds, index=self.index, waiting=self.waiting, registered=registered
+            self.store,
+            log=log,
+            kinds=self.kinds,
+            index=self.index,
+            waiting=self.waiting,
+            registered=registered,
+            wake=wake,
         )
 
     def restore(self) -> None:
@@ -126,7 +135,7 @@ class Host:
         registered = Registration()
         tasks = Tasks()
         tracing = Tracing(tracer_provider)
-        spine = Spine(log, registered, now=now)
+        spine = Spine(log, registered, now=now, wake=lambda uri: sessions.wake(uri))
         store, dispatcher, index = spine.store, spine.dispatcher, spine.index
 
         clients = Clients(store, spine.fanout, registered, reader_patience=config.reader_patience)
@@ -162,6 +171,7 @@ class Host:
             dispatcher=dispatcher,
             delivery=delivery,
             index=index,
+            open_matters=spine.unsettled,
             clients=clients,
             agents=host_agents,
             tasks=tasks,
@@ -206,6 +216,7 @@ class Host:
                 kinds=spine.kinds,
                 dispatcher=dispatcher,
                 index=index,
+                unsettled=spine.unsettled,
                 waiting=spine.waiting,
                 clients=clients,
                 registered=registered,
@@ -241,6 +252,7 @@ class Host:
             tasks=tasks,
             dialects=DialectChoice(Surroundings(index, catalogue, spine.kinds.name_of), spine.values, config.spoken),
             adopt=sessions.adopt,
+            sessions=sessions,
             reading=reading,
             slow_actions=directories.slow_actions(),
             default_directory=config.default_directory,
@@ -278,11 +290,13 @@ class Host:
             config=config,
             monotonic=monotonic,
             reading=reading,
+            sessions=sessions,
         )
         self._running: AsyncExitStack | None = None
 
         for command in (*handshake.commands(), *session_commands.commands()):
             registered.command(command)
+        registered.listen(spine.unsettled.heard)
         turns.register(registered)
         windows.register(registered)
         registered.listen(lambda applied: times.heard(applied, now()))
@@ -352,6 +366,7 @@ class Host:
             await part.start()
         stack.push_async_callback(self._say_goodbye)
         self.sessions.resume()
+        self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")
         with suppress(InternalError):  # The log has reported it. What is there can be read all the same.
             await self._delivery.durable()
 

@@ -15,7 +15,7 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.durable_values import DurableValues
-from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.protocol.common.actions import StateAction
@@ -43,6 +43,7 @@ class HostServices:
     dispatcher: Dispatcher
     delivery: Delivery
     index: SessionIndex
+    open_matters: Unsettled
     clients: Clients
     agents: Agents
     tasks: Tasks
@@ -59,6 +60,9 @@ class HostServices:
 
     def session_of(self, chat_uri: str) -> str | None:
         return self.index.session_of(chat_uri)
+
+    def unsettled(self) -> Sequence[str]:
+        return self.open_matters.uris()
 
     def channels(self, kind: str) -> Sequence[str]:
         return [uri for uri in self.store.channels() if self.kinds.name_of(uri) == kind]

@@ -10,7 +10,7 @@ Who may claim a place is policy; what it brings (plugins, canvases) belongs to f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -70,7 +70,7 @@ class ActiveClients(Feature):
         roles = {uri: entry for uri, entry in entries.items() if primary_mark(entry)}
         for uri in roles:
             self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
-        if entries or any(True for _ in self._open_calls(client_id, self._services.session_uris())):
+        if entries or any(True for _ in self._open_calls(client_id)):
             self._expect(client_id).roles.update(roles)
             self._expect(client_id).sessions.update(entries.keys() - roles.keys())
 
@@ -115,7 +115,7 @@ class ActiveClients(Feature):
         away = self._away.pop(client_id)
         if self._services.client(client_id) is None:
             self._leave(client_id, away.sessions, _NOT_BACK)
-            self._fail_calls(client_id, self._services.session_uris(), _NOT_BACK)
+            self._fail_calls(client_id, None, _NOT_BACK)
         else:
             unfollowed = [uri for uri in away.sessions if not self._follows(client_id, uri)]
             self._leave(client_id, unfollowed, _LEFT)
@@ -127,7 +127,7 @@ class ActiveClients(Feature):
             self._services.dispatch(uri, session_active_client_removed(client_id=client_id))
         self._fail_calls(client_id, left, reason)
 
-    def _fail_calls(self, client_id: str, sessions: Iterable[str], reason: str) -> None:
+    def _fail_calls(self, client_id: str, sessions: Collection[str] | None, reason: str) -> None:
         for chat_uri, turn_id, call_id in list(self._open_calls(client_id, sessions)):
             result: ToolCallResult = {"success": False, "pastTenseMessage": reason, "error": {"message": reason}}
             completed = chat_tool_call_complete(turn_id=turn_id, tool_call_id=call_id, result=result)
@@ -137,7 +137,7 @@ class ActiveClients(Feature):
 
     def _entries(self) -> Iterator[tuple[str, JsonObject]]:
         """Every session with each entry of a client that is active in it."""
-        for uri in self._services.session_uris():
+        for uri in self._services.unsettled():
             for entry in (self._services.state(uri) or {}).get("activeClients", ()):
                 yield uri, entry
 
@@ -148,10 +148,11 @@ class ActiveClients(Feature):
         client = self._services.client(client_id)
         return client is not None and client.follows(uri)
 
-    def _open_calls(self, client_id: str, sessions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        for session_uri in sessions:
-            for summary in (self._services.state(session_uri) or {}).get("chats", ()):
-                yield from self._open_calls_in(summary["resource"], client_id)
+    def _open_calls(self, client_id: str, sessions: Collection[str] | None = None) -> Iterator[tuple[str, str, str]]:
+        """Calls that a client runs: in the chats of these sessions, or in all."""
+        for uri in self._services.unsettled():
+            if sessions is None or self._services.session_of(uri) in sessions:
+                yield from self._open_calls_in(uri, client_id)
 
     def _open_calls_in(self, chat_uri: str, client_id: str) -> Iterator[tuple[str, str, str]]:
         turn = (self._services.state(chat_uri) or {}).get("activeTurn")

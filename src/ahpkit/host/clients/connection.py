@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from ahpkit.dialects.base import Identity, Reading
 from ahpkit.host.clients.commands import Commands
@@ -48,9 +48,21 @@ _MAX_REASON = 100
 _MAX_SETTINGS = 256 * 1024
 """Bytes of the settings that a client may have for itself. VS Code sends a few thousand."""
 
+_AT_REST = frozenset({"subscribe", "unsubscribe", "fetchTurns", "disposeSession", "initialize", "reconnect", "ping"})
+"""Methods that need nothing of a session but its state."""
 
 _ANYONE = Identity("")
 """How a client is spoken to before it has said which version it speaks."""
+
+
+class LiveSessions(Protocol):
+    """Which sessions are live. One that rests is woken by whoever needs more of it than its state."""
+
+    def rests(self, channel: str) -> bool: ...
+
+    def wake(self, channel: str) -> None: ...
+
+    async def awake(self, channel: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +77,7 @@ class Shared:
     monotonic: Callable[[], float]
     reading: Callable[[str], Reading]
     """What reading a frame of this client may depend on."""
+    sessions: LiveSessions
 
 
 class Connection(RpcLoop):
@@ -210,6 +223,9 @@ class Connection(RpcLoop):
             self.outlet.fail(request_id, command.name, error)
 
     async def _run(self, command: Command, params: JsonObject) -> Any:
+        channel = params.get("channel")
+        if isinstance(channel, str) and command.name not in _AT_REST and self._shared.sessions.rests(channel):
+            await self._shared.sessions.awake(channel)
         if not command.changes:
             return await command.serve(self, params)
         self._shared.delivery.check_writable()
@@ -218,4 +234,4 @@ class Connection(RpcLoop):
         return result
 
 
-__all__ = ["Connection", "Shared"]
+__all__ = ["Connection", "LiveSessions", "Shared"]

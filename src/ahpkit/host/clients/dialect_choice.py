@@ -83,9 +83,9 @@ class DialectChoice:
         if self.values.get(key) == version:
             return
         self.values.set(key, version)
-        noted = self.values.items(_PREFIX)
+        noted = self.values.keys(_PREFIX)
         if len(noted) > _MAX_NOTED:
-            self.values.set(noted[0][0], None)
+            self.values.set(next(iter(noted)), None)
 
 
 __all__ = ["DialectChoice", "Surroundings"]

@@ -16,7 +16,7 @@ from ahpkit.dialects.base import Dialect, Reading
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
-from ahpkit.host.clients.connection import Connection
+from ahpkit.host.clients.connection import Connection, LiveSessions
 from ahpkit.host.clients.dialect_choice import DialectChoice
 from ahpkit.host.clients.missed import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
@@ -66,6 +66,7 @@ class Handshake:
         tasks: Tasks,
         dialects: DialectChoice,
         adopt: Callable[[str], Awaitable[bool]],
+        sessions: LiveSessions,
         reading: Callable[[str], Reading],
         slow_actions: Mapping[str, SlowAction],
         default_directory: Path,
@@ -83,6 +84,7 @@ class Handshake:
         self._dialects = dialects
         self._adopt = adopt
         """Makes a conversation that an agent keeps a session, if there is one with this URI."""
+        self._sessions = sessions
         self._reading = reading
         self._slow_actions = slow_actions
         self._default_directory = default_directory
@@ -146,6 +148,7 @@ class Handshake:
         present = [uri for uri in wanted if self._exists(uri)]
         missing = [uri for uri in wanted if not self._exists(uri)]
         for uri in present:
+            self._sessions.wake(uri)
             self._clients.follow(uri, client)
         states = {uri: self._store.committed(uri) or {} for uri in present}
         until = self._store.committed_head
@@ -193,7 +196,11 @@ class Handshake:
         return {"snapshot": self._snapshot(uri, client, view.get("turns"))}
 
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
-        """The committed state, and from here on every later action: both in one step, so nothing falls in between."""
+        """The committed state, and from here on every later action: both in one step, so nothing falls in between.
+
+        A session that rests is prepared meanwhile.
+        """
+        self._sessions.wake(uri)
         state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)
         self._clients.follow(uri, client)
         return client.outlet.snapshot(uri, state, self._store.committed_head)
@@ -212,7 +219,7 @@ class Handshake:
         return False
 
     def _exists(self, uri: str) -> bool:
-        return self._store.committed(uri) is not None
+        return self._store.shown(uri)
 
     def _serves_stateless(self, uri: str) -> bool:
         return any(serves(uri) for serves in self._registered.stateless_channels)
@@ -230,7 +237,15 @@ class Handshake:
         origin = Origin(client.client_id, seq)
         if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
             return self._dispatch_again(client, uri, action, origin)
+        if self._sessions.rests(uri):
+            return self._dispatch_awake(client, uri, action, origin)
         return self._dispatch(client, uri, action, origin)
+
+    async def _dispatch_awake(self, client: Connection, uri: str, sent: JsonObject, origin: Origin) -> None:
+        """Something happens in a session that rests: its features have to hear of it."""
+        await self._sessions.awake(uri)
+        if (slow := self._dispatch(client, uri, sent, origin)) is not None:
+            await slow
 
     def _refuse_malformed(self, client: Connection, params: JsonObject, reason: str) -> None:
         """Say why under the number that the client gave, where there is one: a notification has no other answer."""

@@ -18,6 +18,9 @@ from ahpkit.protocol.session.summary import annotations_summary, changed_fields,
 _ANNOTATIONS = "/annotations"
 """What a session's URI ends with as that of its annotations."""
 
+_READ_AT_ONCE = 20
+"""Sessions whose states are read in one step of the event loop: a few milliseconds."""
+
 _DEBOUNCE = 0.05
 """Seconds. Status and activity change several times within one step of a turn; a list needs only the last value."""
 
@@ -37,14 +40,29 @@ class SessionCatalogue:
         self._times = times
         self._kind_of = kinds
         self._clients = clients
-        self._told: dict[str, JsonObject] = {}
+        self._told: dict[str, JsonObject | None] = {}
+        """None: from before the restart, and nobody has asked yet."""
+        self._unread: list[str] = []
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def restore(self, uris: Iterable[str]) -> None:
-        """Sessions from before the restart: nobody needs to be told."""
-        for uri in uris:
+        """Sessions from before the restart: nobody needs to be told, and their states are read later."""
+        self._told = dict.fromkeys(uris)
+        self._unread = list(reversed(self._told))
+
+    async def read(self) -> None:
+        """Read the summaries that are not known yet, a few at a time. Several may do it together."""
+        while self._unread:
+            for uri in [self._unread.pop() for _ in range(min(_READ_AT_ONCE, len(self._unread)))]:
+                self._known(uri)
+            await asyncio.sleep(0)
+
+    def _known(self, uri: str) -> JsonObject | None:
+        """What clients were told last of a session; for one that nobody was told of, what they would be told now."""
+        if uri in self._told and self._told[uri] is None:
             self._told[uri] = self._summary(uri)
+        return self._told.get(uri)
 
     def follow(self, changes: ChannelChanges, changed: Iterable[str]) -> None:
         """A commit: channels that came and went, and channels whose state changed. Sessions are among them."""
@@ -52,13 +70,14 @@ class SessionCatalogue:
             self._removed(uri)
         for uri in changes.appeared:
             if self._kind_of(uri) == "session":
-                self._told[uri] = self._summary(uri)
-                self._clients.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": self._told[uri]})
+                summary = self._told[uri] = self._summary(uri)
+                self._clients.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": summary})
         for uri in changed:
             self._touch(uri.removesuffix(_ANNOTATIONS))
 
     def _removed(self, uri: str) -> None:
-        if self._told.pop(uri, None) is not None:
+        if uri in self._told:
+            del self._told[uri]
             self._changed.discard(uri)
             self._clients.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
 
@@ -77,7 +96,7 @@ class SessionCatalogue:
         changed, self._changed = self._changed, set()
         for uri in changed:
             now = self._summary(uri)
-            changes = changed_fields(self._told[uri], now)
+            changes = changed_fields(self._told[uri] or {}, now)
             if changes:
                 self._told[uri] = now
                 params: JsonObject = {"channel": ROOT_URI, "session": uri, "changes": changes}
@@ -104,7 +123,8 @@ class SessionCatalogue:
 
     def summaries(self) -> list[JsonObject]:
         """All of them: those not touched since they were told need no work."""
-        return [self._summary(uri) if uri in self._changed else told for uri, told in self._told.items()]
+        now = (self._summary(uri) if uri in self._changed else self._known(uri) for uri in self._told)
+        return [summary for summary in now if summary is not None]
 
 
 __all__ = ["SessionCatalogue"]

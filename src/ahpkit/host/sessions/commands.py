@@ -73,6 +73,7 @@ class SessionCommands:
 
     async def _list_sessions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         await self.kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
+        await self.catalogue.read()
         return _page([*self.catalogue.summaries(), *self.kept.summaries()], params)
 
     async def _create_session(self, client: ConnectedClient, params: JsonObject) -> None:

@@ -2,6 +2,9 @@
 
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
 the agent opens its default chat; then it is `ready`, or `failed` with a reason.
+
+After a restart a session rests: nothing but its text and its entry in the index is there. `wake` makes it live when
+somebody looks at it or something happens in it. Sessions in which something was under way are woken at the start.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.told_history import ToldHistory
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
-from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.chat import path_of
@@ -60,8 +63,14 @@ from ahpkit.protocol.session.constructors import (
 _log = logging.getLogger(__name__)
 
 
+_WAKE_PATIENCE = 10.0
+"""Seconds that a request waits for a session that rested; then it is served with what there is."""
+
+
 @dataclass(slots=True)
 class _Session:
+    """A session that is live."""
+
     agent: Agent
     ready: asyncio.Future[None]
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
@@ -75,6 +84,7 @@ class SessionPorts:
     kinds: ChannelKinds
     dispatcher: Dispatcher
     index: SessionIndex
+    unsettled: Unsettled
     waiting: WaitingSelections
     clients: Clients
     registered: Registration
@@ -97,6 +107,8 @@ class Sessions:
         self._state_of = ports.store.state
         self._dispatch = ports.dispatcher.apply
         self._sessions: dict[str, _Session] = {}
+        """Those that are live."""
+        self._started = False
 
     # -- creating ------------------------------------------------------------------------------------------------
 
@@ -139,7 +151,7 @@ class Sessions:
             raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
         if self._ports.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
-        if len(self._sessions) >= MAX_SESSIONS:
+        if len(self._ports.index) >= MAX_SESSIONS:
             raise InvalidRequest(f"this host has {MAX_SESSIONS} sessions, which is all it takes; dispose of some first")
 
     def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
@@ -165,12 +177,9 @@ class Sessions:
         self._ports.times.created(uri, created_at)
         self._ports.store.open(uri, state, kind="session")
         self._ports.store.open(f"{uri}/annotations", {"annotations": []}, kind="annotations")
-        self._add(uri, agent)
-
-    def _add(self, uri: str, agent: Agent) -> _Session:
-        session = self._sessions[uri] = _Session(agent, asyncio.get_running_loop().create_future())
+        self._sessions[uri] = _Session(agent, asyncio.get_running_loop().create_future())
         self._ports.index.add_session(uri)
-        return session
+        self._ports.unsettled.look(uri, state)
 
     def _add_default_chat(self, uri: str, params: Mapping[str, Any], source: Any) -> None:
         chat_uri = self._default_chat_uri(uri)
@@ -290,8 +299,9 @@ class Sessions:
         uri, session_uri = params["chat"], params["channel"]
         if not self._ports.kinds.may_be(uri, "chat"):
             raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
-        if session_uri not in self._sessions:
+        if session_uri not in self._ports.index:
             raise SessionNotFound(f"there is no session {session_uri}")
+        self.wake(session_uri)
         if self._ports.store.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
         if len(self._sessions[session_uri].chats) >= MAX_CHATS:
@@ -356,6 +366,7 @@ class Sessions:
         session_uri = self._ports.index.session_of(uri)
         if session_uri is None:
             raise NotFound(f"there is no chat {uri}")
+        self.wake(session_uri)
         session = self._sessions[session_uri]
         if list(session.chats) == [uri]:
             raise InvalidParams("channel: the last chat of a session cannot be disposed; dispose the session instead")
@@ -377,17 +388,19 @@ class Sessions:
             if runner.chat.memory:
                 self._ports.kept.hide(runner.agent.provider, runner.chat.memory)
             runner.chat.forget()
+        self._ports.unsettled.forget(uri)
         self._ports.store.close(uri)
 
     # -- ending --------------------------------------------------------------------------------------------------
 
     async def dispose(self, uri: str) -> None:
         """`disposeSession`: the session, its chats and what agents and features hold for it are gone."""
-        session = self._sessions.pop(uri, None)
-        if session is None and self._ports.kept.dismiss(uri):
-            return
-        if session is None:
+        if uri not in self._ports.index:
+            if self._ports.kept.dismiss(uri):
+                return
             raise SessionNotFound(f"there is no session {uri}")
+        self._make_live(uri)
+        session = self._sessions.pop(uri)
         self._ports.kept.disposed(uri, session.agent.provider)
         self._tell_disposed(uri)
         for chat in self._ports.index.chats(uri):
@@ -395,6 +408,7 @@ class Sessions:
         self._ports.store.close(f"{uri}/annotations")
         self._ports.store.close(uri)
         self._ports.index.remove_session(uri)
+        self._ports.unsettled.forget(uri)
         self._ports.times.forget(uri)
         self._count_changed()
         for _, origin, sent in self._ports.waiting.take_all(uri):
@@ -421,33 +435,76 @@ class Sessions:
         await asyncio.gather(*(runner.aclose(reason) for runner in runners), return_exceptions=True)
 
     def _count_changed(self) -> None:
-        self._dispatch(ROOT_URI, root_active_sessions_changed(active_sessions=len(self._sessions)))
+        self._dispatch(ROOT_URI, root_active_sessions_changed(active_sessions=len(self._ports.index)))
 
-    # -- restoring -----------------------------------------------------------------------------------------------
+    # -- resting and waking --------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Take the sessions of an earlier run back into service. Nothing is dispatched."""
-        for uri in self._ports.store.channels():
+        """Know the sessions of an earlier run again. Nothing is dispatched, and nothing is read."""
+        index, store = self._ports.index, self._ports.store
+        if index.restore(store.channels()):
+            return
+        for uri in store.channels():  # A log of an ahpkit that kept no index.
             if self._ports.kinds.name_of(uri) == "session":
-                self._restore(uri)
+                self._index(uri)
 
-    def _restore(self, uri: str) -> None:
+    def _index(self, uri: str) -> None:
         state = self._state_of(uri) or {}
-        provider = state["provider"]
-        self._add(uri, self._ports.agents.of_session(provider))
+        self._ports.index.add_session(uri)
+        self._ports.unsettled.look(uri, state)
         for summary in state["chats"]:
-            if self._state_of(summary["resource"]) is not None:
+            if (chat := self._state_of(summary["resource"])) is not None:
                 self._ports.index.add_chat(summary["resource"], uri)
-                if summary.get("origin", {}).get("kind") != "tool":
-                    self._add_runner(uri, summary["resource"])
+                self._ports.unsettled.look(summary["resource"], chat)
 
     def resume(self) -> None:
-        """Go on with all sessions of an earlier run."""
+        """Go on with what was under way in an earlier run. From here on sessions are prepared when they wake."""
+        self._ports.index.kept()
+        self._started = True
+        for uri in self._ports.unsettled.uris():
+            self._make_live(self._session_of(uri) or "")
         for uri in list(self._sessions):
             self._resume(uri)
 
+    def _session_of(self, channel: str) -> str | None:
+        session = channel.removesuffix("/annotations")
+        return session if session in self._ports.index else self._ports.index.session_of(channel)
+
+    def rests(self, channel: str) -> bool:
+        """Whether a channel belongs to a session that is not live."""
+        session = self._session_of(channel)
+        return session is not None and session not in self._sessions
+
+    def wake(self, channel: str) -> None:
+        """Make the session of a channel live, if it rests. Features prepare it in the background."""
+        session = self._session_of(channel)
+        if session is not None and self._make_live(session) and self._started:
+            self._resume(session)
+
+    async def awake(self, channel: str) -> None:
+        """Wake the session of a channel and wait until it is prepared, but not for long."""
+        self.wake(channel)
+        session = self._sessions.get(self._session_of(channel) or "")
+        if session is not None and not session.ready.done():
+            await asyncio.wait([session.ready], timeout=_WAKE_PATIENCE)
+
+    def _make_live(self, uri: str) -> bool:
+        """Everything that a live session has, unless it is there; whether it was not."""
+        if uri in self._sessions or uri not in self._ports.index:
+            return False
+        self._ports.store.wake(uri)
+        state = self._state_of(uri) or {}
+        agent = self._ports.agents.of_session(state["provider"])
+        self._sessions[uri] = _Session(agent, asyncio.get_running_loop().create_future())
+        for summary in state["chats"]:
+            if self._ports.index.session_of(summary["resource"]) == uri:
+                self._ports.store.wake(summary["resource"])
+                if summary.get("origin", {}).get("kind") != "tool":
+                    self._add_runner(uri, summary["resource"])
+        return True
+
     def _resume(self, uri: str) -> None:
-        """Finish what the crash interrupted: a half-created session is created again, others are prepared anew."""
+        """A half-created session is created again, others are prepared anew."""
         session = self._sessions[uri]
         state = self._state_of(uri) or {}
         if state["lifecycle"] == "creating":

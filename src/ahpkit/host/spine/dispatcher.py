@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 from ahpkit.dialects.actions_up import with_hints
@@ -41,7 +42,10 @@ class Dispatcher:
         index: SessionIndex,
         waiting: WaitingSelections,
         registered: Registration,
+        wake: Callable[[str], None],
     ) -> None:
+        """`wake(channel)`: called before something happens in a channel, whose session may rest."""
+        self._wake = wake
         self._store = store
         self._log = log
         self._kinds = kinds
@@ -61,6 +65,7 @@ class Dispatcher:
 
     def apply_checked(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
         """Apply without asking: what passed `check`."""
+        self._wake(uri)
         for amend in self._registered.amendments.get(action["type"], ()):
             action = amend(uri, action)
         action = with_hints(action, self._store.state(uri), by=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from typing import Any
 
 from ahpkit.wire.codec import decode_json, encode
@@ -12,31 +12,43 @@ PREFIX = "value/"
 
 
 class DurableValues:
-    """Values by key. A value that is set is stored with the next commit."""
+    """Values by key. A value that is set is stored with the next commit.
+
+    Keys look like `group/rest`. Each group is kept by itself, so that a look at one costs nothing for the others.
+    """
 
     def __init__(self, store: Callable[[str, bytes | None], object]) -> None:
         self._store = store
-        self._values: dict[str, Any] = {}
+        self._groups: dict[str, dict[str, Any]] = {}
 
     def restore(self, stored: Mapping[str, bytes]) -> None:
         for key, data in stored.items():
             if key.startswith(PREFIX):
-                self._values[key.removeprefix(PREFIX)] = decode_json(data)
+                own = key.removeprefix(PREFIX)
+                self._group(own)[own] = decode_json(data)
+
+    def _group(self, key: str) -> dict[str, Any]:
+        return self._groups.setdefault(key.partition("/")[0], {})
 
     def get(self, key: str) -> Any | None:
-        return self._values.get(key)
+        group = self._groups.get(key.partition("/")[0])
+        return None if group is None else group.get(key)
 
     def set(self, key: str, value: Any | None) -> None:
         """Store JSON data; None removes the key."""
         if value is None:
-            if self._values.pop(key, None) is not None:
+            if self._group(key).pop(key, None) is not None:
                 self._store(PREFIX + key, None)
         else:
-            self._values[key] = value
+            self._group(key)[key] = value
             self._store(PREFIX + key, encode(value))
 
+    def keys(self, group: str) -> KeysView[str]:
+        """The keys of one group, such as `client-version/`, oldest first. Costs nothing."""
+        return self._group(group).keys()
+
     def items(self, prefix: str) -> Sequence[tuple[str, Any]]:
-        return [(key, value) for key, value in self._values.items() if key.startswith(prefix)]
+        return [(key, value) for key, value in self._group(prefix).items() if key.startswith(prefix)]
 
 
 __all__ = ["PREFIX", "DurableValues"]

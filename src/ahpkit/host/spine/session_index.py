@@ -1,21 +1,54 @@
-"""Which sessions there are, which chat belongs to which session, and selections that wait for a turn. No I/O."""
+"""Which sessions there are, which chat belongs to which session, where something is under way, and selections that
+wait for a turn. Kept over restarts, so that a start need not read the states of all sessions. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
+from ahpkit.host.feature import Applied, Values
 from ahpkit.host.spine.store import Origin
 from ahpkit.protocol.common.state import JsonObject
+
+_SESSION: Final = "session-known/"
+"""Before a session's URI: the durable value that says that it is one."""
+_CHAT: Final = "chat-session/"
+"""Before a chat's URI: the durable value with its session's URI."""
+_KEPT: Final = "index-kept/1"
+"""The durable value of a log that has the two above, and `Unsettled`, for all its sessions."""
+_UNSETTLED: Final = "unsettled/"
+"""Before a channel's URI: the durable value of one in which something is under way."""
 
 
 class SessionIndex:
     """Sessions by URI, each with its chats."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Values) -> None:
+        self._values = values
         self._chats: dict[str, dict[str, None]] = {}
         self._session_of: dict[str, str] = {}
+
+    def restore(self, channels: Iterable[str]) -> bool:
+        """Know the sessions of an earlier run again, in the order of their channels; False when nobody kept them."""
+        if self._values.get(_KEPT) is None:
+            return False
+        chats: list[tuple[str, str]] = []
+        for uri in channels:
+            if self._values.get(_SESSION + uri) is not None:
+                self._chats.setdefault(uri, {})
+            elif (session := self._values.get(_CHAT + uri)) is not None:
+                chats.append((uri, session))
+        for uri, session in chats:
+            if session in self._chats:
+                self._chats[session][uri] = None
+                self._session_of[uri] = session
+        return True
+
+    def kept(self) -> None:
+        """From here on a restart finds everything here."""
+        if self._values.get(_KEPT) is None:
+            self._values.set(_KEPT, True)
 
     def sessions(self) -> list[str]:
         return list(self._chats)
@@ -33,20 +66,70 @@ class SessionIndex:
         return list(self._chats.get(session_uri, ()))
 
     def add_session(self, uri: str) -> None:
-        self._chats.setdefault(uri, {})
+        if uri not in self._chats:
+            self._chats[uri] = {}
+            self._values.set(_SESSION + uri, True)
 
     def remove_session(self, uri: str) -> None:
-        for chat in self._chats.pop(uri, ()):
-            del self._session_of[chat]
+        for chat in self.chats(uri):
+            self.remove_chat(chat)
+        if self._chats.pop(uri, None) is not None:
+            self._values.set(_SESSION + uri, None)
 
     def add_chat(self, uri: str, session_uri: str) -> None:
-        self._chats[session_uri][uri] = None
-        self._session_of[uri] = session_uri
+        if uri not in self._session_of:
+            self._chats[session_uri][uri] = None
+            self._session_of[uri] = session_uri
+            self._values.set(_CHAT + uri, session_uri)
 
     def remove_chat(self, uri: str) -> None:
         session_uri = self._session_of.pop(uri, None)
         if session_uri is not None:
             self._chats[session_uri].pop(uri, None)
+            self._values.set(_CHAT + uri, None)
+
+
+_UNDER_WAY: Final = (
+    *("activeTurn", "activity", "queuedMessages", "steeringMessage"),
+    *("inputNeeded", "activeClients", "canvasRequests", "openCanvases"),
+)
+"""Members of a session or chat that are there while something is under way in it."""
+
+_NEVER: Final = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "terminal/data"})
+"""Streamed text, by far the most frequent: it begins and ends nothing."""
+
+
+class Unsettled:
+    """The sessions and chats in which something is under way: those that a restart has to look at, and no others."""
+
+    def __init__(self, values: Values, index: SessionIndex) -> None:
+        self._values = values
+        self._index = index
+
+    def uris(self) -> Sequence[str]:
+        return [key.removeprefix(_UNSETTLED) for key in self._values.keys(_UNSETTLED)]
+
+    def __contains__(self, uri: str) -> bool:
+        return self._values.get(_UNSETTLED + uri) is not None
+
+    def heard(self, applied: Applied) -> None:
+        if applied.action["type"] not in _NEVER and applied.before is not applied.after:
+            uri = applied.channel
+            if uri in self._index or self._index.session_of(uri) is not None:
+                self.look(uri, applied.after)
+
+    def look(self, uri: str, state: JsonObject) -> None:
+        """Note whether something is under way in a channel."""
+        under_way = is_under_way(state)
+        if under_way != (uri in self):
+            self._values.set(_UNSETTLED + uri, True if under_way else None)
+
+    def forget(self, uri: str) -> None:
+        self._values.set(_UNSETTLED + uri, None)
+
+
+def is_under_way(state: JsonObject) -> bool:
+    return state.get("lifecycle") == "creating" or any(state.get(member) for member in _UNDER_WAY)
 
 
 class WaitingSelection(NamedTuple):
@@ -96,4 +179,4 @@ class WaitingSelections:
         return any((self._state_of(chat) or {}).get("activeTurn") for chat in self._index.chats(session_uri))
 
 
-__all__ = ["SessionIndex", "WaitingSelection", "WaitingSelections"]
+__all__ = ["SessionIndex", "Unsettled", "WaitingSelection", "WaitingSelections", "is_under_way"]

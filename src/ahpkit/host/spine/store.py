@@ -3,19 +3,22 @@
 Two views of each channel are kept. `state()` is the newest: what the next action is reduced on. `committed()` is what
 is durable: the only thing a reader ever sees, so that nothing shown can be lost. States are immutable, so keeping both
 costs a reference.
+
+A channel that rests is kept as its JSON text: after a restart all are, until the first action. Its text is read for
+whoever asks.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
-from ahpkit.log.entry import Recovery
+from ahpkit.log.entry import Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_json, encode
 
@@ -33,16 +36,27 @@ class Origin(NamedTuple):
     client_seq: int
 
 
+class _Text(NamedTuple):
+    """The state of a channel at rest."""
+
+    snapshot: bytes
+    tail: Sequence[Entry] = ()
+    """Actions after the snapshot."""
+
+
 @dataclass(slots=True, eq=False)
 class _Channel:
     """One life of a channel: after `close`, the same URI may be opened as another one."""
 
     uri: str
-    state: JsonObject
+    state: JsonObject | None
+    """None while it rests."""
     opened_at: int
     """The number after which the state can be rebuilt from actions alone."""
     committed: JsonObject | None = None
-    """None until its opening is durable."""
+    """None until its opening is durable, and while it rests."""
+    text: _Text | None = None
+    """What it is while it rests. It is durable."""
 
 
 @dataclass(slots=True, eq=False)
@@ -80,27 +94,56 @@ class Store:
         """serverSeq up to which everything is durable and was delivered."""
 
     def restore(self, recovery: Recovery) -> None:
-        """Rebuild the states: each channel's snapshot, then the actions after it."""
-        states = {uri: decode_json(snapshot.state) for uri, snapshot in recovery.snapshots.items()}
+        """Take over each channel's snapshot and the actions after it. They are read when they are needed."""
+        tails: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in recovery.tail:
-            try:
-                action = decode_json(entry.payload)["action"]
-                states[entry.channel] = self._kinds.reduce(entry.channel, states[entry.channel], action)
-            except Exception:  # What cannot be read costs this action. All others are needed.
-                _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
-        for uri, state in states.items():
-            self._channels[uri] = _Channel(uri, state, int(recovery.values.get(OPENED + uri, b"0")), state)
+            tails[entry.channel].append(entry)
+        for uri, snapshot in recovery.snapshots.items():
+            text = _Text(snapshot.state, tails.get(uri, ()))
+            self._channels[uri] = _Channel(uri, None, int(recovery.values.get(OPENED + uri, b"0")), text=text)
         self.committed_head = recovery.head_seq
+
+    def _read(self, uri: str, text: _Text) -> JsonObject:
+        state: JsonObject = decode_json(text.snapshot)
+        for entry in text.tail:
+            try:
+                state = self._kinds.reduce(uri, state, decode_json(entry.payload)["action"])
+            except Exception:  # What cannot be read costs this action. All others are needed.
+                _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
+        return state
+
+    def wake(self, uri: str) -> None:
+        """Keep the state of a channel at hand."""
+        channel = self._channels.get(uri)
+        if channel is not None and channel.text is not None:
+            channel.state = channel.committed = self._read(uri, channel.text)
+            channel.text = None
+
+    def rest(self, uri: str) -> None:
+        """Keep a channel as its text, when all of it is durable."""
+        channel = self._channels.get(uri)
+        if channel is not None and channel.text is None and channel.state is channel.committed:
+            channel.text = _Text(encode(channel.state))
+            channel.state = channel.committed = None
 
     def state(self, uri: str) -> JsonObject | None:
         """The newest state, committed or not."""
         channel = self._channels.get(uri)
-        return None if channel is None else channel.state
+        if channel is None:
+            return None
+        return channel.state if channel.text is None else self._read(uri, channel.text)
 
     def committed(self, uri: str) -> JsonObject | None:
         """The durable state: what subscribers have been or will be shown at `committed_head`."""
         channel = self._visible(uri)
-        return None if channel is None else channel.committed
+        if channel is None:
+            return None
+        return channel.committed if channel.text is None else self._read(uri, channel.text)
+
+    def shown(self, uri: str) -> bool:
+        """Whether readers see such a channel: its opening is durable."""
+        channel = self._visible(uri)
+        return channel is not None and (channel.text is not None or channel.committed is not None)
 
     def can_replay(self, after: int, channels: Iterable[str]) -> bool:
         """Whether actions alone bring somebody up to date who has seen everything up to a number."""
@@ -141,8 +184,10 @@ class Store:
 
     def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject]:
         """Reduce and log one action; returns the states before and after it."""
+        self.wake(uri)
         channel = self._channels[uri]
         before, at = channel.state, self._now()
+        assert before is not None
         after = self._kinds.reduce(uri, before, action)
         body = encode(envelope(uri, action, origin))
         client_id, client_seq = origin or (None, None)
@@ -154,6 +199,7 @@ class Store:
 
     def skip(self, uri: str) -> None:
         """Use a number in the sequence for what one subscriber of a channel is told alone. No state changes."""
+        self.wake(uri)
         channel = self._channels[uri]
         step = self._log.skip(self._now())
         self._uncommitted.append(_Change(step, channel, channel.state, _PRIVATE))
@@ -161,8 +207,13 @@ class Store:
     def checkpoint(self, uri: str) -> None:
         """Write the newest state, so that a restart need not replay what led to it."""
         channel = self._channels.get(uri)
-        if channel is not None:
+        if channel is None:
+            return
+        if channel.text is None:
             self._log.checkpoint(uri, encode(channel.state))
+        elif channel.text.tail:
+            channel.text = _Text(encode(self._read(uri, channel.text)))
+            self._log.checkpoint(uri, channel.text.snapshot)
 
     def commit(self, commit: Commit) -> ChannelChanges:
         """Show what is durable now."""

@@ -95,13 +95,12 @@ class ChatSummaries:
         if chat.session.get("defaultChat") == chat.uri:
             self._dispatch(chat.session_uri, session_activity_changed(activity=text or None))
 
-    def nothing_runs(self, session_uri: str) -> None:
-        """After a start no chat is doing anything, whatever was said before."""
-        for uri in self._index.chats(session_uri):
-            if (self._state_of(uri) or {}).get("activity"):
-                self._dispatch(uri, chat_activity_changed(activity=None))
-        if (self._state_of(session_uri) or {}).get("activity"):
-            self._dispatch(session_uri, session_activity_changed(activity=None))
+    def nothing_runs(self, uri: str) -> None:
+        """After a start no chat and no session is doing anything, whatever was said before."""
+        if (self._state_of(uri) or {}).get("activity"):
+            is_chat = self._index.session_of(uri) is not None
+            quiet = chat_activity_changed(activity=None) if is_chat else session_activity_changed(activity=None)
+            self._dispatch(uri, quiet)
 
 
 def _updated(chat: str, changes: JsonObject) -> StateAction:

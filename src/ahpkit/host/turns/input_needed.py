@@ -6,7 +6,7 @@ questions, calls that want approval or a token, calls that a client runs. Entrie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from ahpkit.host.feature import Applied
@@ -33,10 +33,12 @@ class InputNeeded:
     def __init__(
         self,
         index: SessionIndex,
+        unsettled: Callable[[], Sequence[str]],
         state_of: Callable[[str], JsonObject | None],
         dispatch: Callable[[str, SessionAction], None],
     ) -> None:
         self._index = index
+        self._unsettled = unsettled
         self._state_of = state_of
         self._dispatch = dispatch
 
@@ -51,7 +53,7 @@ class InputNeeded:
 
     def recover(self) -> None:
         """After a restart nothing runs, so nothing waits."""
-        for session in self._index.sessions():
+        for session in self._unsettled():
             for entry in self._listed(session):
                 self._dispatch(session, session_input_needed_removed(id=entry["id"]))
 

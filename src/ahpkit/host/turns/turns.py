@@ -69,7 +69,9 @@ class Turns:
         self._ports = ports
         self._dispatch = ports.dispatcher.apply
         self._summaries = ChatSummaries(ports.index, ports.store.state, ports.dispatcher.apply)
-        self._input_needed = InputNeeded(ports.index, ports.store.state, ports.dispatcher.apply)
+        self._input_needed = InputNeeded(
+            ports.index, ports.services.unsettled, ports.store.state, ports.dispatcher.apply
+        )
         self._runners: dict[str, ChatRunner] = {}
         self._subturns: dict[str, LiveTurn] = {}
 
@@ -246,16 +248,15 @@ class Turns:
 
         That cancels its open tool calls: a call that waited for approval is shown as not run.
         """
-        chats = [chat for session in self._ports.index.sessions() for chat in self._ports.index.chats(session)]
-        for uri in chats:
+        for uri in self._ports.services.unsettled():
             turn: JsonObject | None = (self._ports.store.state(uri) or {}).get("activeTurn")
             if turn is not None:
                 error: ErrorInfo = {"errorType": "host/interrupted", "message": INTERRUPTED}
                 duration = elapsed(self._ports.store.state(uri), self._ports.now())
                 part = error_part(error, resumable=self._resumes(uri))
                 self._dispatch(uri, chat_error(turn_id=turn["id"], duration=duration, part=part))
-        for session_uri in self._ports.index.sessions():
-            self._summaries.nothing_runs(session_uri)
+        for uri in self._ports.services.unsettled():
+            self._summaries.nothing_runs(uri)
 
     def _resumes(self, chat_uri: str) -> bool:
         """Whether the agent of a chat can go on with a turn that was interrupted."""

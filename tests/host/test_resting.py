@@ -1,0 +1,186 @@
+"""Sessions at rest: after a restart only those are live in which something was under way, or that somebody wants."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ahpkit.host.agent import Turn
+from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.durable_values import DurableValues
+from ahpkit.host.spine.store import Store
+from ahpkit.log.entry import Batch
+from ahpkit.log.errors import StorageError
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.protocol.channels import ROOT_URI
+from support.bench import Bench, say
+from support.clients import eventually
+from support.late_log import LateLog
+from support.raw_client import Json, RawClient
+
+COUNT = 40
+
+
+class Mortal(MemoryStorage):
+    """While it is dead, nothing becomes durable."""
+
+    dead = False
+
+    def commit(self, batch: Batch) -> None:
+        if self.dead:
+            raise StorageError("the host is dead")
+        super().commit(batch)
+
+
+class Preparing(Feature):
+    """Notes which sessions are prepared."""
+
+    name = "preparing"
+
+    def __init__(self) -> None:
+        self.prepared: list[str] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    def register(self, host: Registration, services: Services) -> None:
+        host.prepare_session(self._prepare)
+
+    async def _prepare(self, session_uri: str) -> None:
+        await self.go_on.wait()
+        self.prepared.append(session_uri)
+
+
+async def restart(bench: Bench) -> Preparing:
+    await bench.stop()
+    bench.features = [preparing := Preparing()]
+    await bench.start()
+    return preparing
+
+
+async def filled(bench: Bench) -> list[tuple[str, str]]:
+    """Sessions and their chats; nobody looks at them any more."""
+    client = await bench.client()
+    return [await bench.session(client) for _ in range(COUNT)]
+
+
+async def test_after_a_restart_sessions_rest_until_somebody_looks(bench: Bench) -> None:
+    made = await filled(bench)
+    preparing = await restart(bench)
+    client = await bench.client(ROOT_URI)
+    listed = (await client.ask("listSessions"))["items"]
+    assert {item["resource"] for item in listed} == {session for session, _ in made}
+    assert preparing.prepared == []
+
+    session, chat = made[7]
+    shown = (await client.ask("subscribe", chat))["snapshot"]["state"]
+    assert shown["turns"] == []
+    await eventually(lambda: preparing.prepared == [session])
+
+
+async def test_a_turn_that_was_open_is_ended_although_nobody_looks_at_the_others(bench: Bench) -> None:
+    async def wait(turn: Turn) -> None:
+        turn.activity("thinking")
+        await asyncio.Event().wait()
+
+    await bench.stop()
+    bench.storage, bench.agent.script = (storage := Mortal()), wait
+    await bench.start()
+    made = await filled(bench)
+    session, chat = made[3]
+    client = await bench.client()
+    await client.ask("subscribe", chat)
+    await client.accepted(chat, say("wait"))
+    await eventually(lambda: (bench.host.services.state(session) or {}).get("activity") == "thinking")
+    await bench.host.services.durable()
+    storage.dead = True
+    await bench.stop()
+    storage.dead = False
+
+    preparing = await restart(bench)
+    assert preparing.prepared == [session]
+    client = await bench.client()
+    assert (await bench.state(client, chat))["turns"][0]["state"] == "error"
+    assert "activity" not in (await bench.state(client, session))
+    assert bench.host.services.unsettled() == []
+
+
+async def test_a_message_in_a_session_at_rest_is_answered(bench: Bench) -> None:
+    made = await filled(bench)
+    await restart(bench)
+    client = await bench.client()
+    session, chat = made[-1]
+    await client.ask("subscribe", chat)
+    await client.accepted(chat, say("hello"))
+    await client.action("chat/turnComplete")
+    assert (await bench.state(client, chat))["turns"][0]["responseParts"][0]["content"] == "You said: hello"
+    assert (await bench.state(client, session))["summary"]["title"] == "hello"
+
+
+async def test_an_action_in_a_session_at_rest_waits_until_its_features_can_hear_it(bench: Bench) -> None:
+    made = await filled(bench)
+    preparing = await restart(bench)
+    preparing.go_on.clear()
+    client = await bench.client(ROOT_URI)
+    client.post(made[0][0], {"type": "session/titleChanged", "title": "other"})
+    other = await bench.client(ROOT_URI)
+    assert (await other.ask("ping")) is None  # Nobody else waits for it.
+    preparing.go_on.set()
+    await client.ask("subscribe", made[0][0])
+    assert (await bench.state(client, made[0][0]))["summary"]["title"] == "other"
+
+
+async def test_sessions_at_rest_are_disposed_of_and_get_chats(bench: Bench) -> None:
+    made = await filled(bench)
+    await restart(bench)
+    client = await bench.client(ROOT_URI)
+    await client.ask("disposeSession", made[0][0])
+    await client.ask("createChat", made[1][0], chat="ahp-chat:/new")
+    listed = [item["resource"] for item in (await client.ask("listSessions"))["items"]]
+    assert made[0][0] not in listed
+    assert len(listed) == COUNT - 1
+    assert (await client.refused("subscribe", made[0][1]))["code"] == -32008
+    await restart(bench)
+    client = await bench.client()
+    chats = [chat["resource"] for chat in (await bench.state(client, made[1][0]))["chats"]]
+    assert chats == [made[1][1], "ahp-chat:/new"]
+
+
+async def test_a_log_without_an_index_is_read_once(bench: Bench) -> None:
+    made = await filled(bench)
+    values = bench.host.services.values
+    for group in ("session-known/", "chat-session/", "index-kept/", "unsettled/"):
+        for key in list(values.keys(group)):
+            values.set(key, None)
+    await restart(bench)
+    client = await bench.client()
+    assert len((await client.ask("listSessions"))["items"]) == COUNT
+    assert await chats_of(bench, client, made) == [chat for _, chat in made]
+    assert len(bench.host.services.values.keys("session-known/")) == COUNT
+
+
+async def chats_of(bench: Bench, client: RawClient, made: list[tuple[str, str]]) -> list[str]:
+    states: list[Json] = [await bench.state(client, session) for session, _ in made]
+    return [state["defaultChat"] for state in states]
+
+
+# -- the store -------------------------------------------------------------------------------------------------------
+
+
+def test_a_channel_at_rest_is_its_text_until_the_next_action(tmp_path: Path) -> None:
+    log = LateLog(gap=0, by_hand=True)
+    store = Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
+    state: Json = {"agents": [], "activeSessions": 0}
+    store.open(ROOT_URI, state)
+    store.rest(ROOT_URI)  # Not durable: it is kept as it is.
+    assert store.state(ROOT_URI) is state
+    store.commit(log.commit())
+    store.rest(ROOT_URI)
+    assert store.state(ROOT_URI) == store.committed(ROOT_URI) == state
+    assert store.state(ROOT_URI) is not store.state(ROOT_URI)
+    assert store.shown(ROOT_URI)
+    before, after = store.apply(ROOT_URI, {"type": "root/activeSessionsChanged", "activeSessions": 3})
+    assert (before["activeSessions"], after["activeSessions"]) == (0, 3)
+    assert store.committed(ROOT_URI) == state
+    store.rest(ROOT_URI)
+    assert store.state(ROOT_URI) is after
