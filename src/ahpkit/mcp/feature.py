@@ -67,7 +67,6 @@ class McpServers(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.recover(self._recover)
         host.listen(self._heard)
         host.refuse(self._refuse)
         host.on_subscribed(self._subscribed)
@@ -90,20 +89,21 @@ class McpServers(Feature):
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
-    def _recover(self) -> None:
-        """No server of an earlier run is there any more."""
-        for uri in self._services.session_uris():
-            for placed in walk(self._services.state(uri) or {}):
-                entry = placed.entry
-                if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in ("stopped", "error"):
-                    stopped = session_mcp_server_state_changed(id=entry["id"], state={"kind": "stopped"})
-                    self._services.dispatch(uri, stopped)
+    def _stopped(self, uri: str) -> None:
+        """No server that an earlier run showed is there any more."""
+        for placed in list(walk(self._services.state(uri) or {})):
+            entry = placed.entry
+            if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in ("stopped", "error"):
+                stopped = session_mcp_server_state_changed(id=entry["id"], state={"kind": "stopped"})
+                self._services.dispatch(uri, stopped)
 
     async def _prepare_session(self, session_uri: str) -> None:
         """A new session starts its servers. One from before a restart does when somebody looks at it, or asks."""
         state = self._services.state(session_uri) or {}
         if state.get("lifecycle") == "creating" or self._services.subscribers(session_uri):
             self._session(session_uri).look()
+        elif session_uri not in self._sessions:
+            self._stopped(session_uri)
 
     def _subscribed(self, uri: str) -> None:
         if uri not in self._sessions and (self._services.state(uri) or {}).get("lifecycle") == "ready":
@@ -119,6 +119,7 @@ class McpServers(Feature):
 
     def _session(self, uri: str) -> SessionServers:
         if uri not in self._sessions:
+            self._stopped(uri)
             self._sessions[uri] = SessionServers(
                 uri,
                 self._services,
