@@ -195,13 +195,11 @@ async def test_after_a_restart_servers_start_when_somebody_looks(tmp_path: Path)
         again.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
         await again.start()
         try:
-            state = again.host.services.state(session) or {}
-            assert [one["state"]["kind"] for one in state["customizations"] if one["type"] == "mcpServer"] == [
-                "stopped"
-            ]
+            client = await again.client("ahp-root://")
+            assert len((await client.ask("listSessions"))["items"]) == 1
             assert len(starts(tmp_path)) == 1
-            client = await again.client()
             await client.ask("subscribe", session)
+            await until(lambda: len(starts(tmp_path)) == 2)
             await entry(again, client, session, "ready")
         finally:
             await again.stop()
