@@ -224,7 +224,7 @@ async def test_a_client_call_may_need_a_persons_approval_first(bench: Bench) -> 
 # -- newer versions: the entry stays for the grace period ----------------------------------------------------------
 
 SINCE_0_5 = ("0.5.0", "0.5.2", "0.7.0", "0.9.0", "1.0.0")
-BOARD = {"canvasId": "board", "displayName": "Board", "description": "Shows things", "actions": []}
+BOARD: Json = {"canvasId": "board", "displayName": "Board", "description": "Shows things", "actions": []}
 
 
 def started(turn_id: str = "t1") -> Json:
@@ -438,7 +438,7 @@ async def test_nobody_speaks_for_another_client(bench: Bench) -> None:
     owner, session, _ = await active(bench, "1.0.0")
     other = await bench.client(session, client_id="other", offer=["1.0.0"])
     before = await bench.state(owner, session)
-    forged = {"type": "session/activeClientSet", "activeClient": {"clientId": "owner", "tools": []}}
+    forged: Json = {"type": "session/activeClientSet", "activeClient": {"clientId": "owner", "tools": []}}
     assert "itself" in await other.rejected(session, forged)
     assert await other.rejected(session, {"type": "session/activeClientRemoved", "clientId": "owner"})
     assert await bench.state(owner, session) == before

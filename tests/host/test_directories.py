@@ -61,7 +61,7 @@ async def place(tmp_path: Path) -> AsyncGenerator[Place]:
             content_directory=tmp_path / "content", fence=Fence(Cuts(Path("/nowhere")), start=[tmp_path / "root"])
         )
     ]
-    bench.agent.directories = {**CAPABLE}
+    bench.agent.directories = dict(CAPABLE)  # pyright: ignore[reportAttributeAccessIssue]
     await bench.start()
     try:
         yield place

@@ -43,7 +43,7 @@ async def three(bench: Bench) -> tuple[RawClient, RawClient, RawClient, str, str
         for uri in (session, chat):
             await client.ask("subscribe", uri)
         newer.append(client)
-    return old, *newer, session, chat
+    return old, newer[0], newer[1], session, chat
 
 
 # -- model and agent -----------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ async def test_a_draft_outlives_the_host(sockets: Bench) -> None:
         assert state["draft"]["text"] == "to be continued"
     async with connect(sockets.url) as client:
         chat = await (await client.session(session.uri)).chat()
-        assert chat.state["draft"]["text"] == "to be continued"
+        assert chat.state.get("draft", {})["text"] == "to be continued"
         await chat.write_draft(None).accepted()
         assert "draft" not in chat.confirmed
 

@@ -98,7 +98,8 @@ async def test_a_configuration_is_asked_for_with_one_directory_or_with_a_list(
 ) -> None:
     configurable(bench, monkeypatch)
     client = await bench.client(offer=[version])
-    for directory in ({"workingDirectory": here(bench)}, {"workingDirectories": [here(bench)]}):
+    ways: list[Json] = [{"workingDirectory": here(bench)}, {"workingDirectories": [here(bench)]}]
+    for directory in ways:
         found = await client.ask("resolveSessionConfig", provider="scripted", config={}, **directory)
         assert list(found["schema"]["properties"]) == ["tone"]
 
@@ -151,7 +152,7 @@ async def test_a_list_that_is_too_long_or_too_short_is_refused(
 @pytest.mark.parametrize("version", ["0.4.0", *NEWER])
 async def test_a_session_is_not_made_with_somebody_elses_entry(bench: Bench, version: str) -> None:
     client = await bench.client(offer=[version])
-    entry = {"clientId": "somebody-else", "tools": []}
+    entry: Json = {"clientId": "somebody-else", "tools": []}
     error = await client.refused("createSession", "ahp-session:/no", activeClient=entry)
     assert error["code"] == -32602
     assert (await client.ask("listSessions"))["items"] == []

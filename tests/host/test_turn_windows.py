@@ -85,7 +85,8 @@ async def test_a_snapshot_has_the_newest_turns_and_a_cursor_when_there_are_older
 async def test_without_a_wish_a_snapshot_has_all_turns(sockets: Bench, version: str) -> None:
     _, _, chat = await chat_with(sockets, 3)
     client = await sockets.client("ahp-root://", client_id="any", offer=[version])
-    for params in ({}, {"view": {}}):
+    wishes: list[Json] = [{}, {"view": {}}]
+    for params in wishes:
         state = (await client.ask("subscribe", chat, **params))["snapshot"]["state"]
         assert [turn["id"] for turn in state["turns"]] == ["t0", "t1", "t2"]
         assert "turnsNextCursor" not in state

@@ -27,7 +27,7 @@ from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.subscription import wait_for
 from ahpkit.client.turn import TurnStream, check_answer
 from ahpkit.protocol.chat.turns import tool_calls
-from ahpkit.protocol.common.state import StringOrMarkdown
+from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
 
 OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
 """Who decides about tool calls: always yes, always no, other clients, or a function as for `on_confirmation`."""
@@ -41,7 +41,7 @@ _LONGEST = 200
 """Characters of a tool's input in an error."""
 
 
-def confirming(on_approval: OnApproval | None) -> OnConfirmation | None:
+def confirming(on_approval: OnApproval | str | None) -> OnConfirmation | None:
     """The callback that stands for a word."""
     match on_approval:
         case "allow":
@@ -168,7 +168,7 @@ class Answering:
 
 def waiting_in(state: Any) -> Sequence[Waiting]:
     """Everything in a chat's state that waits for a person."""
-    turn = state.get("activeTurn") or {"responseParts": []}
+    turn: JsonObject = state.get("activeTurn") or {"responseParts": []}
     found: list[Waiting] = [InputNeeded(request) for request in open_requests(state)]
     for call in tool_calls(turn):
         if call["status"] == "pending-confirmation":

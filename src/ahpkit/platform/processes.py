@@ -88,13 +88,13 @@ def is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         pass  # Somebody else's process: alive.
-    return not _is_zombie(pid)
+    return not _waits_for_its_parent(pid)
 
 
-def _is_zombie(pid: int) -> bool:
+def _waits_for_its_parent(pid: int) -> bool:
     """Whether a process has ended and only its parent has not asked yet, as happens in containers."""
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+        return _stat(_PROC / str(pid))[0] == b"Z"
     except (OSError, IndexError):
         return False
 

@@ -529,7 +529,7 @@ class Sessions:
 
 def _directories(params: Mapping[str, Any], agent: Agent) -> list[str]:
     """The directories of a new session: the first of those that were given, where its agent can work in one only."""
-    given = list(dict.fromkeys(params.get("workingDirectories") or ()))
+    given: list[str] = list(dict.fromkeys(params.get("workingDirectories") or ()))
     if len(given) > MAX_DIRECTORIES:
         raise InvalidParams(f"workingDirectories: a session may have {MAX_DIRECTORIES}, not {len(given)}")
     return given if agent.directories is not None else given[:1]
