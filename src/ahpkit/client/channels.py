@@ -237,6 +237,22 @@ class Channels:
             if self._connection.connected:
                 self._send(channel)
 
+    def check(self, uri: str) -> None:
+        """Ask the host whether a channel is still there: if not, it is gone."""
+        channel = self._channels.get(uri)
+        if channel is not None:
+            self._tasks.spawn(self._check(channel), name=f"check {uri}")
+
+    async def _check(self, channel: Channel) -> None:
+        rpc = await self._connection.wait_connected()
+        try:
+            await rpc.request("subscribe", self.dialect.write("subscribe", channel.wanted))
+        except TransportClosed:
+            return  # The handshake of the next connection finds out.
+        except RpcError as error:
+            if self._channels.get(channel.uri) is channel:
+                self.gone(channel.uri, error.message)
+
     def gone(self, uri: str, reason: str) -> None:
         """The host says that the channel does not exist: everyone who holds it is told, its actions are rejected."""
         channel = self._channels.get(uri)

@@ -286,6 +286,25 @@ class Chat:
         params = {"kind": "userMessage", "text": text, "offset": offset}
         return (await self._core.request("completions", params, channel=self.uri))["items"]
 
+    # The chat among others.
+
+    def mark_read(self, read: bool = True) -> Dispatch:
+        """Mark this chat as read, or as unread; its session and the other chats stay as they are."""
+        return self._dispatch("isReadChanged", isRead=read)
+
+    def archive(self, archived: bool = True) -> Dispatch:
+        """Put this chat into the archive, or take it out. For a session's default chat archive the session."""
+        return self._dispatch("isArchivedChanged", isArchived=archived)
+
+    async def move(self, session: str | None = None, *, after: str | None = None) -> str:
+        """Move the chat to a session, right after one of its chats or to the first place; None: to one of its own.
+
+        Its own session means another place in it. Returns the URI of the session it is in now.
+        """
+        there = {"kind": "newSession"} if session is None else {"kind": "session", "session": session}
+        params = {"destination": {**there, **given(after=after)}}
+        return (await self._core.request("moveChat", params, channel=self.uri))["session"]
+
     async def dispose(self) -> None:
         """Delete the chat."""
         await self._core.request("disposeChat", channel=self.uri)

@@ -110,13 +110,23 @@ class Core:
 
     def _hear(self, method: str, params: JsonObject) -> None:
         make_whole(method, params)
+        moved = self._may_have_moved(method, params)
         if method == "action":
             self.channels.receive(params)
         else:
             params = self.dialect.notification(method, params)
             self.host_requests.hear(method, params)
+        if moved:
+            self.channels.check(params["action"]["chat"])
+            return
         for uri in self._removed(method, params):
             self.channels.gone(uri, "it was removed")
+
+    def _may_have_moved(self, method: str, params: JsonObject) -> bool:
+        """Whether a chat left its session that could be moved: then it may live on elsewhere."""
+        if method != "action" or params["action"]["type"] != "session/chatRemoved":
+            return False
+        return bool((self.channels.confirmed(params["action"]["chat"]) or {}).get("movable"))
 
     def _removed(self, method: str, params: JsonObject) -> list[str]:
         """The channels that do not exist any more now: the host says so once, and then is silent on them."""

@@ -20,13 +20,14 @@ from ahpkit.client.errors import SessionFailed, UnknownSetting
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
-from ahpkit.dialects.generations import SELECTION
+from ahpkit.dialects.generations import SELECTION, Generation
 from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.session.customizations import CustomizationEnablement
 from ahpkit.protocol.session.enablement import Placed, walk
 from ahpkit.protocol.session.state import CustomizationType, SessionState
 from ahpkit.protocol.session.summary import settings_of
+from ahpkit.wire.errors import LocalProtocolError
 
 
 class Session:
@@ -99,14 +100,34 @@ class Session:
         model: ModelSelection | None = None,
         agent: AgentSelection | None = None,
         fork: tuple[str, str] | None = None,
+        beside: tuple[str, str] | None = None,
+        selection: str | None = None,
     ) -> Chat:
-        """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from."""
+        """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from.
+
+        `beside` makes it a side chat: it shows nothing of that chat, but its agent knows it through that turn.
+        `selection` are the words that the side chat is about. Raises `LocalProtocolError` when the agent does not offer
+        such chats.
+        """
         uri = f"ahp-chat:/{uuid.uuid4()}"
-        source = None if fork is None else {"kind": "fork", "chat": fork[0], "turnId": fork[1]}
+        source = _source(fork, beside, selection)
+        self._check_offered(source)
         chosen = given(model=model, agent=agent)
         params = {"chat": uri, **given(source=source, _meta={SELECTION: chosen} if chosen else None)}
         await self._core.request("createChat", params, channel=self.uri)
         return await self.chat(uri)
+
+    def _check_offered(self, source: Mapping[str, Any] | None) -> None:
+        if self._core.dialect.generation < Generation.V0_5_1:
+            return  # It has no words for what agents offer: the host decides.
+        provider = self.state["provider"]
+        agents = (self._core.root.confirmed or {}).get("agents", ())
+        known = next((one for one in agents if one["provider"] == provider), {})
+        offered = known.get("capabilities", {}).get("multipleChats")
+        if offered is None:
+            raise LocalProtocolError(f"sessions of {provider} have one chat")
+        if source is not None and not offered.get(source["kind"]):
+            raise LocalProtocolError(f"sessions of {provider} have no {source['kind']}")
 
     # Settings.
 
@@ -230,6 +251,17 @@ class Session:
 
     def _dispatch(self, kind: str, /, **fields: Any) -> Dispatch:
         return self._core.channels.dispatch(self.uri, {"type": f"session/{kind}", **fields})
+
+
+def _source(
+    fork: tuple[str, str] | None, beside: tuple[str, str] | None, selection: str | None
+) -> dict[str, Any] | None:
+    if fork is not None:
+        return {"kind": "fork", "chat": fork[0], "turnId": fork[1]}
+    if beside is None:
+        return None
+    words = None if selection is None else {"text": selection}
+    return {"kind": "sideChat", "chat": beside[0], "turnId": beside[1], **given(selection=words)}
 
 
 def _default_chat(state: Mapping[str, Any]) -> str | None:

@@ -125,8 +125,9 @@ def agent_info(agent: Agent) -> JsonObject:
         "description": agent.description,
         "models": list(agent.models),
     }
-    if agent.directories is not None:
-        info["capabilities"] = {"multipleWorkingDirectories": agent.directories}
+    abilities = {"multipleChats": agent.further_chats, "multipleWorkingDirectories": agent.directories}
+    if capabilities := {name: ability for name, ability in abilities.items() if ability is not None}:
+        info["capabilities"] = capabilities
     if agent.protected_resources:
         info["protectedResources"] = list(agent.protected_resources)
     if agent.meta:

@@ -299,6 +299,8 @@ class Host:
         registered.listen(spine.unsettled.heard)
         turns.register(registered)
         windows.register(registered)
+        registered.listen(sessions.heard)
+        registered.recover(sessions.recover)
         registered.listen(lambda applied: times.heard(applied, now()))
         for feature in self._features:
             feature.register(registered, services)

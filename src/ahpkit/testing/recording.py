@@ -93,6 +93,7 @@ class RecordingChat:
         self.agent = agent
         self.config: Mapping[str, Any] = config or {}
         self.history: Sequence[TurnRecord] = history
+        self.background: Sequence[TurnRecord] = ()
         self.memory: JsonObject = memory or {}
         self.forked_memory: JsonObject = {}
         self.session_meta: JsonObject = {}

@@ -105,7 +105,8 @@ class AcpChat(AgentChat):
         if self._untold_history:
             self._untold_history = False
             words.append(transcript([*self._chat.history, *_interrupted(turn)]))
-            turn.notice("The agent could not take this conversation up again, so it was told what was said before.")
+            if len(self._chat.history) > len(self._chat.background):
+                turn.notice("The agent could not take this conversation up again, so it was told what was said before.")
         told = instructions(turn.context)
         if told != self._told:
             self._told = told

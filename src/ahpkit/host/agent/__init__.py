@@ -54,7 +54,11 @@ from ahpkit.protocol.common.state import (
     ProtectedResourceMetadata,
     StringOrMarkdown,
 )
-from ahpkit.protocol.root.state import MultipleWorkingDirectoriesCapability, SessionModelInfo
+from ahpkit.protocol.root.state import (
+    MultipleChatsCapability,
+    MultipleWorkingDirectoriesCapability,
+    SessionModelInfo,
+)
 from ahpkit.protocol.session.state import SessionConfigSchema, ToolDefinition
 
 
@@ -309,7 +313,12 @@ class Chat(Protocol):
 
     @property
     def history(self) -> Sequence[TurnRecord]:
-        """The finished turns, oldest first."""
+        """What the agent has to know: the `background`, then the finished turns, oldest first."""
+        ...
+
+    @property
+    def background(self) -> Sequence[TurnRecord]:
+        """For a side chat: what was said in the chat beside, up to the turn that this one is about."""
         ...
 
     @property
@@ -393,6 +402,9 @@ class AgentChat(abc.ABC):
         """The chat is gone or the host stops."""
 
 
+_CHATS: MultipleChatsCapability = {"fork": True, "sideChat": True}
+
+
 class Agent(abc.ABC):
     """An agent backend: one provider in root state. Entered when the host starts, left when it stops."""
 
@@ -405,6 +417,9 @@ class Agent(abc.ABC):
     """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""
     resumes: bool = False
     """Whether a turn can go on that was interrupted because the host stopped."""
+    further_chats: MultipleChatsCapability | None = _CHATS
+    """Whether sessions of this agent can have further chats, forks and side chats: all agents can that take
+    `Chat.history` into account. None: they have one chat."""
     directories: MultipleWorkingDirectoriesCapability | None = None
     """How sessions of this agent can have several working directories; None: they have one."""
     permissions: Literal["ask", "allow", "deny"] = "ask"

@@ -62,6 +62,7 @@ class SessionCommands:
             Command("disposeSession", self._dispose_session, ordered=True, changes=True),
             Command("createChat", self._create_chat, ordered=True, changes=True),
             Command("disposeChat", self._dispose_chat, ordered=True, changes=True),
+            Command("moveChat", self._move_chat, ordered=True, changes=True),
             Command("fetchTurns", self._fetch_turns, large=True),
             Command("completions", self._completions),
             Command("resolveSessionConfig", self._resolve_session_config),
@@ -91,6 +92,9 @@ class SessionCommands:
 
     async def _dispose_chat(self, client: ConnectedClient, params: JsonObject) -> None:
         await self.sessions.dispose_chat(params["channel"])
+
+    async def _move_chat(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        return await self.sessions.move_chat(params)
 
     async def _fetch_turns(self, client: Connection, params: JsonObject) -> JsonObject:
         chat = self._chat(params["channel"])

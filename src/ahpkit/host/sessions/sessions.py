@@ -21,9 +21,18 @@ from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Registration
+from ahpkit.host.feature import Applied, Registration
 from ahpkit.host.limits import MAX_CHATS, MAX_DIRECTORIES, MAX_SESSIONS
 from ahpkit.host.policy import check_agent, check_model
+from ahpkit.host.sessions.chats import (
+    beginning,
+    check_anchor,
+    check_directories,
+    check_idle,
+    is_movable,
+    placed,
+    with_workers,
+)
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import initial_config
 from ahpkit.host.sessions.session_times import SessionTimes
@@ -39,7 +48,7 @@ from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI, channel_of
-from ahpkit.protocol.chat.constructors import chat_turn_started
+from ahpkit.protocol.chat.constructors import chat_movable_changed, chat_turn_started
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
@@ -55,6 +64,7 @@ from ahpkit.protocol.session.constructors import (
     session_active_client_set,
     session_chat_added,
     session_chat_removed,
+    session_chats_reordered,
     session_creation_failed,
     session_default_chat_changed,
     session_ready,
@@ -311,20 +321,29 @@ class Sessions:
         chosen: JsonObject | None = selection.get("agent")
         if chosen is not None and (reason := check_agent(self._state_of(session_uri) or {}, chosen["uri"])):
             raise InvalidParams(f"agent: {reason}")
-        origin, turns, title = self._chat_source(params.get("source"))
-        directories: list[str] | None = params.get("workingDirectories")
+        begins = beginning(
+            params.get("source"),
+            chat=uri,
+            session=self._state_of(session_uri) or {},
+            agent=self._sessions[session_uri].agent,
+            state_of=self._state_of,
+        )
+        directories: list[str] | None = params.get("workingDirectories", begins.directories)
         self._check_subset(session_uri, directories or ())
         selection = {**selection_of(self._state_of((origin or {}).get("chat", ""))), **selection}
         state = new_chat(
             uri,
-            title=title,
+            title=begins.title,
             now=self._ports.now(),
-            origin=origin,
-            turns=turns,
+            origin=begins.origin,
+            turns=begins.turns,
             selection=selection,
             directories=directories,
+            movable=True,
         )
-        self._open_chat(session_uri, state)
+        runner = self._open_chat(session_uri, state)
+        if begins.background is not None:
+            runner.chat.keep_background(begins.background)
         if "initialMessage" in params:
             started = chat_turn_started(
                 turn_id=self._ports.new_id(),
@@ -339,15 +358,6 @@ class Sessions:
         if outside := next((each for each in directories if each not in known), None):
             raise InvalidParams(f"workingDirectories: {outside} is no directory of the session")
 
-    def _chat_source(self, source: JsonObject | None) -> tuple[JsonObject | None, list[JsonObject] | None, str]:
-        if source is None:
-            return None, None, "New chat"
-        chat = self._state_of(source["chat"])
-        turns = turns_until(chat, source["turnId"]) if chat else None
-        if chat is None or turns is None:
-            raise NotFound(f"source: there is no finished turn {source['turnId']!r} in {source['chat']}")
-        return {"kind": "fork", "chat": source["chat"], "turnId": source["turnId"]}, turns, chat["title"]
-
     def _open_chat(self, session_uri: str, state: JsonObject) -> ChatRunner:
         uri = state["resource"]
         self._ports.store.open(uri, state, kind="chat")
@@ -360,6 +370,100 @@ class Sessions:
         runner = self._ports.turns.add_chat(uri, session_uri, session.agent, lambda: asyncio.shield(session.ready))
         session.chats[uri] = runner
         return runner
+
+    # -- moving chats --------------------------------------------------------------------------------------------
+
+    async def move_chat(self, params: Mapping[str, Any]) -> JsonObject:
+        """`moveChat`: to another place in its session, to another session, or to one of its own."""
+        uri, destination = params["channel"], params["destination"]
+        source = self._ports.index.session_of(uri)
+        if source is None:
+            raise NotFound(f"there is no chat {uri}")
+        if not (self._state_of(uri) or {}).get("movable"):
+            raise InvalidParams("channel: this chat cannot be moved")
+        match destination.get("kind"):
+            case "session" if destination["session"] == source:
+                self._reorder(source, uri, destination.get("after"))
+                return {"session": source}
+            case "session":
+                await self._move_to(uri, source, destination["session"], destination.get("after"))
+                return {"session": destination["session"]}
+            case "newSession":
+                return {"session": await self._move_to_new(uri, source)}
+            case other:
+                raise InvalidParams(f"destination.kind: {str(other)[:100]!r} is none of session, newSession")
+
+    def _reorder(self, session_uri: str, chat: str, after: str | None) -> None:
+        session = self._state_of(session_uri) or {}
+        check_anchor(after, chat, session)
+        self._put_after(session_uri, [chat], after)
+
+    def _put_after(self, session_uri: str, chats: Sequence[str], after: str | None) -> None:
+        order = [entry["resource"] for entry in (self._state_of(session_uri) or {})["chats"]]
+        self._dispatch(session_uri, session_chats_reordered(chats=placed(order, chats, after)))
+
+    async def _move_to(self, uri: str, source: str, target: str, after: str | None) -> None:
+        there, chat = self._state_of(target), self._state_of(uri) or {}
+        if target not in self._sessions or there is None:
+            raise NotFound(f"destination.session: there is no session {target}")
+        if self._sessions[target].agent is not self._sessions[source].agent or there["lifecycle"] == "failed":
+            raise InvalidParams(f"destination.session: {target} cannot take this chat; it needs a session of its agent")
+        check_anchor(after, uri, there)
+        check_directories(chat, there)
+        moving = with_workers(uri, self._state_of(source) or {})
+        check_idle(moving, self._state_of)
+        if len(self._sessions[target].chats) + len(moving) > MAX_CHATS:
+            raise InvalidRequest(f"a session may have {MAX_CHATS} chats; dispose of some first")
+        runners = self._take_along(moving, source, target)
+        self._put_after(target, moving, after)
+        await self._settle(runners, target)
+
+    async def _move_to_new(self, uri: str, source: str) -> str:
+        here, chat = self._state_of(source) or {}, self._state_of(uri) or {}
+        moving = with_workers(uri, here)
+        check_idle(moving, self._state_of)
+        target = f"ahp-session:/{self._ports.new_id()}"
+        self._check_new(target)
+        agent = self._sessions[source].agent
+        given = {"workingDirectories": here.get("workingDirectories")}
+        config: JsonObject = here.get("config") or NO_CONFIG
+        state = new_session(given, provider=agent.provider, project=here.get("project"), config=config)
+        self._open_session(target, agent, {**state, "title": chat["title"]}, created_at=self._ports.now())
+        runners = self._take_along(moving, source, target)
+        self._dispatch(target, session_default_chat_changed(default_chat=uri))
+        self._count_changed()
+        await self._settle(runners, target)
+        self._ports.tasks.spawn(self._finish_creating(target, self._sessions[target]), name=f"create {target}")
+        return target
+
+    def _take_along(self, chats: Sequence[str], source: str, target: str) -> list[ChatRunner]:
+        """Take chats from one session to another, in one step. Their own channels stay as they are."""
+        for uri in chats:
+            self._dispatch(source, session_chat_removed(chat=uri))
+        for uri in chats:
+            self._ports.index.remove_chat(uri)
+            self._ports.index.add_chat(uri, target)
+            if (runner := self._sessions[source].chats.pop(uri, None)) is not None:
+                self._sessions[target].chats[uri] = runner
+            self._dispatch(target, session_chat_added(summary=chat_entry(self._state_of(uri) or {})))
+        return [runner for uri in chats if (runner := self._sessions[target].chats.get(uri)) is not None]
+
+    async def _settle(self, runners: Sequence[ChatRunner], target: str) -> None:
+        session = self._sessions[target]
+        for runner in runners:
+            await runner.move(target, lambda: asyncio.shield(session.ready))
+
+    def heard(self, applied: Applied) -> None:
+        """Another chat became the default one: which chats can be moved follows from it."""
+        if applied.action["type"] == "session/defaultChatChanged":
+            self._say_movable(applied.channel)
+
+    def _say_movable(self, session_uri: str) -> None:
+        session = self._state_of(session_uri) or {}
+        for entry in session["chats"]:
+            chat = self._state_of(entry["resource"])
+            if chat is not None and chat.get("movable", False) != is_movable(chat, session):
+                self._dispatch(chat["resource"], chat_movable_changed(movable=is_movable(chat, session)))
 
     async def dispose_chat(self, uri: str) -> None:
         """`disposeChat`: a session keeps at least one chat."""
@@ -456,6 +560,11 @@ class Sessions:
             if (chat := self._state_of(summary["resource"])) is not None:
                 self._ports.index.add_chat(summary["resource"], uri)
                 self._ports.unsettled.look(summary["resource"], chat)
+
+    def recover(self) -> None:
+        """Chats from before there was a word about it say whether they can be moved."""
+        for uri in self._sessions:
+            self._say_movable(uri)
 
     def resume(self) -> None:
         """Go on with what was under way in an earlier run. From here on sessions are prepared when they wake."""

@@ -27,6 +27,10 @@ MEMORY_PREFIX = "agent-memory/"
 """Before a chat's URI: the durable value that holds what its agent remembers."""
 
 
+BACKGROUND_PREFIX = "side-chat/"
+"""Before a side chat's URI: the durable value with the turns that its agent knows of the chat beside."""
+
+
 def path_of(uri: str | None, default: Path) -> Path:
     """The path a `file:` URI names."""
     if uri is None:
@@ -100,7 +104,16 @@ class LiveChat:
 
     @property
     def history(self) -> Sequence[TurnRecord]:
-        return self.state.get("turns", ())
+        turns: Sequence[TurnRecord] = self.state.get("turns", ())
+        return [*self.background, *turns] if self.background else turns
+
+    @property
+    def background(self) -> Sequence[TurnRecord]:
+        return self._services.values.get(BACKGROUND_PREFIX + self.uri) or ()
+
+    def keep_background(self, turns: Sequence[JsonObject]) -> None:
+        """A side chat was made: what its agent has to know is fixed from here on."""
+        self._services.values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
     @property
     def memory(self) -> JsonObject:
@@ -123,6 +136,7 @@ class LiveChat:
         """The chat is disposed: drop what its agent stored."""
         self._services.values.set(self._memory_key, None)
         self._services.values.set(self._title_key, None)
+        self._services.values.set(BACKGROUND_PREFIX + self.uri, None)
 
     def title(self, title: str) -> None:
         """Name the session after this chat: only the default chat may, and never over a person's own choice."""
@@ -157,6 +171,15 @@ class LiveChat:
         said: JsonObject = self.session.get("_meta") or {}
         ours = [key for key, about in said.items() if isinstance(about, dict) and self.uri in about]
         self._session_meta({key: self._beside_others(key, None) for key in ours})
+
+    def moved(self, session_uri: str) -> None:
+        """The chat belongs to another session from here on; what its agent said about it goes along."""
+        meta: JsonObject = self.session.get("_meta") or {}
+        said = {key: about[self.uri] for key, about in meta.items() if isinstance(about, dict) and self.uri in about}
+        self.clear_meta()
+        self.session_uri = session_uri
+        for key, value in said.items():
+            self.meta(key, value)
 
     def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
         """A key of the session's `_meta` with our value in it, beside those of the session's other chats."""

@@ -72,6 +72,7 @@ def new_chat(
     interactivity: str | None = None,
     turns: list[JsonObject] | None = None,
     directories: list[str] | None = None,
+    movable: bool | None = None,
 ) -> JsonObject:
     """A chat without an active turn."""
     chat = {
@@ -83,7 +84,7 @@ def new_chat(
         "turns": turns or [],
     }
     meta = {SELECTION: selection} if selection else None
-    return chat | present(interactivity=interactivity, workingDirectories=directories, _meta=meta)
+    return chat | present(interactivity=interactivity, workingDirectories=directories, movable=movable, _meta=meta)
 
 
 def chat_entry(chat: JsonObject) -> ChatSummary:

@@ -138,6 +138,14 @@ class ChatRunner:
         if self._agent_chat is not None:
             await self._agent_chat.work_in(directories)
 
+    async def move(self, session_uri: str, session_ready: Callable[[], Awaitable[None]]) -> None:
+        """The chat belongs to another session: the agent takes the conversation up again there, with the next turn."""
+        self.chat.moved(session_uri)
+        self._session_ready = session_ready
+        agent_chat, self._agent_chat = self._agent_chat, None
+        if agent_chat is not None:
+            await agent_chat.aclose()
+
     async def aclose(self, reason: str) -> None:
         """Stop because the host does: a running turn ends as an error that says so. What is queued stays queued."""
         self._closing = True

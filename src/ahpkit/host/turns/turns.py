@@ -201,6 +201,7 @@ class Turns:
         registered = self._ports.registered
         for prepare in registered.turn_preparers:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
+        turn.prompt = _about_selection(turn) + turn.prompt
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
         self._follow_tools(turn)
 
@@ -282,6 +283,17 @@ class Turns:
         started_at = iso_time(self._ports.now())
         self._dispatch(uri, chat_turn_started(turn_id=turn.id, started_at=started_at, message=message))
         return LiveSubChat(turn, on_closed=lambda: self._subturns.pop(uri, None))
+
+
+def _about_selection(turn: LiveTurn) -> str:
+    """The first message of a side chat is about the words that were selected: they come before it."""
+    chat = turn.chat_state or {}
+    origin: JsonObject = chat.get("origin") or {}
+    selection: JsonObject | None = origin.get("selection")
+    if origin.get("kind") != "sideChat" or selection is None or chat.get("turns"):
+        return ""
+    quoted = "\n".join(f"> {line}" for line in str(selection["text"]).splitlines())
+    return f"About these words:\n\n{quoted}\n\n"
 
 
 def _is_selection(applied: Applied) -> bool:

@@ -1,0 +1,162 @@
+"""Chats beside others: what a new chat begins with (a fork, a side chat), and where a chat may move. Pure rules.
+
+A fork shows a copy of the turns it goes on from. A side chat shows nothing of them: only its agent knows what was said
+up to the turn that it is about, as far as that turn was at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.host.agent import Agent
+from ahpkit.host.turns.new_state import turns_until
+from ahpkit.host.turns.titles import title_from
+from ahpkit.protocol.chat.constructors import chat_turn_cancelled
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams, NotFound, TurnInProgress
+
+StateOf = Callable[[str], JsonObject | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """What a new chat begins with."""
+
+    title: str
+    origin: JsonObject | None = None
+    turns: list[JsonObject] | None = None
+    """Turns that it shows."""
+    background: list[JsonObject] | None = None
+    """Turns that only its agent knows."""
+    directories: list[str] | None = None
+
+
+def beginning(
+    source: JsonObject | None, *, chat: str, session: JsonObject, agent: Agent, state_of: StateOf
+) -> Beginning:
+    """What the chat `chat` of a session begins with; raises when it cannot have that source."""
+    if agent.further_chats is None:
+        raise InvalidParams(f"sessions of {agent.provider} have one chat")
+    if source is None:
+        return Beginning(title="New chat")
+    kind = source.get("kind")
+    if kind not in ("fork", "sideChat"):
+        raise InvalidParams(f"source.kind: {str(kind)[:100]!r} is none of fork, sideChat")
+    if not agent.further_chats.get(kind):
+        raise InvalidParams(f"source.kind: sessions of {agent.provider} have no {kind}")
+    found = _source_chat(source["chat"], chat, session, state_of)
+    return _fork(source, found) if kind == "fork" else _side_chat(source, found)
+
+
+def _source_chat(uri: str, chat: str, session: JsonObject, state_of: StateOf) -> JsonObject:
+    found = state_of(uri)
+    if uri == chat:
+        raise InvalidParams("source.chat: a chat cannot begin with itself")
+    if found is None:
+        raise NotFound(f"source.chat: there is no chat {uri}")
+    if all(entry["resource"] != uri for entry in session["chats"]):
+        raise InvalidParams(f"source.chat: {uri} belongs to another session")
+    return found
+
+
+def _fork(source: JsonObject, found: JsonObject) -> Beginning:
+    turn_id: str = source["turnId"]
+    turns = turns_until(found, turn_id)
+    if turns is None and found.get("activeTurn", {}).get("id") == turn_id:
+        raise InvalidParams(f"source.turnId: turn {turn_id!r} is still running")
+    if turns is None:
+        raise _no_turn(source)
+    origin = {"kind": "fork", "chat": source["chat"], "turnId": turn_id}
+    return Beginning(title=found["title"], origin=origin, turns=turns, directories=found.get("workingDirectories"))
+
+
+def _side_chat(source: JsonObject, found: JsonObject) -> Beginning:
+    selection: JsonObject | None = source.get("selection")
+    if selection is not None and not selection["text"]:
+        raise InvalidParams("source.selection.text: must not be empty")
+    active: JsonObject = found.get("activeTurn") or {}
+    turns = _with_active(found) if active.get("id") == source["turnId"] else turns_until(found, source["turnId"])
+    if turns is None:
+        raise _no_turn(source)
+    origin: JsonObject = {"kind": "sideChat", "chat": source["chat"], "turnId": source["turnId"]}
+    if selection is not None:
+        origin["selection"] = selection
+    title = "Side chat" if selection is None else title_from(selection["text"]) or "Side chat"
+    return Beginning(title=title, origin=origin, background=turns, directories=found.get("workingDirectories"))
+
+
+def _with_active(chat: JsonObject) -> list[JsonObject]:
+    """All turns, with the one that runs as it is now: what comes later does not reach whoever got this."""
+    ended = chat_reducer(chat, {**chat_turn_cancelled(turn_id=chat["activeTurn"]["id"], duration=0)})
+    return ended["turns"]
+
+
+def _no_turn(source: JsonObject) -> NotFound:
+    return NotFound(f"source.turnId: there is no turn {source['turnId']!r} in {source['chat']}")
+
+
+# -- moving --------------------------------------------------------------------------------------------------------
+
+
+def is_movable(chat: JsonObject, session: JsonObject) -> bool:
+    """Whether a chat may move: not the one that input to its session goes to, and not that of a sub-agent."""
+    origin: JsonObject = chat.get("origin") or {}
+    return session.get("defaultChat") != chat["resource"] and origin.get("kind") != "tool"
+
+
+def with_workers(chat: str, session: JsonObject) -> list[str]:
+    """A chat and those that its turns opened for sub-agents, and these for theirs."""
+    found = [chat]
+    for uri in found:
+        origins = ((entry["resource"], entry.get("origin") or {}) for entry in session["chats"])
+        found += [one for one, origin in origins if _is_worker(origin, uri) and one not in found]
+    return found
+
+
+def _is_worker(origin: JsonObject, chat: str) -> bool:
+    return origin.get("kind") == "tool" and origin.get("chat") == chat
+
+
+def placed(order: Sequence[str], moving: Sequence[str], after: str | None) -> list[str]:
+    """The order with these chats right after one of the others; at the beginning without it."""
+    rest = [uri for uri in order if uri not in moving]
+    at = 0 if after is None else rest.index(after) + 1
+    return [*rest[:at], *moving, *rest[at:]]
+
+
+def check_anchor(after: str | None, chat: str, session: JsonObject) -> None:
+    """Raise unless a chat can be put after another one of a session."""
+    if after == chat:
+        raise InvalidParams("destination.after: a chat cannot come after itself")
+    if after is not None and all(entry["resource"] != after for entry in session["chats"]):
+        raise InvalidParams(f"destination.after: {after} is no chat of the session")
+
+
+def check_idle(chats: Iterable[str], state_of: StateOf) -> None:
+    """Raise while one of these chats has a turn that runs."""
+    for uri in chats:
+        if (state_of(uri) or {}).get("activeTurn"):
+            raise TurnInProgress(f"a turn runs in {uri}; cancel it, or wait for its end")
+
+
+def check_directories(chat: JsonObject, session: JsonObject) -> None:
+    """Raise when a chat works in directories that another session does not have."""
+    known: Sequence[Any] = session.get("workingDirectories") or ()
+    own: Sequence[str] = chat.get("workingDirectories") or ()
+    if outside := next((each for each in own if each not in known), None):
+        raise InvalidParams(f"the chat works in {outside}, which is no directory of that session")
+
+
+__all__ = [
+    "Beginning",
+    "beginning",
+    "check_anchor",
+    "check_directories",
+    "check_idle",
+    "is_movable",
+    "placed",
+    "with_workers",
+]
