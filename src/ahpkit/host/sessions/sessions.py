@@ -330,7 +330,7 @@ class Sessions:
         )
         directories: list[str] | None = params.get("workingDirectories", begins.directories)
         self._check_subset(session_uri, directories or ())
-        selection = {**selection_of(self._state_of((origin or {}).get("chat", ""))), **selection}
+        selection = {**selection_of(self._state_of((begins.origin or {}).get("chat", ""))), **selection}
         state = new_chat(
             uri,
             title=begins.title,
