@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process, start_host
 from support.shell import shell
 from support.terminal import Terminal, terminal
@@ -541,6 +542,46 @@ async def test_leaving_says_how_to_come_back(host: HostProcess) -> None:
     async with terminal(["chat", "--session", name], host.home) as person:
         await person.see("» remember me", "Hello! You said:", "I am the demo agent")
         await leave(person)
+
+
+async def test_the_last_session_of_the_directory_is_gone_on_with_and_one_of_several_is_picked(
+    host: HostProcess,
+) -> None:
+    place = host.home / "several"
+    place.mkdir()
+    for text in ("first of two", "second of two"):
+        await finish_cli(["prompt", text, "--keep", "--dir", "several"], host.home)
+    async with terminal(["chat", "--continue", "--dir", "several"], host.home) as person:
+        await person.see("  1. ", "second of two", "  2. ", "first of two", "Which one [1]:")
+        person.type("2\n")
+        await person.see("» first of two")
+        await leave(person)
+    async with terminal(["chat", "--session", "of two"], host.home) as person:
+        await person.see("Which one [1]:")
+        person.type("\n")
+        await person.see("» second of two")
+        await leave(person)
+
+
+async def test_ctrl_c_while_an_agent_starts_leaves_nothing_behind_and_keys_are_kept(tmp_path: Path) -> None:
+    agent = " ".join(
+        scripted_command(
+            tmp_path / "slow.json", methods={"session/new": [{"sleep": 2}, {"result": {"sessionId": "s"}}]}
+        )
+    )
+    async with host_process(tmp_path, "--agent", f"slow={agent}") as host:
+        async with terminal(["chat", "--agent", "slow"], tmp_path) as person:
+            await person.see("Starting the agent")
+            person.type("kept")
+            await person.until(lambda screen: screen.line == "> kept")
+        async with terminal(["chat", "--agent", "slow"], tmp_path) as person:
+            await person.see("Starting the agent")
+            person.interrupt()
+            assert await person.exited() == 130
+            assert person.is_sane
+        client = await host.client()
+        listed = (await client.ask("listSessions"))["items"]
+        assert len(listed) <= 1  # Only the first, which was not left but cut off.
 
 
 # Together, and through restarts.

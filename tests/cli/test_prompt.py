@@ -21,6 +21,14 @@ async def prompt(host: HostProcess, *arguments: str, **options: Any) -> tuple[in
     return await finish_cli(["prompt", *arguments], host.home, **options)
 
 
+async def started(arguments: list[str], home: Path) -> asyncio.subprocess.Process:
+    """A running command with nothing on its standard input."""
+    process = await run_cli(arguments, home)
+    assert process.stdin is not None
+    process.stdin.close()
+    return process
+
+
 async def titles(host: HostProcess) -> list[str]:
     _, output, _ = await finish_cli(["sessions", "list", "--json"], host.home)
     return [summary["title"] for summary in json.loads(output)]
@@ -165,7 +173,7 @@ async def interrupted_after(process: asyncio.subprocess.Process, beginning: byte
 
 
 async def test_ctrl_c_cancels_the_turn_and_exits_with_130(host: HostProcess) -> None:
-    process = await run_cli(["prompt", "/sleep 60", "--keep"], host.home)
+    process = await started(["prompt", "/sleep 60", "--keep"], host.home)
     code, errors = await interrupted_after(process, b"Sleeping for 60 seconds.", signal.SIGINT)
     assert code == 130
     assert errors.startswith("✗ cancelled\nkept as ahp-session:/")
@@ -174,7 +182,7 @@ async def test_ctrl_c_cancels_the_turn_and_exits_with_130(host: HostProcess) -> 
 
 
 async def test_ctrl_c_leaves_no_session_behind(host: HostProcess) -> None:
-    process = await run_cli(["prompt", "/sleep 61"], host.home)
+    process = await started(["prompt", "/sleep 61"], host.home)
     code, errors = await interrupted_after(process, b"Sleeping for 61 seconds.", signal.SIGINT)
     assert (code, errors) == (130, "✗ cancelled\n")
     assert "/sleep 61" not in await titles(host)
@@ -189,7 +197,7 @@ def is_pending(pid: int, signum: int) -> bool:
 
 async def test_a_second_ctrl_c_does_not_wait_for_the_host(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
-        process = await run_cli(["prompt", "/sleep 60", "--keep"], tmp_path)
+        process = await started(["prompt", "/sleep 60", "--keep"], tmp_path)
         assert process.stdout is not None
         async with asyncio.timeout(BOUND):
             await process.stdout.readexactly(8)
@@ -212,3 +220,61 @@ async def test_an_output_that_lacks_characters_does_not_stop_it(host: HostProces
     code, output, errors = await prompt(host, "grüße", PYTHONIOENCODING="ascii")
     assert (code, errors) == (0, "")
     assert "gr\\xfc\\xdfe" in output
+
+
+# More ways in.
+
+
+async def test_what_is_piped_in_is_joined_to_the_text(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, "Review this:", input="one\ntwo\n")
+    assert (code, errors) == (0, "")
+    assert "> Review this:\n>\n> one\n> two\n" in output.replace("> \n", ">\n")
+
+
+async def test_a_pipe_that_stays_open_does_not_stop_a_text(host: HostProcess) -> None:
+    process = await run_cli(["prompt", "/usage"], host.home)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    async with asyncio.timeout(BOUND):
+        assert "few tokens" in (await process.stdout.read()).decode()
+        assert "nothing came on standard input" in (await process.stderr.read()).decode()
+        assert await process.wait() == 0
+
+
+async def test_files_are_added_with_their_names(host: HostProcess) -> None:
+    (host.home / "notes.md").write_text("remember the milk\n")
+    code, output, _ = await prompt(host, "Sum up.", "--file", "notes.md")
+    assert code == 0
+    assert "> Sum up.\n" in output
+    assert "> notes.md:\n" in output
+    assert "> remember the milk\n" in output
+    code, output, _ = await prompt(host, "--file", "notes.md")
+    assert (code, "> remember the milk" in output) == (0, True)
+
+
+async def test_a_turn_that_takes_too_long_is_cancelled(host: HostProcess) -> None:
+    code, _, errors = await prompt(host, "/sleep 60", "--timeout", "0.5")
+    assert (code, errors) == (124, "✗ no answer within 0.5 s; the turn was cancelled\n")
+
+
+async def test_without_waiting_the_session_is_named_and_what_it_asks_waits_in_the_inbox(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, APPROVAL, "--no-wait")
+    assert (code, errors) == (0, "")
+    name = output.strip()
+    _, inbox, _ = await shell(
+        f"until ahpkit inbox | grep {name}; do :; done; ahpkit approve {name}; ahpkit sessions show {name}", host.home
+    )
+    assert "approval of Calculate" in inbox
+    assert "approved: approval of Calculate" in inbox
+
+
+async def test_the_last_session_of_a_directory_is_gone_on_with(host: HostProcess) -> None:
+    for place in ("here", "there"):
+        (host.home / place).mkdir(exist_ok=True)
+        await prompt(host, f"I am {place}", "--keep", "--dir", place)
+    code, output, _ = await prompt(host, "/usage", "--continue", "--dir", "here", "--json")
+    assert code == 0
+    assert '"cacheReadTokens":1' in output.replace(" ", "")
+    (host.home / "nowhere").mkdir(exist_ok=True)
+    code, _, errors = await prompt(host, "x", "--continue", "--dir", "nowhere")
+    assert (code, "there is no session in nowhere yet" in errors) == (1, True)

@@ -27,7 +27,26 @@ def options(command: click.Command) -> set[str]:
 
 @pytest.mark.parametrize(
     "name",
-    ["chat", "config", "doctor", "down", "logs", "prompt", "serve", "service", "sessions", "status", "tail", "up"],
+    [
+        "answer",
+        "approve",
+        "chat",
+        "config",
+        "data",
+        "deny",
+        "doctor",
+        "down",
+        "inbox",
+        "logs",
+        "prompt",
+        "serve",
+        "service",
+        "sessions",
+        "status",
+        "tail",
+        "up",
+        "usage",
+    ],
 )
 def test_every_option_is_in_the_section_of_its_command(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)

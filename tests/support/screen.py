@@ -17,6 +17,7 @@ class Screen:
         self.row = self.column = 0
         self.modes = {"25"}
         """Private modes that are on: 25 shows the cursor, 2004 marks pastes."""
+        self.bells = 0
         self.styles = 0
         """How often the style was changed."""
         self._rest = ""
@@ -57,6 +58,8 @@ class Screen:
             self._to(self.row + 1, self.column)
         elif char == "\r":
             self.column = 0
+        elif char == "\a":
+            self.bells += 1
         else:
             assert char.isprintable(), f"a control character reached the terminal: {char!r}"
             width = 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -74,7 +77,11 @@ class Screen:
                 self._to(self.row - number, self.column)
             case "C":
                 self.column += number
+            case "H":
+                self._to(0, 0)
             case "J":
+                if number == 2:
+                    self._to(0, 0)
                 del self.rows[self.row][self.column :]
                 del self.rows[self.row + 1 :]
             case "K":

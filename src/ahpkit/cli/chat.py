@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import click
 
 from ahpkit.cli.connecting import (
     EXIT_INTERRUPTED,
+    check_session_options,
     connected,
+    find_session,
     host_command,
+    last_session,
     open_session,
     session_options,
     short_id,
@@ -19,22 +23,29 @@ from ahpkit.cli.connecting import (
 )
 from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
+from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.plans import show_plans
 from ahpkit.cli.race import race
+from ahpkit.cli.session_lines import pick_session
 from ahpkit.client import Chat, Client, Session
 from ahpkit.protocol.errors import AhpError
 
 
 @click.command()
 @session_options
+@click.option(
+    "--notify", "kind", type=click.Choice(KINDS), default="bell", show_default=True, help="How you are called."
+)
 @host_command
 async def chat(
     url: str | None,
     token: str | None,
     name: str | None,
+    resume: bool,
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    kind: str,
 ) -> int:
     """Chat with an agent, streaming, with approvals by a key press.
 
@@ -44,18 +55,28 @@ async def chat(
     \b
     Example:
       ahpkit chat
+      ahpkit chat --continue
       ahpkit chat --agent demo --dir ~/project
       ahpkit chat --session hello
     """
+    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory)
+    choose = pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
     async with connected(url, token, start=True) as client:
-        session = await open_session(client, name, provider=provider, model=model, directory=directory)
-        first = await session.chat()
-        async with console() as terminal:
+        if resume:
+            name, directory = await last_session(client, directory or Path.cwd(), choose), None
+        elif name is not None:
+            name = await find_session(client, name, choose)
+        async with console() as terminal:  # Now: what is typed while an agent starts is kept for the first line.
+            opening = open_session(client, name, provider=provider, model=model, directory=directory)
+            how, session = await race(session=opening, interrupt=terminal.interrupted())
+            if how == "interrupt":
+                return EXIT_INTERRUPTED
+            first = await session.chat()
             tell_connection(client, terminal)
             if terminal.interactive:
                 terminal.say(_greeting(session), "dim")
             try:
-                await _talk(terminal, client, session, first)
+                await _talk(terminal, client, session, first, kind)
             except Left:
                 return EXIT_INTERRUPTED
             finally:
@@ -63,12 +84,12 @@ async def chat(
     return 0
 
 
-async def _talk(terminal: Console, client: Client, session: Session, chat: Chat) -> None:
+async def _talk(terminal: Console, client: Client, session: Session, chat: Chat, kind: str) -> None:
     """One chat after the other, until the person leaves."""
     while True:
         async with client.subscribe(chat.uri) as channel, client.subscribe(session.uri) as events:
             _, other = await race(
-                talk=Conversation(terminal, client, session, chat, channel).run(),
+                talk=Conversation(terminal, client, session, chat, channel, call=lambda text: notify(kind, text)).run(),
                 plans=show_plans(terminal, events, chat.uri),
             )
         if other is None:

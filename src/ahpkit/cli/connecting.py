@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from ahpkit.cli.completion import AGENT, MODEL, SESSION
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.output import Output
@@ -22,11 +23,15 @@ from ahpkit.client import Client, Session, SessionFailed, connect
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.session.state import SessionStatus
 
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 
-EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+EXIT_FAILED, EXIT_TIMEOUT, EXIT_INTERRUPTED = 1, 124, 130
+
+Choose = Callable[[Sequence[Any]], str]
+"""Asks the person which of several sessions they mean; gives its URI."""
 
 _HOST_NAME = "ahpkit.host_name"
 """Where the command's `--host-name` is kept for whoever connects."""
@@ -72,13 +77,14 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
 
 
 def session_options(function: F) -> F:
-    """The options that choose a session, or say what a new one is like: name, provider, model, directory."""
+    """The options that choose a session, or say what a new one is like: name, resume, provider, model, directory."""
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
         click.option("--dir", "directory", type=place, help="Working directory of a new session.  [default: this one]"),
-        click.option("--model", help="Which model to use for a new session."),
-        click.option("--agent", "provider", help="Which agent of the host to use for a new session."),
-        click.option("--session", "name", help="Go on with a session: its URI, id, or part of its title."),
+        click.option("--model", shell_complete=MODEL, help="Which model to use for a new session."),
+        click.option("--agent", "provider", shell_complete=AGENT, help="Which agent to use for a new session."),
+        click.option("--continue", "resume", is_flag=True, help="Go on with the last session of this directory."),
+        click.option("--session", "name", shell_complete=SESSION, help="Go on with a session: URI, id, or title."),
     ):
         function = option(function)
     return function
@@ -118,9 +124,19 @@ def tell_connection(client: Client, output: Output) -> None:
 
 
 async def open_session(
-    client: Client, name: str | None, *, provider: str | None, model: str | None, directory: Path | None
+    client: Client,
+    name: str | None,
+    *,
+    resume: bool = False,
+    provider: str | None,
+    model: str | None,
+    directory: Path | None,
+    choose: Choose | None = None,
 ) -> Session:
-    """The session that was named, or a new one."""
+    """The session that was named, the last one of the directory, or a new one. `choose` picks one of several."""
+    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory)
+    if resume:
+        name = await last_session(client, directory or Path.cwd(), choose)
     if name is None:
         place = (directory or Path.cwd()).resolve()
         usual = trusted_settings(None, place)
@@ -133,11 +149,38 @@ async def open_session(
         except SessionFailed as failed:
             await _forget(client, failed.session)
             raise click.ClickException(_why(failed, provider)) from failed
-    if provider or model or directory:
-        raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
-    uri = await find_session(client, name)
+    uri = await find_session(client, name, choose)
     await _tell_environment(uri)
     return await client.session(uri)
+
+
+def check_session_options(
+    name: str | None, *, resume: bool, provider: str | None, model: str | None, directory: Path | None
+) -> None:
+    """Refuse options that contradict each other, before anything is done."""
+    if resume and (name or provider or model):
+        raise click.UsageError("--continue takes the last session as it is: leave out --session, --agent and --model")
+    if name is not None and (provider or model or directory):
+        raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
+
+
+async def last_session(client: Client, directory: Path, choose: Choose | None = None) -> str:
+    """The URI of the session of a directory that changed last, or the one that is chosen of several."""
+    found = of_directory(await client.sessions(), directory)
+    if not found:
+        raise click.ClickException(f"there is no session in {directory} yet; start one without --continue")
+    return found[0]["resource"] if choose is None or len(found) == 1 else choose(found)
+
+
+def of_directory(summaries: Sequence[Any], directory: Path) -> list[Any]:
+    """The sessions that work in a directory, the one changed last first. Archived ones are left out."""
+    wanted = directory.resolve().as_uri()
+    here = [
+        one
+        for one in summaries
+        if wanted in one.get("workingDirectories", ()) and not one["status"] & SessionStatus.IsArchived
+    ]
+    return sorted(here, key=lambda one: one["modifiedAt"], reverse=True)
 
 
 async def _tell_environment(session: str) -> None:
@@ -161,9 +204,11 @@ def _why(failed: SessionFailed, provider: str | None) -> str:
     return f"{reason}\nTo log in:  ahpkit login {provider or 'AGENT'}" if needs_login else reason
 
 
-async def find_session(client: Client, name: str) -> str:
+async def find_session(client: Client, name: str, choose: Choose | None = None) -> str:
     """The URI of the session a person means: a URI, an id or its beginning, a title or part of it."""
     found = meant(await client.sessions(), name)
+    if len(found) > 1 and choose is not None:
+        return choose(found)
     if not found:
         raise click.ClickException(f"there is no session {name!r}; see: ahpkit sessions list --all")
     if len(found) > 1:
@@ -199,12 +244,17 @@ def _id(uri: str) -> str:
 __all__ = [
     "EXIT_FAILED",
     "EXIT_INTERRUPTED",
+    "EXIT_TIMEOUT",
+    "Choose",
+    "check_session_options",
     "chosen_name",
     "connected",
     "find_session",
     "host_command",
     "host_name_option",
+    "last_session",
     "meant",
+    "of_directory",
     "open_session",
     "session_options",
     "short_id",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,8 +21,8 @@ from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
 from ahpkit.cli.show_turn import TurnPrinter, terminals
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
-from ahpkit.client.ask import subagents
-from ahpkit.client.events import TurnEvent, TurnStarted
+from ahpkit.client.ask import describe, subagents
+from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.errors import AhpError
@@ -34,6 +35,9 @@ _RECENT = 3
 _CANCELLING = 0.5
 """Seconds before a person wonders whether Ctrl-C did anything."""
 
+_LONG = 10.0
+"""Seconds of a turn after which a person may look elsewhere."""
+
 _COMPLETING = 2.0
 """Seconds that the Tab key waits for the host."""
 
@@ -45,8 +49,20 @@ class Left(Exception):
 class Conversation:
     """One chat on one console."""
 
-    def __init__(self, console: Console, client: Client, session: Session, chat: Chat, channel: Subscription) -> None:
-        """`channel` is a subscription of the chat's channel."""
+    def __init__(
+        self,
+        console: Console,
+        client: Client,
+        session: Session,
+        chat: Chat,
+        channel: Subscription,
+        *,
+        call: Callable[[str], None] = lambda text: None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`channel` is a subscription of the chat's channel; `call` gets the attention of somebody who looks away."""
+        self._call = call
+        self._now = now
         self._console = console
         self._chat = chat
         self._channel = channel
@@ -172,8 +188,11 @@ class Conversation:
     async def _show(self, turn: AsyncIterable[TurnEvent], *, ours: bool = False) -> None:
         """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
         showing = asyncio.create_task(self._show_events(turn, ours=ours))
+        began = self._now()
         try:
             await self._until_over(showing)
+            if self._now() - began > _LONG:
+                self._call("the turn is over")
         finally:
             tasks = [task for task in (showing, self._asking) if task is not None]
             self._asking = self._helpers = None
@@ -222,6 +241,8 @@ class Conversation:
                 if not ours and isinstance(event, TurnStarted):
                     text = event.message["text"]
                     self._console.say(f"{self._mark(text)} {text}", "bold")
+                if isinstance(event, (ConfirmationNeeded, InputNeeded)):
+                    self._call(describe(event))
                 if not await self._decisions.take(event):
                     printer.show(event)
                 helpers.look_after(subagents(event))

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import select
+import stat
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import EXIT_FAILED, EXIT_INTERRUPTED, connected, host_command, open_session, session_options
+from ahpkit.cli.connecting import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_TIMEOUT,
+    connected,
+    host_command,
+    open_session,
+    session_options,
+    short_id,
+)
+from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.output import Output
 from ahpkit.cli.show_turn import TurnPrinter, event_line
 from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session
@@ -21,52 +34,106 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled,
 from ahpkit.platform.signals import handling_signals
 from ahpkit.wire.codec import encode
 
+_PATIENCE = 3.0
+"""Seconds for the first bytes of what is piped in besides a text."""
+
 _NO_APPROVALS = "approvals are off; --approve all turns them on"
 
 
 @click.command()
-@click.argument("text")
+@click.argument("text", required=False)
 @session_options
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Add the content of a file to the message (repeatable).",
+)
 @click.option(
     "--approve", type=click.Choice(["none", "all"]), default="none", show_default=True, help="Which tool calls may run."
 )
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until the turn is cancelled.")
+@click.option("--no-wait", is_flag=True, help="Send the message, print the session and leave; see: ahpkit inbox.")
 @click.option("--keep", is_flag=True, help="Keep a new session afterwards.")
-@click.option("--json", "json_lines", is_flag=True, help="Print every event as a line of JSON.")
+@click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="How you are called at the end.")
+@click.option("--json", "json_lines", is_flag=True, help="Print every event as a line of JSON, as it comes.")
 @host_command
 async def prompt(
     url: str | None,
     token: str | None,
-    text: str,
+    text: str | None,
     name: str | None,
+    resume: bool,
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    files: tuple[Path, ...],
     approve: str,
+    timeout: float | None,
+    no_wait: bool,
     keep: bool,
+    kind: str,
     json_lines: bool,
 ) -> int:
-    """Send one message and print the answer. "-" reads it from standard input.
+    """Send one message and print the answer.
 
-    Exits with 0 when the turn completed, 1 when it failed or was refused, 130 when it was cancelled.
+    What comes on standard input is joined to the text; "-" is standard input alone. Exits with 0 when the turn
+    completed, 1 when it failed or was refused, 124 when it took too long, 130 when it was cancelled.
 
     \b
     Example:
       ahpkit prompt "What is in this directory?" --approve all
-      git diff | ahpkit prompt - --json
+      git diff | ahpkit prompt "Review this."
+      ahpkit prompt "And in short?" --continue --timeout 60
+      ahpkit prompt "Tidy up." --file NOTES.md --no-wait
     """
-    text = _read_standard_input() if text == "-" else text
-    if not text.strip():
-        raise click.UsageError("there is nothing to send: the message is empty")
+    if no_wait and (approve == "all" or timeout is not None):
+        raise click.UsageError("--no-wait leaves the turn to itself: leave out --approve and --timeout")
+    message = _message(text, files)
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
-    async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline, start=True) as client:
-        session = await open_session(client, name, provider=provider, model=model, directory=directory)
+    callbacks: dict[str, Any] = {} if no_wait else {"on_confirmation": shot.decide, "on_input": shot.decline}
+    async with connected(url, token, **callbacks, start=True) as client:
+        session = await open_session(client, name, resume=resume, provider=provider, model=model, directory=directory)
+        made = name is None and not resume
+        if no_wait:
+            return await shot.send(session, message)
         try:
-            return await shot.run(session, text)
+            code = await shot.run(session, message, timeout)
+            notify(kind, "the turn is over" if code == 0 else "the turn did not complete")
+            return code
         finally:
-            if name is None and not keep:
+            if made and not keep:
                 await session.dispose()
-            elif name is None and not json_lines:
+            elif made and not json_lines:
                 shot.output.say(f"kept as {session.uri}", "dim", error=True)
+
+
+def _message(text: str | None, files: Sequence[Path]) -> str:
+    """The text, then what was piped in, then the files."""
+    piped = _read_standard_input() if text == "-" or (_is_piped() and _has_come(text)) else ""
+    parts = [part for part in ("" if text == "-" else text or "", piped) if part.strip()]
+    parts += [f"{path}:\n\n{_read_file(path)}" for path in files]
+    if not parts:
+        raise click.UsageError("there is nothing to send: the message is empty")
+    return "\n\n".join(parts)
+
+
+def _is_piped() -> bool:
+    """Whether a program or a file is at the other end of standard input; a terminal or nothing is not joined."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _has_come(text: str | None) -> bool:
+    """Whether something is piped in, or the end of it. A pipe that stays open must not stop us for ever."""
+    if not text or select.select([sys.stdin.fileno()], [], [], _PATIENCE)[0]:
+        return True
+    click.echo(f"! nothing came on standard input within {_PATIENCE:g} s; sent without it (- waits for it)", err=True)
+    return False
 
 
 def _read_standard_input() -> str:
@@ -74,6 +141,13 @@ def _read_standard_input() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise click.ClickException(f"standard input is not UTF-8 text: {error}") from error
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} is not UTF-8 text") from None
 
 
 class _OneShot:
@@ -86,14 +160,32 @@ class _OneShot:
         self._printer = TurnPrinter(self.output, quiet=True)
         self._helpers: set[str] = set()
 
-    async def run(self, session: Session, text: str) -> int:
+    async def send(self, session: Session, text: str) -> int:
+        """Begin the turn and leave it to itself; the exit code."""
+        chat = await session.chat()
+        try:
+            await anext(chat.send(text))
+        except ActionRejected as error:
+            self.output.say(f"✗ {error.reason}", "red", error=True)
+            return EXIT_FAILED
+        facts = {"event": "Session", "session": session.uri, "chat": chat.uri}
+        self.output.say(encode(facts).decode() if self._json_lines else short_id(session.uri))
+        return 0
+
+    async def run(self, session: Session, text: str, timeout: float | None = None) -> int:
         """The exit code."""
         chat = await session.chat()
         if self._json_lines:
             self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
         async with _cancelled_by_interrupt(chat):
             try:
-                return await self._take(session, chat, text)
+                async with asyncio.timeout(timeout):
+                    return await self._take(session, chat, text)
+            except TimeoutError:
+                with suppress(LookupError):  # It ended just now.
+                    await chat.cancel()
+                self.output.say(f"✗ no answer within {timeout:g} s; the turn was cancelled", "red", error=True)
+                return EXIT_TIMEOUT
             except ActionRejected as error:
                 self.output.say(f"✗ {error.reason}", "red", error=True)
                 return EXIT_FAILED

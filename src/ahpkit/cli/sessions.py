@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -16,18 +15,11 @@ from ahpkit.cli.edits import describe_edits
 from ahpkit.cli.output import Output
 from ahpkit.cli.porting import export_session, import_session
 from ahpkit.cli.progress import patiently, progress
+from ahpkit.cli.session_lines import is_archived, summary_line
 from ahpkit.cli.text import as_json, plain, shorten
 from ahpkit.client import Client
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.session.state import SessionStatus
-
-_ACTIVITIES = (
-    (SessionStatus.InputNeeded, "needs input"),
-    (SessionStatus.InProgress, "running"),
-    (SessionStatus.Error, "error"),
-    (SessionStatus.Idle, "idle"),
-)
 
 
 @click.group()
@@ -62,7 +54,7 @@ async def list_sessions(
     """
     async with connected(url, token) as client:
         listed = await patiently(client.sessions(ask_agents=ask_agents), "Asking the agents")
-    found = [one for one in listed if everything or not _is_archived(one)]
+    found = [one for one in listed if everything or not is_archived(one)]
     found.sort(key=lambda one: one["modifiedAt"], reverse=True)
     output = Output()
     if json_output:
@@ -70,25 +62,7 @@ async def list_sessions(
     elif not found:
         output.say("There are no sessions. Start one with:  ahpkit chat")
     for one in () if json_output else found:
-        output.say(_summary_line(one))
-
-
-def _is_archived(summary: Any) -> bool:
-    return bool(summary["status"] & SessionStatus.IsArchived)
-
-
-def _summary_line(summary: Any) -> str:
-    status = next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
-    status += ", archived" if _is_archived(summary) else ""
-    title = shorten(summary["title"], 60)
-    when = _when(summary["modifiedAt"])
-    return f"{short_id(summary['resource']):8}  {when:16}  {summary['provider']:10}  {status:14}  {title}"
-
-
-def _when(time: str) -> str:
-    """Local time; nothing for an agent's conversation of which nobody knows."""
-    moment = datetime.fromisoformat(time)
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment.timestamp() else ""
+        output.say(summary_line(one))
 
 
 @sessions.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,11 +32,15 @@ from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
 from ahpkit.protocol.root.state import RootState
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
+from ahpkit.wire.errors import AhpError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 REQUEST_TIMEOUT = 60.0
 """Seconds for an answer, time to reconnect included."""
+
+_FORGETTING = 2.0
+"""Seconds that somebody who gave up still waits for the host to hear of it."""
 
 
 class Client:
@@ -175,6 +180,7 @@ class Client:
         """Create a session and wait until it is ready; raises `SessionFailed`, or `UnknownSetting` for its `config`.
 
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
+        Cancelling it leaves no session behind.
         `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
         session's active one from the start. `uri` is what the session is called; without it, a new one.
         """
@@ -191,9 +197,13 @@ class Client:
             _meta=notes or None,
         )
         self._core.selections.begin(uri, chosen)
-        await self.request("createSession", params, channel=uri)
-        session = await self.session(uri)
-        await session.wait_ready()
+        try:
+            await self.request("createSession", params, channel=uri)
+            session = await self.session(uri)
+            await session.wait_ready()
+        except asyncio.CancelledError:
+            await self._forget(uri)
+            raise
         if active_client:
             await session.claim().accepted()
         return session
@@ -203,6 +213,11 @@ class Client:
         with suppress(MethodNotFound):
             resolved = await self.resolve_config(provider=provider, working_directory=directory, config=config)
             check_settings(config, resolved["schema"]["properties"])
+
+    async def _forget(self, uri: str) -> None:
+        """Whoever gave up waiting for a session will not use it."""
+        with suppress(AhpError, TimeoutError):
+            await self.request("disposeSession", channel=uri, timeout=_FORGETTING)
 
     async def resolve_config(
         self,

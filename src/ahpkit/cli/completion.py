@@ -1,0 +1,67 @@
+"""What the shell completes besides commands and options: sessions, agents and models of the running host.
+
+A shell waits while we look, so nothing here may take long or fail: without an answer in time there is nothing to offer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+_PATIENCE = 1.5
+"""Seconds before the shell gets nothing."""
+
+Ask = Callable[[Any], Awaitable[Iterable[tuple[str, str]]]]
+"""Asks a client for values, each with a description."""
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _completer(ask: Ask) -> Completer:
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        url = context.params.get("url") or os.environ.get("AHPKIT_URL")
+        found: Iterable[tuple[str, str]] = ()
+        with suppress(Exception):  # Whatever is wrong, a shell is no place to say so.
+            found = asyncio.run(_asked(ask, url, context.params.get("token")))
+        return [CompletionItem(value, help=about) for value, about in found if value.startswith(incomplete)]
+
+    return complete
+
+
+async def _asked(ask: Ask, url: str | None, token: str | None) -> Iterable[tuple[str, str]]:
+    from ahpkit.client import connect  # Late: only a completion needs it.
+
+    async with asyncio.timeout(_PATIENCE), connect(url, token=token) as client:
+        return await ask(client)
+
+
+async def _sessions(client: Any) -> list[tuple[str, str]]:
+    from ahpkit.cli.text import shorten
+
+    return [(one["resource"].rpartition("/")[2][:8], shorten(one["title"], 60)) for one in await client.sessions()]
+
+
+async def _agents(client: Any) -> list[tuple[str, str]]:
+    return [(agent["provider"], agent["displayName"]) for agent in client.root["agents"]]
+
+
+async def _models(client: Any) -> list[tuple[str, str]]:
+    return [(model["id"], model["name"]) for agent in client.root["agents"] for model in agent["models"]]
+
+
+SESSION = _completer(_sessions)
+"""Sessions of the running host, by their ids."""
+
+AGENT = _completer(_agents)
+"""Agents of the running host."""
+
+MODEL = _completer(_models)
+"""Models of these agents."""
+
+__all__ = ["AGENT", "MODEL", "SESSION", "Completer"]

@@ -1,0 +1,315 @@
+"""`ahpkit inbox`, `approve`, `deny`, `answer`, `cancel`: what waits for you in all sessions, and deciding it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from ahpkit.cli.completion import SESSION
+from ahpkit.cli.connecting import connected, find_session, host_command, short_id
+from ahpkit.cli.decide import in_words, once_first
+from ahpkit.cli.notify import KINDS, notify
+from ahpkit.cli.output import Output
+from ahpkit.cli.read_answer import read_answer
+from ahpkit.cli.text import as_json, plain, printable, shorten
+from ahpkit.cli.watching import watch
+from ahpkit.client import Chat, Client, ConfirmationNeeded, Dispatch, InputNeeded, Rejected, Session
+from ahpkit.client.ask import Waiting, describe, waiting_in
+from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.wire.codec import encode
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that waits, and the chat it waits in."""
+
+    session: str
+    title: str
+    chat: Chat
+    waiting: Waiting
+
+    @property
+    def id(self) -> str:
+        """Of the tool call or the request."""
+        waiting = self.waiting
+        return waiting.request["id"] if isinstance(waiting, InputNeeded) else waiting.call["toolCallId"]
+
+    @property
+    def options(self) -> list[Any]:
+        call: Any = {} if isinstance(self.waiting, InputNeeded) else self.waiting.call
+        return once_first(call.get("options", ()))
+
+    def as_data(self) -> dict[str, Any]:
+        kind = "question" if isinstance(self.waiting, InputNeeded) else "approval"
+        facts = {"session": self.session, "title": self.title, "chat": self.chat.uri, "id": self.id, "kind": kind}
+        waiting = self.waiting
+        what = {"request": waiting.request} if isinstance(waiting, InputNeeded) else {"call": waiting.call}
+        return {**facts, "says": describe(self.waiting), **what}
+
+
+@click.command()
+@click.option("--watch", "watching", is_flag=True, help="Show the list again when it changes, until Ctrl-C.")
+@click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="With --watch: ring when it grows.")
+@click.option("--json", "json_output", is_flag=True, help="Print JSON; with --watch one list on each line.")
+@host_command
+async def inbox(url: str | None, token: str | None, watching: bool, kind: str, json_output: bool) -> None:
+    """List everything that waits for you: approvals and questions of all sessions.
+
+    \b
+    Example:
+      ahpkit inbox
+      ahpkit inbox --watch --notify desktop
+    """
+    output, known = Output(), set[str]()
+
+    async def lines() -> str:
+        async with everything(client) as items:
+            new = [item for item in items if item.id not in known]
+            known.clear()
+            known.update(item.id for item in items)
+            if watching and new:
+                notify(kind, f"{new[0].title}: {describe(new[0].waiting)}")
+            if json_output:
+                data = [item.as_data() for item in items]
+                return encode(data).decode() if watching else as_json(data)
+            return "\n".join(line for item in items for line in _lines(item)) or "Nothing waits for you."
+
+    async with connected(url, token) as client:
+        await (watch(client, lines, output, clear=not json_output) if watching else _say(output, await lines()))
+
+
+async def _say(output: Output, text: str) -> None:
+    output.say(text)
+
+
+def _lines(item: Item) -> list[str]:
+    name = short_id(item.session)
+    lines = [f"{name}  {printable(shorten(item.title, 40)):40}  {printable(shorten(describe(item.waiting), 120))}"]
+    if isinstance(item.waiting, InputNeeded):
+        request: Any = item.waiting.request
+        lines += [
+            f"          {q['id']}: {printable(shorten(plain(q['message']), 100))}" for q in request.get("questions", ())
+        ]
+        return [*lines, f"          ahpkit answer {name}"]
+    return [*lines, f"          ahpkit approve {name}   or   ahpkit deny {name}"]
+
+
+@asynccontextmanager
+async def everything(client: Client, session: str | None = None) -> AsyncGenerator[list[Item]]:
+    """What waits in all sessions, or in one; the chats are open while the block lasts."""
+    async with AsyncExitStack() as stack:
+        items: list[Item] = []
+        for summary in await client.sessions():
+            uri = summary["resource"]
+            if session in (None, uri) and _waits(summary["status"]):
+                items += await _of_session(stack, client, uri)
+        yield items
+
+
+def _waits(status: int) -> bool:
+    return status & SessionStatus.InputNeeded == SessionStatus.InputNeeded
+
+
+async def _of_session(stack: AsyncExitStack, client: Client, uri: str) -> list[Item]:
+    try:
+        session = await stack.enter_async_context(await client.session(uri))
+        title = session.state["title"]
+        chats = [await _chat(stack, session, one["resource"]) for one in session.chats]
+    except AhpError:  # It was deleted while we looked.
+        return []
+    return [Item(uri, title, chat, waiting) for chat in chats for waiting in waiting_in(chat.confirmed)]
+
+
+async def _chat(stack: AsyncExitStack, session: Session, uri: str) -> Chat:
+    return await stack.enter_async_context(await session.chat(uri))
+
+
+def _choose(items: Sequence[Item], name: str, number: int | None) -> Item:
+    """The one that is meant. Of several, none is guessed."""
+    if number is not None:
+        if not 1 <= number <= len(items):
+            raise click.UsageError(f"--number is {number}; there are {len(items)}")
+        return items[number - 1]
+    if len(items) > 1:
+        listed = [f"  {place}. {shorten(describe(item.waiting), 100)}" for place, item in enumerate(items, 1)]
+        raise click.ClickException("\n".join([f"several wait in {name!r}; say which with --number:", *listed]))
+    return items[0]
+
+
+@asynccontextmanager
+async def _found(client: Client, name: str, kind: type[Waiting], what: str) -> AsyncGenerator[list[Item]]:
+    uri = await find_session(client, name)
+    async with everything(client, uri) as items:
+        found = [item for item in items if isinstance(item.waiting, kind)]
+        if not found:
+            raise click.ClickException(f"no {what} waits in {name!r}; see: ahpkit inbox")
+        yield found
+
+
+async def _told(dispatch: Dispatch) -> None:
+    if isinstance(outcome := await dispatch, Rejected):
+        raise click.ClickException(outcome.reason)
+
+
+_NUMBER = click.option("--number", type=int, help="Which one, when several wait; they are counted from 1.")
+
+
+@click.command()
+@click.argument("session", shell_complete=SESSION)
+@_NUMBER
+@click.option("--all", "everyone", is_flag=True, help="All that wait in this session, each this time only.")
+@click.option("--option", help="An option by its number or words, as the chat shows them; without, this time only.")
+@host_command
+async def approve(
+    url: str | None, token: str | None, session: str, number: int | None, everyone: bool, option: str | None
+) -> None:
+    """Let a tool call run that waits in SESSION. Prints what was approved.
+
+    \b
+    Example:
+      ahpkit approve 3f2a
+      ahpkit approve 3f2a --option "Always allow calculate in this session"
+    """
+    async with connected(url, token) as client, _found(client, session, ConfirmationNeeded, "approval") as items:
+        for item in items if everyone else [_choose(items, session, number)]:
+            await _decide(item, option, approved=True)
+            Output().say(f"approved: {describe(item.waiting)}")
+
+
+@click.command()
+@click.argument("session", shell_complete=SESSION)
+@_NUMBER
+@click.option("--all", "everyone", is_flag=True, help="All that wait in this session.")
+@click.option("--reason", help="Why not; the agent reads it.")
+@host_command
+async def deny(
+    url: str | None, token: str | None, session: str, number: int | None, everyone: bool, reason: str | None
+) -> None:
+    """Do not let a tool call run that waits in SESSION. Prints what was denied.
+
+    \b
+    Example:
+      ahpkit deny 3f2a --reason "Use the test database."
+    """
+    async with connected(url, token) as client, _found(client, session, ConfirmationNeeded, "approval") as items:
+        for item in items if everyone else [_choose(items, session, number)]:
+            await _decide(item, None, approved=False, reason=reason)
+            Output().say(f"denied: {describe(item.waiting)}")
+
+
+async def _decide(item: Item, option: str | None, *, approved: bool, reason: str | None = None) -> None:
+    assert isinstance(item.waiting, ConfirmationNeeded)
+    if item.waiting.of == "result":
+        await _told(item.chat.confirm_result(item.id, approved=approved))
+        return
+    chosen = _option(item.options, option, approved=approved)
+    if approved:
+        await _told(item.chat.approve(item.id, option_id=chosen))
+    else:
+        await _told(item.chat.deny(item.id, option_id=chosen, reason=reason))
+
+
+def _option(options: Sequence[Any], wanted: str | None, *, approved: bool) -> str | None:
+    """The id of an option: the one that is wanted, else the one for this call only."""
+    kind = "approve" if approved else "deny"
+    fitting = [option for option in options if option["kind"] == kind]
+    if wanted is None:
+        return fitting[0]["id"] if fitting else None
+    words = wanted.strip().casefold()
+    for number, option in enumerate(options, 1):
+        if option["kind"] == kind and words in (str(number), in_words(option).casefold()):
+            return option["id"]
+    known = "; ".join(f"{n}. {in_words(one)}" for n, one in enumerate(options, 1) if one["kind"] == kind) or "none"
+    raise click.UsageError(f"{wanted!r} is no option of this call; possible: {known}")
+
+
+@click.command()
+@click.argument("session", shell_complete=SESSION)
+@click.argument("answers", nargs=-1)
+@_NUMBER
+@click.option("--decline", is_flag=True, help="Do not answer.")
+@host_command
+async def answer(
+    url: str | None, token: str | None, session: str, answers: tuple[str, ...], number: int | None, decline: bool
+) -> None:
+    """Answer the questions that wait in SESSION.
+
+    ANSWERS are one for each question, in order, or NAME=ANSWER for the question of that name. An empty one skips a
+    question. Without any, the questions are listed.
+
+    \b
+    Example:
+      ahpkit answer 3f2a
+      ahpkit answer 3f2a Ada ada@example.org 36
+      ahpkit answer 3f2a colour=blue
+      ahpkit answer 3f2a --decline
+    """
+    async with connected(url, token) as client, _found(client, session, InputNeeded, "question") as items:
+        item = _choose(items, session, number)
+        assert isinstance(item.waiting, InputNeeded)
+        questions: Sequence[Any] = item.waiting.request.get("questions", ())
+        if decline:
+            await _told(item.chat.decline(item.id))
+        elif not answers and questions:
+            for line in questions_in_words(questions):
+                Output().say(line)
+        else:
+            await _told(item.chat.answer(item.id, read_answers(questions, answers)))
+
+
+def questions_in_words(questions: Sequence[Any]) -> list[str]:
+    lines: list[str] = []
+    for question in questions:
+        lines.append(
+            f"{question['id']}: {plain(question['message'])}{' (required)' if question.get('required') else ''}"
+        )
+        lines += [f"    {number}. {one['label']}" for number, one in enumerate(question.get("options", ()), 1)]
+    return lines
+
+
+def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, Any]:
+    """Answers by question. Raises `UsageError` for what fits no question."""
+    by_id: Mapping[str, Any] = {question["id"]: question for question in questions}
+    left = [question for question in questions if not any(one.startswith(f"{question['id']}=") for one in given)]
+    values: dict[str, Any] = {}
+    for text in given:
+        name, named, value = text.partition("=")
+        if named and name in by_id:
+            question = by_id[name]
+        elif left:
+            question, value = left.pop(0), text
+        else:
+            raise click.UsageError(f"there is no question for {text!r}: {len(questions)} asked, {len(given)} answered")
+        try:
+            values[question["id"]] = read_answer(question, value) if value.strip() else question.get("defaultValue")
+        except ValueError as error:
+            raise click.UsageError(f"{question['id']}: {error}") from error
+    return values
+
+
+@click.command()
+@click.argument("session", shell_complete=SESSION)
+@host_command
+async def cancel(url: str | None, token: str | None, session: str) -> None:
+    """Cancel the turns that run in SESSION.
+
+    \b
+    Example:
+      ahpkit cancel 3f2a
+    """
+    async with connected(url, token) as client, AsyncExitStack() as stack:
+        opened = await stack.enter_async_context(await client.session(await find_session(client, session)))
+        running = [await _chat(stack, opened, one["resource"]) for one in opened.chats]
+        running = [chat for chat in running if "activeTurn" in chat.confirmed]
+        if not running:
+            raise click.ClickException(f"no turn runs in {session!r}")
+        for chat in running:
+            await _told(chat.cancel())
+
+
+__all__ = ["Item", "answer", "approve", "cancel", "deny", "everything", "inbox", "questions_in_words", "read_answers"]
