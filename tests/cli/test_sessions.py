@@ -285,3 +285,35 @@ async def test_conversations_that_an_agent_keeps_are_listed_when_asked_for_and_c
 
     assert code == 0
     assert "> Six times seven?\nForty-two." in output
+
+
+# Finding and handing on.
+
+
+async def test_sessions_are_found_by_what_was_said_and_by_what_they_are(host: HostProcess) -> None:
+    (host.home / "found").mkdir(exist_ok=True)
+    await finish_cli(["prompt", "find the blue needle", "--keep", "--dir", "found"], host.home)
+    await finish_cli(["prompt", "something else", "--keep"], host.home)
+    code, output, _ = await sessions(host, "search", "NEEDLE", "blue")
+    assert (code, output.count("\n")) == (0, 1)
+    assert "find the blue needle" in output
+    code, output, _ = await sessions(host, "search", "needle", "--json")
+    assert json.loads(output)["title"] == "find the blue needle"
+    code, _, errors = await sessions(host, "search", "haystack")
+    assert (code, errors) == (1, "Nothing was found.\n")
+    assert [one["title"] for one in await listed(host, "--dir", "found")] == ["find the blue needle"]
+    assert len(await listed(host, "--agent", "demo", "--since", "1h", "--status", "idle")) == 2
+    assert await listed(host, "--status", "running") == []
+    code, _, errors = await sessions(host, "list", "--since", "soon")
+    assert (code, "'soon' is no duration; write 45min" in errors) == (2, True)
+
+
+async def test_an_export_is_markdown_for_people_and_without_secrets(host: HostProcess) -> None:
+    await finish_cli(["prompt", "my password=hunter22 is here", "--keep"], host.home)
+    code, output, errors = await sessions(host, "export", "password", "--format", "markdown", "--no-secrets")
+    assert code == 0
+    assert "hunter22" not in output
+    assert "With demo.\n\n---\n\n> my password=[removed] is here\n\n" in output
+    assert re.fullmatch(r"\d removed; look it over before you hand it on\n", errors)
+    _, output, _ = await sessions(host, "export", "password")
+    assert "hunter22" in output

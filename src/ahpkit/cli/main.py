@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
     "cancel": Subcommand("ahpkit.cli.inbox:cancel", "Cancel the turns that run in a session."),
     "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
+    "data": Subcommand("ahpkit.cli.data:data", "Save, put back and tidy up what a host keeps."),
     "deny": Subcommand("ahpkit.cli.inbox:deny", "Do not let a tool call run that waits in a session."),
     "devices": Subcommand("ahpkit.cli.page:devices", "List or revoke the browsers that may come in."),
     "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
@@ -51,8 +52,10 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "service": Subcommand("ahpkit.cli.service:service", "Have the system start the host when you log in."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "status": Subcommand("ahpkit.cli.service:status", "Show the hosts that run."),
+    "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, search, show, rename, archive, export and more."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
     "trust": Subcommand("ahpkit.cli.trust:trust", "Show or change what may run: hooks and servers, by content."),
+    "usage": Subcommand("ahpkit.cli.usage:usage", "Add up tokens and cost by session, agent or day."),
     "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
     "up": Subcommand("ahpkit.cli.service:up", "Start a host in the background."),
 }

@@ -26,8 +26,13 @@ def is_archived(summary: Any) -> bool:
     return bool(summary["status"] & SessionStatus.IsArchived)
 
 
+def status_word(summary: Any) -> str:
+    """What a session does now."""
+    return next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
+
+
 def summary_line(summary: Any) -> str:
-    status = next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
+    status = status_word(summary)
     status += ", archived" if is_archived(summary) else ""
     title = shorten(summary["title"], 60)
     when = _when(summary["modifiedAt"])
@@ -52,4 +57,4 @@ def pick_session(summaries: Sequence[Any]) -> str:
     return shown[number - 1]["resource"]
 
 
-__all__ = ["is_archived", "pick_session", "summary_line"]
+__all__ = ["is_archived", "pick_session", "status_word", "summary_line"]

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from contextlib import aclosing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
 
-from ahpkit.cli.connecting import connected, find_session, host_command, short_id
+from ahpkit.cli.completion import SESSION
+from ahpkit.cli.connecting import EXIT_FAILED, connected, find_session, host_command, short_id
 from ahpkit.cli.edits import describe_edits
+from ahpkit.cli.finding import Filter, filter_options, search
 from ahpkit.cli.output import Output
 from ahpkit.cli.porting import export_session, import_session
 from ahpkit.cli.progress import patiently, progress
-from ahpkit.cli.session_lines import is_archived, summary_line
-from ahpkit.cli.text import as_json, plain, shorten
+from ahpkit.cli.secrets import Redactor
+from ahpkit.cli.session_lines import summary_line
+from ahpkit.cli.text import as_json, plain, printable, shorten
+from ahpkit.cli.watching import watch
 from ahpkit.client import Client
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.errors import InvalidParams
+from ahpkit.wire.codec import encode
 
 
 @click.group()
 def sessions() -> None:
-    """List, show, rename, archive, dispose, export and import sessions.
+    """List, search, show, rename, archive, dispose, export and import sessions.
 
     SESSION is the URI of a session, its id or the beginning of it, or part of its title.
 
@@ -37,11 +47,22 @@ def sessions() -> None:
 
 @sessions.command("list")
 @click.option("--all", "everything", is_flag=True, help="Archived ones too.")
+@filter_options
 @click.option("--ask-agents", is_flag=True, help="Start agents that do not run, for the conversations they keep.")
-@click.option("--json", "json_output", is_flag=True, help="The summaries as JSON.")
+@click.option("--watch", "watching", is_flag=True, help="Show the list again when it changes, until Ctrl-C.")
+@click.option("--json", "json_output", is_flag=True, help="The summaries as JSON; with --watch one list on each line.")
 @host_command
 async def list_sessions(
-    url: str | None, token: str | None, everything: bool, ask_agents: bool, json_output: bool
+    url: str | None,
+    token: str | None,
+    everything: bool,
+    agent: str | None,
+    directory: Path | None,
+    status: str | None,
+    since: timedelta | None,
+    ask_agents: bool,
+    watching: bool,
+    json_output: bool,
 ) -> None:
     """List sessions, the one changed last first.
 
@@ -50,23 +71,76 @@ async def list_sessions(
     \b
     Example:
       ahpkit sessions list --all
+      ahpkit sessions list --dir . --status "needs input" --since 12h
       ahpkit sessions list --ask-agents
     """
-    async with connected(url, token) as client:
-        listed = await patiently(client.sessions(ask_agents=ask_agents), "Asking the agents")
-    found = [one for one in listed if everything or not is_archived(one)]
-    found.sort(key=lambda one: one["modifiedAt"], reverse=True)
+    wanted = Filter(agent, directory, status, since, everything)
     output = Output()
-    if json_output:
-        output.say(as_json(found))
-    elif not found:
-        output.say("There are no sessions. Start one with:  ahpkit chat")
-    for one in () if json_output else found:
-        output.say(summary_line(one))
+
+    async def lines() -> str:
+        found = await _fitting(client, wanted, ask_agents=ask_agents)
+        if json_output:
+            return encode(found).decode() if watching else as_json(found)
+        nothing = "No session fits." if wanted != Filter() else "There are no sessions. Start one with:  ahpkit chat"
+        return "\n".join(map(summary_line, found)) or nothing
+
+    async with connected(url, token) as client:
+        if watching:
+            await watch(client, lines, output, clear=not json_output)
+        output.say(await lines())
+
+
+async def _fitting(client: Client, wanted: Filter, *, ask_agents: bool = False) -> list[Any]:
+    listed = await patiently(client.sessions(ask_agents=ask_agents), "Asking the agents")
+    now = datetime.now(UTC)
+    return sorted((one for one in listed if wanted.fits(one, now)), key=lambda one: one["modifiedAt"], reverse=True)
+
+
+@sessions.command("search")
+@click.argument("words", nargs=-1, required=True)
+@click.option("--all", "everything", is_flag=True, help="Archived ones too.")
+@filter_options
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Turns that are shown.")
+@click.option("--json", "json_output", is_flag=True, help="One line of JSON for each turn.")
+@host_command
+async def search_command(
+    url: str | None,
+    token: str | None,
+    words: tuple[str, ...],
+    everything: bool,
+    agent: str | None,
+    directory: Path | None,
+    status: str | None,
+    since: timedelta | None,
+    limit: int,
+    json_output: bool,
+) -> int:
+    """Find turns in which all WORDS occur: in what was said, thought, or done by tools. Exits with 1 when none does.
+
+    \b
+    Example:
+      ahpkit sessions search migration
+      ahpkit sessions search "release notes" --agent claude --since 30d
+    """
+    output, found = Output(), 0
+    async with connected(url, token) as client:
+        fitting = await _fitting(client, Filter(agent, directory, status, since, everything))
+        async with aclosing(search(client, fitting, words)) as hits:
+            async for hit in hits:
+                found += 1
+                name = short_id(hit.session)
+                output.say(
+                    encode(asdict(hit)).decode() if json_output else f"{name}  {shorten(hit.title, 40):40}  {hit.text}"
+                )
+                if found >= limit:
+                    break
+    if not found and not json_output:
+        output.say("Nothing was found.", error=True)
+    return 0 if found else EXIT_FAILED
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.option("--json", "json_output", is_flag=True, help="The whole session as JSON, as export writes it.")
 @host_command
 async def show(url: str | None, token: str | None, session: str, json_output: bool) -> None:
@@ -116,7 +190,7 @@ def _part(part: Any) -> str | None:
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.argument("title")
 @host_command
 async def rename(url: str | None, token: str | None, session: str, title: str) -> None:
@@ -131,7 +205,7 @@ async def rename(url: str | None, token: str | None, session: str, title: str) -
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.option("--undo", is_flag=True, help="Take it out of the archive again.")
 @host_command
 async def archive(url: str | None, token: str | None, session: str, undo: bool) -> None:
@@ -146,7 +220,7 @@ async def archive(url: str | None, token: str | None, session: str, undo: bool) 
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @host_command
 async def dispose(url: str | None, token: str | None, session: str, yes: bool) -> None:
@@ -171,25 +245,61 @@ def _confirm(question: str) -> None:
 
 
 @sessions.command("export")
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.option("--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="Write to a file.")
+@click.option("--format", "form", type=click.Choice(["json", "markdown"]), default="json", show_default=True)
+@click.option("--no-secrets", is_flag=True, help="Remove what looks like a key, a token or a password.")
 @host_command
-async def export_command(url: str | None, token: str | None, session: str, output: str) -> None:
-    """Write a session as JSON.
+async def export_command(
+    url: str | None, token: str | None, session: str, output: str, form: str, no_secrets: bool
+) -> None:
+    """Write a session as JSON, which `import` takes, or as Markdown, for people.
 
     That is its title, its agent, its chats and their finished turns.
 
     \b
     Example:
       ahpkit sessions export 3f2a --output session.json
+      ahpkit sessions export 3f2a --format markdown --no-secrets > session.md
     """
     async with connected(url, token) as client:
         with progress("Exporting") as tell:
             document = await export_session(client, await find_session(client, session), tell)
+    if no_secrets:
+        redactor = Redactor(os.environ)
+        document = redactor.clean(document)
+        click.echo(f"{redactor.removed} removed; look it over before you hand it on", err=True)
+    text = as_json(document) if form == "json" else as_markdown(document)
     if output == "-":
-        click.echo(as_json(document))
+        click.echo(text)
     else:
-        _write_private(output, f"{as_json(document)}\n")
+        _write_private(output, f"{text}\n")
+
+
+def as_markdown(document: Any) -> str:
+    """A conversation to read and to hand on: what was asked, the answers, what tools did."""
+    lines = [f"# {document['title'] or 'Untitled'}", "", f"With {document['provider']}."]
+    for number, chat in enumerate(document["chats"]):
+        if number:
+            lines += ["", f"## {chat['title'] or 'Another chat'}"]
+        for turn in chat["turns"]:
+            asked = "\n".join(f"> {line}".rstrip() for line in turn["message"]["text"].split("\n"))
+            lines += ["", "---", "", asked, "", *_markdown_parts(turn)]
+    return printable("\n".join(lines))
+
+
+def _markdown_parts(turn: Any) -> list[str]:
+    lines: list[str] = []
+    for part in turn["responseParts"]:
+        if part["kind"] == "reasoning":
+            lines += ["<details><summary>Thoughts</summary>", "", part["content"].strip(), "", "</details>", ""]
+        elif part["kind"] == "toolCall" and part["toolCall"].get("toolInput"):
+            fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", part["toolCall"]["toolInput"])), default=0))
+            lines += [f"*{_part(part)}*", "", fence, part["toolCall"]["toolInput"], fence, ""]
+        elif (text := _part(part)) is not None:
+            lines += [text, ""]
+    lines += ["*Cancelled.*"] if turn["state"] == "cancelled" else []
+    return lines + [f"*{part['error']['message']}*" for part in turn["responseParts"] if part["kind"] == "error"]
 
 
 def _write_private(path: str, text: str) -> None:
@@ -260,7 +370,7 @@ async def _view(client: Client, name: str, kind: str, turn: str | None) -> Chang
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.option("--of", "kind", type=_VIEWS, default="session", show_default=True, help="Which changes.")
 @click.option("--turn", help="The id of a turn, with --of turn; the last one without it.")
 @click.option("--stat", is_flag=True, help="Only names and counts.")
@@ -293,7 +403,7 @@ async def diff(
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.argument("files", nargs=-1)
 @click.option("--of", "kind", type=click.Choice(["session", "turn"]), default="session", show_default=True)
 @click.option("--turn", help="The id of a turn, with --of turn; the last one without it.")

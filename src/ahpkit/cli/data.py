@@ -1,0 +1,195 @@
+"""`ahpkit data`: a host's data saved, put back, and tidied up by rules."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import tarfile
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ahpkit.cli.connecting import connected, host_command
+from ahpkit.cli.finding import Age
+from ahpkit.cli.output import Output
+from ahpkit.cli.progress import progress
+from ahpkit.cli.roots import owned_directory, owner_options
+from ahpkit.cli.session_lines import is_archived, status_word, summary_line
+from ahpkit.cli.text import as_json
+from ahpkit.log.datadir import data_directory
+
+_SQLITE = b"SQLite format 3\0"
+_LEFT_OUT = frozenset({"lock", "token"})
+"""Not in a backup: the lock belongs to a process, the token to a machine."""
+_BESIDE = ("-wal", "-shm", "-journal")
+"""Ends of files that SQLite keeps beside a database: what is in them is in the copy of it."""
+
+
+@click.group()
+def data() -> None:
+    """Save, put back and tidy up what a host keeps.
+
+    \b
+    Example:
+      ahpkit data backup ahpkit.tar.gz
+      ahpkit data prune --older-than 90d --keep 50 --dry-run
+    """
+
+
+@data.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@owner_options
+def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
+    """Save everything a host keeps into FILE, a .tar.gz. The host may run meanwhile.
+
+    The token is left out. The file is for you only: conversations are in it.
+
+    \b
+    Example:
+      ahpkit data backup ~/ahpkit-2026-11-15.tar.gz
+    """
+    directory = owned_directory(data_dir, url)
+    if not directory.is_dir():
+        raise click.ClickException(f"{directory} does not exist: there is nothing to save")
+    with progress("Saving"), tempfile.TemporaryDirectory(prefix="ahpkit-") as place:
+        count = _save(directory, file, Path(place))
+    click.echo(f"{count} files of {directory} saved in {file}")
+
+
+def _save(directory: Path, file: Path, place: Path) -> int:
+    count = 0
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as target, tarfile.open(fileobj=target, mode="w:gz") as archive:
+        for path in sorted(directory.rglob("*")):
+            if path.is_symlink() or not path.is_file() or path.name in _LEFT_OUT or path.name.endswith(_BESIDE):
+                continue
+            archive.add(_copy(path, place), arcname=path.relative_to(directory).as_posix(), recursive=False)
+            count += 1
+    return count
+
+
+def _copy(path: Path, place: Path) -> Path:
+    """A file that does not change while it is read: of a database a copy as it is at one moment."""
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE)) != _SQLITE:
+            return path
+    copied = place / "copy"
+    copied.unlink(missing_ok=True)
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    with closing(source), closing(sqlite3.connect(copied)) as target:
+        source.backup(target)
+    return copied
+
+
+@data.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--replace", is_flag=True, help="Also when there is data: it is moved aside, not deleted.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where to.  [default: the usual one]"
+)
+def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
+    """Put a backup back. The host must not run.
+
+    \b
+    Example:
+      ahpkit data restore ~/ahpkit-2026-11-15.tar.gz
+      ahpkit data restore backup.tar.gz --data-dir /tmp/look --replace
+    """
+    from ahpkit.cli.settings import default_data_dir
+
+    directory = data_dir or default_data_dir()
+    with data_directory(directory):  # Nobody uses it, and nobody begins to.
+        there = [path for path in directory.iterdir() if path.name not in _LEFT_OUT]
+        if there and not replace:
+            raise click.ClickException(f"{directory} has data already; --replace moves it aside")
+        aside = _move_aside(directory, there)
+        try:
+            with tarfile.open(file) as archive:
+                archive.extractall(directory, filter="data")
+        except (tarfile.TarError, OSError, EOFError) as error:
+            raise click.ClickException(f"{file} is no backup, or it is damaged: {error}") from error
+    click.echo(f"{file} is in {directory} now" + (f"; what was there is in {aside}" if aside else ""))
+
+
+def _move_aside(directory: Path, there: list[Path]) -> Path | None:
+    if not there:
+        return None
+    aside = Path(tempfile.mkdtemp(prefix=f"{directory.name}-replaced-", dir=directory.parent))
+    for path in there:
+        path.rename(aside / path.name)
+    return aside
+
+
+@data.command()
+@click.option("--older-than", type=Age(), help="Those that nobody changed for this time, such as 90d.")
+@click.option("--keep", type=click.IntRange(min=0), default=0, help="The newest so many stay in any case.")
+@click.option("--archived", is_flag=True, help="Only archived ones.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "json_output", is_flag=True, help="Print the sessions that went, or would go, as JSON.")
+@host_command
+async def prune(
+    url: str | None,
+    token: str | None,
+    older_than: timedelta | None,
+    keep: int,
+    archived: bool,
+    dry_run: bool,
+    yes: bool,
+    json_output: bool,
+) -> None:
+    """Delete sessions by rules, for good. Those that run or wait for somebody always stay.
+
+    At least one rule must be given. A session goes when all rules say so.
+
+    \b
+    Example:
+      ahpkit data prune --older-than 90d --keep 50 --dry-run
+      ahpkit data prune --archived --yes
+    """
+    if older_than is None and not archived and not keep:
+        raise click.UsageError("give a rule: --older-than, --archived or --keep")
+    output = Output()
+    async with connected(url, token) as client:
+        going = to_prune(await client.sessions(), datetime.now(UTC), older_than, keep, archived=archived)
+        if not json_output:
+            for one in going:
+                output.say(summary_line(one))
+        if going and not dry_run:
+            if not yes:
+                _confirm(len(going))
+            for one in going:
+                await (await client.session(one["resource"])).dispose()
+    if json_output:
+        output.say(as_json(going))
+    else:
+        verb = "would go" if dry_run else "are gone"
+        output.say(f"{len(going)} sessions {verb}." if going else "No session fits these rules.")
+
+
+def to_prune(
+    summaries: list[Any], now: datetime, older_than: timedelta | None, keep: int, *, archived: bool
+) -> list[Any]:
+    """The sessions that all rules let go, the oldest first."""
+    newest = sorted(summaries, key=lambda one: one["modifiedAt"], reverse=True)
+    return [
+        one
+        for one in reversed(newest[keep:])
+        if status_word(one) in ("idle", "error")
+        and (older_than is None or now - datetime.fromisoformat(one["modifiedAt"]) > older_than)
+        and (is_archived(one) or not archived)
+    ]
+
+
+def _confirm(count: int) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is there to ask; --yes deletes without asking")
+    click.confirm(f"Delete {count} sessions for good?", abort=True)
+
+
+__all__ = ["data", "to_prune"]

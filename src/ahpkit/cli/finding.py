@@ -1,0 +1,148 @@
+"""Sessions by what they are and by what was said in them. Pure but for `search`, which reads turns of a host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ahpkit.cli.completion import AGENT
+from ahpkit.cli.session_lines import is_archived, status_word
+from ahpkit.cli.text import plain, shorten
+from ahpkit.client import Client
+from ahpkit.protocol.errors import AhpError
+
+_AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
+_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+_AROUND = 40
+"""Characters shown before and after what was found."""
+
+STATUSES = ("idle", "running", "needs input", "error", "archived")
+
+
+def age(text: str) -> timedelta:
+    """`30d`, `12h`, `2w` or `45min` as a duration. Raises `ValueError`."""
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no duration; write 45min, 12h, 30d or 2w")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+class Age(click.ParamType):
+    """An option's value such as `30d`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        try:
+            return value if isinstance(value, timedelta) else age(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which sessions are meant. What is not given does not matter."""
+
+    agent: str | None = None
+    directory: Path | None = None
+    status: str | None = None
+    since: timedelta | None = None
+    everything: bool = False
+
+    def fits(self, summary: Any, now: datetime) -> bool:
+        archived = is_archived(summary)
+        if self.status is not None:
+            if self.status == "archived" or not archived:
+                return self._rest(summary, now) and (
+                    archived if self.status == "archived" else status_word(summary) == self.status
+                )
+            return False
+        return (self.everything or not archived) and self._rest(summary, now)
+
+    def _rest(self, summary: Any, now: datetime) -> bool:
+        return (
+            self.agent in (None, summary["provider"])
+            and (self.directory is None or self.directory.resolve().as_uri() in summary.get("workingDirectories", ()))
+            and (self.since is None or now - datetime.fromisoformat(summary["modifiedAt"]) <= self.since)
+        )
+
+
+def filter_options(function: Any) -> Any:
+    """Options that choose sessions: agent, directory, status, since."""
+    place = click.Path(path_type=Path, exists=True, file_okay=False)
+    for option in (
+        click.option("--since", type=Age(), help="Only those changed within this time, such as 12h or 30d."),
+        click.option("--status", type=click.Choice(STATUSES), help="Only those that are so."),
+        click.option("--dir", "directory", type=place, help="Only those that work in this directory."),
+        click.option("--agent", shell_complete=AGENT, help="Only those with this agent."),
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A turn in which all words occur."""
+
+    session: str
+    title: str
+    chat: str
+    turn: str
+    text: str
+    """What stands around the first of the words."""
+
+
+async def search(client: Client, summaries: Iterable[Any], words: Sequence[str]) -> AsyncIterator[Hit]:
+    """The turns of these sessions that have all words, in any case. Agents that do not run are not started for it."""
+    for summary in summaries:
+        with suppress(AhpError):  # It was deleted while we looked.
+            async with await client.session(summary["resource"]) as session:
+                for entry in session.chats:
+                    async with await session.chat(entry["resource"]) as chat:
+                        async for turn in chat.history():
+                            if (found := excerpt(text_of(turn), words)) is not None:
+                                yield Hit(summary["resource"], summary["title"], chat.uri, turn["id"], found)
+
+
+def text_of(turn: Any) -> str:
+    """Everything a person could have read in a turn."""
+    parts = [turn["message"]["text"]]
+    for part in turn["responseParts"]:
+        match part["kind"]:
+            case "markdown" | "reasoning":
+                parts.append(part["content"])
+            case "systemNotification":
+                parts.append(plain(part["content"]))
+            case "toolCall":
+                call = part["toolCall"]
+                parts += [call["displayName"], str(call.get("toolInput", ""))]
+                parts += [one["text"] for one in call.get("content", ()) if one["type"] == "text"]
+            case _:
+                pass
+    return "\n".join(parts)
+
+
+def excerpt(text: str, words: Sequence[str]) -> str | None:
+    """What stands around the first word, on one line; None when a word is missing."""
+    folded = text.casefold()
+    places = [folded.find(word.casefold()) for word in words]
+    if not places or min(places) < 0:
+        return None
+    start = max(places[0] - _AROUND, 0)
+    end = places[0] + len(words[0]) + _AROUND
+    return (
+        ("…" if start else "")
+        + shorten(text[start:end], 2 * _AROUND + len(words[0]))
+        + ("…" if end < len(text) else "")
+    )
+
+
+__all__ = ["STATUSES", "Age", "Filter", "Hit", "age", "excerpt", "filter_options", "search", "text_of"]

@@ -1,0 +1,208 @@
+"""`ahpkit usage`: tokens and cost by session, agent or day, as a table and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ahpkit.cli.connecting import connected, host_command, short_id
+from ahpkit.cli.finding import Filter, filter_options
+from ahpkit.cli.output import Output
+from ahpkit.cli.progress import progress
+from ahpkit.cli.text import as_json, printable, shorten
+from ahpkit.client import Client
+from ahpkit.protocol.errors import AhpError
+
+_PLOT = 30
+"""Columns of the longest bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one turn took, and where it belongs."""
+
+    session: str
+    title: str
+    agent: str
+    day: str
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float | None = None
+    currency: str = "USD"
+
+
+@dataclass(slots=True)
+class Total:
+    """Several turns together. A turn without a price makes the cost a lower bound."""
+
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    currency: str = "USD"
+    unpriced: int = 0
+
+    def add(self, spent: Spent) -> None:
+        self.turns += 1
+        self.input += spent.input
+        self.output += spent.output
+        self.cached += spent.cached
+        if spent.cost is None:
+            self.unpriced += 1
+        else:
+            self.cost += spent.cost
+            self.currency = spent.currency
+
+    @property
+    def price(self) -> str:
+        """In words; nothing when nothing has a price."""
+        if self.unpriced == self.turns:
+            return ""
+        sign = "$" if self.currency == "USD" else f"{self.currency} "
+        return f"{'≥ ' if self.unpriced else ''}{sign}{self.cost:.{2 if self.cost >= 1 or not self.cost else 4}f}"
+
+    def as_data(self) -> dict[str, Any]:
+        counts = {"turns": self.turns, "inputTokens": self.input, "outputTokens": self.output}
+        cost = {} if self.unpriced == self.turns else {"cost": round(self.cost, 6), "currency": self.currency}
+        return {**counts, "cacheReadTokens": self.cached, **cost, "unpricedTurns": self.unpriced}
+
+
+@click.command()
+@click.option(
+    "--by", type=click.Choice(["session", "agent", "day"]), default="day", show_default=True, help="How to add up."
+)
+@filter_options
+@click.option("--json", "json_output", is_flag=True, help="The sums as JSON.")
+@host_command
+async def usage(
+    url: str | None,
+    token: str | None,
+    by: str,
+    agent: str | None,
+    directory: Path | None,
+    status: str | None,
+    since: timedelta | None,
+    json_output: bool,
+) -> None:
+    """Add up tokens and cost of all sessions, by session, agent or day.
+
+    Only what agents report is counted. "≥" stands before a cost when some turns have no price.
+
+    \b
+    Example:
+      ahpkit usage
+      ahpkit usage --by agent --since 30d
+      ahpkit usage --by session --dir . --json
+    """
+    async with connected(url, token) as client:
+        with progress("Reading"):
+            wanted = Filter(agent, directory, status, None, everything=status is None)
+            turns = [one async for one in spending(client, wanted, since)]
+    sums = add_up(turns, by)
+    output = Output()
+    if json_output:
+        output.say(as_json([{by: name, **total.as_data()} for name, total in sums.items()]))
+        return
+    for line in table(sums, add_up(turns, "")):
+        output.say(line)
+
+
+async def spending(client: Client, wanted: Filter, since: timedelta | None) -> AsyncIterator[Spent]:
+    """What the turns of these sessions took. Turns that nobody counted are left out."""
+    now = datetime.now(UTC)
+    for summary in [one for one in await client.sessions() if wanted.fits(one, now)]:
+        with suppress(AhpError):  # It was deleted while we looked.
+            async with await client.session(summary["resource"]) as session:
+                for entry in session.chats:
+                    async with await session.chat(entry["resource"]) as chat:
+                        async for turn in chat.history():
+                            spent = spent_on(summary, turn)
+                            if spent is not None and _is_recent(turn, since, now):
+                                yield spent
+
+
+def _is_recent(turn: Any, since: timedelta | None, now: datetime) -> bool:
+    return since is None or ("startedAt" in turn and now - datetime.fromisoformat(turn["startedAt"]) <= since)
+
+
+def spent_on(summary: Any, turn: Any) -> Spent | None:
+    """What a turn took; None when its agent does not say."""
+    info: Any = turn.get("usage")
+    if not info:
+        return None
+    started = turn.get("startedAt") or summary["modifiedAt"]
+    cost, currency = cost_of(info)
+    return Spent(
+        summary["resource"],
+        summary["title"],
+        summary["provider"],
+        datetime.fromisoformat(started).astimezone().strftime("%Y-%m-%d"),
+        info.get("inputTokens", 0),
+        info.get("outputTokens", 0),
+        info.get("cacheReadTokens", 0),
+        cost,
+        currency,
+    )
+
+
+def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
+    """Amount and currency, wherever an agent puts them."""
+    meta: Any = info.get("_meta", {})
+    acp: Any = meta.get("ahpkit/acp") or {}
+    for value in (meta.get("ahpkit/cost"), acp.get("cost"), meta.get("cost")):
+        if isinstance(value, int | float):
+            return float(value), "USD"
+        if isinstance(value, dict) and isinstance(value.get("amount"), int | float):  # pyright: ignore[reportUnknownMemberType]
+            found: Any = value
+            return float(found["amount"]), str(found.get("currency") or "USD")
+    return None, "USD"
+
+
+def add_up(turns: Iterable[Spent], by: str) -> dict[str, Total]:
+    """Sums by session, agent or day; by nothing, one sum. Days in order, the rest by tokens."""
+    sums: dict[str, Total] = {}
+    for spent in turns:
+        name = {"session": spent.session, "agent": spent.agent, "day": spent.day}.get(by, "")
+        sums.setdefault(name, Total()).add(spent)
+    titles = {spent.session: spent.title for spent in turns} if by == "session" else {}
+    order = sorted(sums, key=lambda name: name if by == "day" else -(sums[name].input + sums[name].output))
+    return {f"{short_id(name)} {titles[name]}".strip() if name in titles else name: sums[name] for name in order}
+
+
+def table(sums: Mapping[str, Total], overall: Mapping[str, Total]) -> Sequence[str]:
+    """A line for each sum with a bar as long as its share, and one for all of them."""
+    if not sums:
+        return ["No agent has reported any usage yet."]
+    names = {name: printable(shorten(name or "all", 34)) for name in sums}
+    width = max(map(len, [*names.values(), "all"]))
+    most = max(total.input + total.output for total in sums.values()) or 1
+    lines = [f"{'':{width}}  {'turns':>6}  {'in':>8}  {'out':>8}  {'cost':>10}"]
+    for name, total in sums.items():
+        bar = "█" * max(round(_PLOT * (total.input + total.output) / most), 1 if total.input + total.output else 0)
+        lines.append(f"{_line(names[name], width, total)}  {bar}".rstrip())
+    return [*lines, *(_line("all", width, total).rstrip() for total in overall.values())]
+
+
+def _line(name: str, width: int, total: Total) -> str:
+    tokens = f"{short_count(total.input):>8}  {short_count(total.output):>8}"
+    return f"{name:{width}}  {total.turns:6}  {tokens}  {total.price:>10}"
+
+
+def short_count(count: int) -> str:
+    """`950`, `1.2k`, `34k`, `5.6M`."""
+    if count < 1000:
+        return str(count)
+    if count < 1_000_000:
+        return f"{count / 1000:.1f}k" if count < 10_000 else f"{count / 1000:.0f}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
+__all__ = ["Spent", "Total", "add_up", "cost_of", "short_count", "spending", "spent_on", "table", "usage"]

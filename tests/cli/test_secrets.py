@@ -1,0 +1,58 @@
+"""What looks like a secret does not leave in an export."""
+
+from typing import Any
+
+import pytest
+
+from ahpkit.cli.secrets import HIDDEN, Redactor
+
+
+def cleaned(value: Any, **environment: str) -> Any:
+    return Redactor(environment).clean(value)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-" + "abcd1234" * 4,
+        "ghp_" + "A1b2" * 9,
+        "github_pat_" + "A1b2" * 9,
+        "AKIA" + "ABCD1234EFGH5678",
+        "xoxb-" + "1234567890-abc",
+        "hf_" + "abcDEF12" * 4,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_keys_of_a_known_shape_are_removed(secret: str) -> None:
+    assert cleaned(f"use {secret} now") == f"use {HIDDEN} now"
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("password=hunter22", f"password={HIDDEN}"),
+        ('{"api_key": "abcdef123"}', f'{{"api_key": "{HIDDEN}"}}'),
+        ("DB_PASSWORD: 'long one'", f"DB_PASSWORD: '{HIDDEN}'"),
+        ("Authorization: Bearer abc.def.ghi", f"Authorization: Bearer {HIDDEN}"),
+        ("postgres://ada:lovelace@db/x", f"postgres://{HIDDEN}@db/x"),
+    ],
+)
+def test_values_that_are_named_as_secrets_are_removed(text: str, clean: str) -> None:
+    assert cleaned(text) == clean
+
+
+@pytest.mark.parametrize("text", ["12 tokens were used", "the token bucket", "no secret here", "sk-short", "a: b"])
+def test_words_about_secrets_stay(text: str) -> None:
+    assert cleaned(text) == text
+
+
+def test_values_of_this_environment_are_removed_wherever_they_are_and_counted() -> None:
+    redactor = Redactor({"MY_TOKEN": "correct-horse", "EDITOR": "vim-is-great", "A_SECRET": "short"})
+    document = {"a": ["say correct-horse twice: correct-horse"], "b": 7, "c": "vim-is-great short"}
+    assert redactor.clean(document) == {
+        "a": [f"say {HIDDEN} twice: {HIDDEN}"],
+        "b": 7,
+        "c": "vim-is-great short",
+    }
+    assert redactor.removed == 2
