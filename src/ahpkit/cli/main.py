@@ -50,7 +50,6 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
     "rules": Subcommand("ahpkit.cli.rules:rules", "List, add and remove approval rules."),
     "service": Subcommand("ahpkit.cli.service:service", "Have the system start the host when you log in."),
-    "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, show, rename, archive, dispose, export, import."),
     "status": Subcommand("ahpkit.cli.service:status", "Show the hosts that run."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, search, show, rename, archive, export and more."),
     "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
