@@ -1,7 +1,7 @@
 from typing import Any
 
 from ahpkit.customizations.ids import stable_id
-from ahpkit.customizations.shown import changes, is_ours, keeping_runtime, with_toggles
+from ahpkit.customizations.shown import changes, decided, is_ours, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
 from support import requirement
 
@@ -43,12 +43,13 @@ def test_the_way_out_of_an_error_is_a_new_load() -> None:
 
 
 @requirement("enablement:compat:additive")
-def test_toggles_reach_containers_and_children_and_nothing_else() -> None:
+def test_decisions_reach_containers_and_children_and_nothing_else() -> None:
     child: JsonObject = {"type": "skill", "id": "c", "name": "c"}
     other: JsonObject = {"type": "skill", "id": "d", "name": "d"}
-    toggled = with_toggles(plugin("loaded", child, other), {ID: False, "c": True})
-    assert toggled["enabled"] is False
-    assert toggled["children"] == [{**child, "enabled": True}, other]
+    made: JsonObject = {ID: {"kind": "session", "enabled": False}, "c": {"kind": "session", "enabled": True}}
+    shown = decided(plugin("loaded", child, other), lambda entry, _: [made[entry["id"]]] if entry["id"] in made else [])
+    assert shown["enablement"] == [{"kind": "session", "enabled": False}]
+    assert shown["children"] == [{**child, "enabled": True}, other]
 
 
 def test_a_running_server_keeps_running_when_its_declaration_is_the_same() -> None:

@@ -152,6 +152,7 @@ def test_a_plain_switch_keeps_the_decisions_of_other_scopes(host: Host) -> None:
             "type": "session/customizationToggled",
             "id": "m",
             "enablement": [{"kind": "session", "enabled": True}, everywhere],
+            "_meta": {"ahpkit.dev/switch": True},
         }
 
 

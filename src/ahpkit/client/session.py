@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 from ahpkit.client.active_role import ActiveRoles
 from ahpkit.client.changesets import ChangesetView, expand, offered
@@ -20,14 +20,16 @@ from ahpkit.client.errors import SessionFailed, UnknownSetting
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
-from ahpkit.dialects.generations import SELECTION, Generation
+from ahpkit.dialects.generations import SELECTION, SWITCH, Generation
 from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol.session.customizations import CustomizationEnablement
-from ahpkit.protocol.session.enablement import Placed, walk
+from ahpkit.protocol.session.enablement import Placed, find, sorted_decisions, walk
 from ahpkit.protocol.session.state import CustomizationType, SessionState
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.wire.errors import LocalProtocolError
+
+Scope = Literal["session", "workspace", "global"]
+"""Where a decision about a customization holds: this session, everything in its first directory, everywhere."""
 
 
 class Session:
@@ -210,13 +212,24 @@ class Session:
         found = walk(cast("Mapping[str, Any]", self.state))
         return [placed for placed in found if type is None or placed.entry.get("type") == type]
 
-    def toggle_customization(self, id: str, enabled: bool) -> Dispatch:
-        """Switch a container or a child on or off for this session. What was decided elsewhere stays."""
-        decided: list[CustomizationEnablement] = [{"kind": "session", "enabled": enabled}]
-        for placed in self.customizations():
-            if placed.entry.get("id") == id:
-                decided += [one for one in placed.entry.get("enablement", ()) if one["kind"] != "session"]
-        return self._dispatch("customizationToggled", id=id, enablement=decided)
+    def toggle_customization(self, id: str, enabled: bool, *, scope: Scope | None = None) -> Dispatch:
+        """Switch a container or a child on or off. What was decided in other scopes stays.
+
+        Without a scope it is a plain switch: it holds for this session, and the next one in the directory begins so.
+        """
+        kind = scope or "session"
+        made: JsonObject = {"kind": kind, "enabled": enabled}
+        if kind == "workspace":
+            made["uri"] = next(iter(self.state.get("workingDirectories", ())), "")
+        placed = find(cast("Mapping[str, Any]", self.state), id)
+        known: Sequence[JsonObject] = (placed.entry.get("enablement") or ()) if placed else ()
+        others = [one for one in known if one["kind"] != kind]
+        notes = {"_meta": {SWITCH: True}} if scope is None else {}
+        return self._dispatch("customizationToggled", id=id, enablement=sorted_decisions([*others, made]), **notes)
+
+    def forget_decisions(self, id: str) -> Dispatch:
+        """Take back everything that was decided about a container or a child, in every scope: it is on again."""
+        return self._dispatch("customizationToggled", id=id, enablement=[], _meta={SWITCH: True})
 
     # Being the active client.
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from ahpkit.customizations.client_plugins import ClientPlugins
 from ahpkit.customizations.completion import complete
+from ahpkit.customizations.decisions import Decisions, key_of
 from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.expand import invoked, read_invocation
@@ -34,9 +35,9 @@ from ahpkit.customizations.runnables import (
     surrounding_of,
 )
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
-from ahpkit.customizations.shown import canonical, is_ours
-from ahpkit.customizations.toggles import ToggleMemory
+from ahpkit.customizations.shown import decided, is_ours
 from ahpkit.customizations.watch import Watched, Watcher
+from ahpkit.dialects.generations import SWITCH
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
@@ -130,8 +131,8 @@ class Customizations(Feature):
         self.services = services
         found = locate(None, home=None, plugins=self._settings.plugins)
         loading = ({key: value for key, value in one.loading.items() if key != "load"} for one in found)
-        self._declared = [canonical(one, None) for one in loading]
-        self._toggles = ToggleMemory(services.values, remember=self._settings.remember_toggles)
+        self._declared = [decided(one) for one in loading]
+        self._decisions = Decisions(services.values, remember=self._settings.remember_toggles, now=services.now)
         host.listen(self._heard)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
@@ -187,7 +188,7 @@ class Customizations(Feature):
             _log.warning("reading the customizations of %s takes long; it starts without the rest", session_uri)
 
     def _session_disposed(self, session_uri: str) -> None:
-        self._toggles.forget_session(session_uri)
+        self._decisions.forget_session(session_uri)
         self._hooks.forget(session_uri)
         tree = self._trees.pop(session_uri, None)
         left = [] if tree is None else self._forget_places(tree)
@@ -229,16 +230,31 @@ class Customizations(Feature):
     def _toggled(self, applied: Applied) -> None:
         if applied.after is applied.before:
             return
-        tree = self._tree(applied.channel)
-        id, decisions = applied.action["id"], applied.action["enablement"]
-        enabled: bool = decisions[0]["enabled"] if decisions else True
-        self._toggles.set(tree.uri, tree.workspace.as_uri(), id, enabled)
-        tree.toggles = {**tree.toggles, id: enabled}
-        placed = find(applied.after, id)
-        if placed is not None and placed.container is not None:
+        tree, placed = self._tree(applied.channel), find(applied.after, applied.action["id"])
+        if placed is None:
+            return
+        changed = self._decisions.decide(
+            tree.uri,
+            tree.workspace.as_uri(),
+            key_of(placed.entry, placed.container),
+            applied.action["enablement"],
+            switch=SWITCH in (applied.action.get("_meta") or {}),
+        )
+        self._publish(tree)
+        now = find(self.services.state(tree.uri), placed.entry["id"])
+        if now is not None and now.container is not None and now.container == placed.container:
             # Older reducers know only containers: a child that is off reaches them with its container.
-            container = cast("Customization", placed.container)
+            container = cast("Customization", now.container)
             self.services.dispatch(tree.uri, session_customization_updated(customization=container))
+        if wide := changed - {"session"}:
+            self.services.spawn(self._decided_elsewhere(tree, everywhere="global" in wide), name="decisions of others")
+
+    async def _decided_elsewhere(self, origin: SessionTree, *, everywhere: bool) -> None:
+        """A decision holds in other sessions too."""
+        for tree in list(self._trees.values()):
+            if tree is not origin and (everywhere or tree.workspace == origin.workspace):
+                self._publish(tree)
+                await asyncio.sleep(0)
 
     def _tree(self, session_uri: str) -> SessionTree:
         if session_uri not in self._trees:
@@ -246,8 +262,14 @@ class Customizations(Feature):
             directories: Sequence[str] = state.get("workingDirectories") or ()
             directory = directories[0] if directories else None
             workspace = path_of(directory, self._settings.default_directory).absolute()
-            toggles = self._toggles.of_session(session_uri, workspace.as_uri())
-            self._trees[session_uri] = SessionTree(session_uri, workspace, toggles=toggles, configured=self._configured)
+            here = workspace.as_uri()
+            self._decisions.begin(session_uri, here)
+            self._trees[session_uri] = SessionTree(
+                session_uri,
+                workspace,
+                decisions=lambda: self._decisions.here(session_uri, here),
+                configured=self._configured,
+            )
         return self._trees[session_uri]
 
     # -- reading and watching --------------------------------------------------------------------------------------
@@ -306,7 +328,15 @@ class Customizations(Feature):
             if latest != before:
                 self._tell(location.id, latest)
         if new is not None:
+            self._convert(new)
             self._publish(new)
+
+    def _convert(self, tree: SessionTree) -> None:
+        """Switches of an earlier version are kept by id; what each id is, is known when everything is read."""
+        entries = ((one, None) for one in tree.entries(self._shown(tree.uri)))
+        placed = ((child, entry) for entry, _ in entries for child in (entry, *entry.get("children", ())))
+        keys = {one["id"]: key_of(one, None if one is entry else entry) for one, entry in placed}
+        self._decisions.convert(tree.uri, tree.workspace.as_uri(), keys)
 
     def _tell(self, location_id: str, latest: Parsed | None) -> None:
         for uri in tuple(self._users.get(location_id, ())):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 from ahpkit.customizations.assemble import Discovery, assemble
+from ahpkit.customizations.decisions import Here
 from ahpkit.customizations.details import Parsed, ServerDetail
 from ahpkit.customizations.discovery import Location
 from ahpkit.customizations.offers import Offering
-from ahpkit.customizations.shown import Toggles, canonical, changes, keeping_runtime, with_toggles
+from ahpkit.customizations.shown import changes, decided, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.session.enablement import is_enabled
 
 
 @dataclass(slots=True)
@@ -27,11 +27,18 @@ class ClientPlugin:
     read: Parsed | None = None
     """As it was read, before it was judged what of it may run."""
 
+    def decisions(self, entry: JsonObject, container: JsonObject | None) -> Sequence[JsonObject]:
+        """What its publisher decided about it, or about a child that it bundles."""
+        if container is None:
+            return self.published.get("enablement") or ()
+        children: JsonObject = self.published.get("childEnablement") or {}
+        return children.get(entry["name"]) or children.get(entry["name"].rpartition(":")[2]) or ()
+
     @property
     def entry(self) -> JsonObject:
         """What clients see: under the publisher's id, marked with the publisher."""
         base: JsonObject = {key: self.published[key] for key in ("type", "id", "uri", "name")}
-        base["enabled"] = is_enabled(self.published)
+        base["enabled"] = True
         if "icons" in self.published:
             base["icons"] = self.published["icons"]
         base |= {"clientId": self.client_id, "load": {"kind": "loading"}}
@@ -51,7 +58,8 @@ class SessionTree:
     """Locations that are shown as loading: there is something, or clients can save into them."""
     read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])
     plugins: dict[str, ClientPlugin] = field(default_factory=dict[str, ClientPlugin])
-    toggles: Toggles = field(default_factory=dict[str, bool])
+    decisions: Callable[[], Here] = lambda: Here({}, {}, {}, "")
+    """What was decided about customizations, as this session sees it."""
     configured: Sequence[tuple[JsonObject, ServerDetail]] = ()
     """Servers of the host's configuration."""
     discovery: Discovery = field(default_factory=lambda: Discovery([], {}, {}))
@@ -67,10 +75,15 @@ class SessionTree:
         self.discovery = replace(found, details={**found.details, **own})
         done = {container["id"]: cast("JsonObject", container) for container in self.discovery.containers}
         shown = {entry["id"]: entry for entry in state}
-        details = self.discovery.details
+        details, here = self.discovery.details, self.decisions()
+
+        def decisions_of(entry: JsonObject, container: JsonObject | None) -> Sequence[JsonObject]:
+            plugin = self.plugins.get((container or entry)["id"])
+            return here.of(entry, container, [] if plugin is None else plugin.decisions(entry, container))
+
         return [
             keeping_runtime(
-                canonical(with_toggles(entry, self.toggles), shown.get(entry["id"])),
+                decided(entry, decisions_of),
                 shown.get(entry["id"]),
                 lambda child: known.get(child) == details.get(child),
             )

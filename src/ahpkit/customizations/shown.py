@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from ahpkit.customizations.ids import is_top_level_id
@@ -10,9 +10,10 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction
 from ahpkit.protocol.session.constructors import session_customization_removed, session_customization_updated
 from ahpkit.protocol.session.customizations import Customization
+from ahpkit.protocol.session.enablement import DECIDED, decided_note
 
-Toggles = Mapping[str, bool]
-"""What users switched on or off, by customization id."""
+DecisionsOf = Callable[[JsonObject, JsonObject | None], Sequence[JsonObject]]
+"""What was decided about an entry of a container (None at top level), the most specific first."""
 
 _RUNTIME = ("state", "channel", "mcpApp")
 """Fields of a server that say how it runs; reading its declaration again does not change them."""
@@ -20,19 +21,6 @@ _RUNTIME = ("state", "channel", "mcpApp")
 _FAILED = 3
 _WORDS = 200
 """Failed servers that a load message names, and characters for each."""
-
-
-def with_toggles(entry: JsonObject, toggles: Toggles) -> JsonObject:
-    """A container as users left it: a toggle outlives every new reading of it."""
-    toggled = _toggled(entry, toggles)
-    if "children" in toggled:
-        toggled = {**toggled, "children": [_toggled(child, toggles) for child in toggled["children"]]}
-    return toggled
-
-
-def _toggled(entry: JsonObject, toggles: Toggles) -> JsonObject:
-    wanted = toggles.get(entry["id"])
-    return entry if wanted is None or entry.get("enabled") is wanted else {**entry, "enabled": wanted}
 
 
 def keeping_runtime(entry: JsonObject, before: JsonObject | None, same: Callable[[str], bool]) -> JsonObject:
@@ -77,27 +65,30 @@ def is_ours(entry: JsonObject) -> bool:
     return is_top_level_id(entry["id"]) or "clientId" in entry
 
 
-def canonical(entry: JsonObject, shown: JsonObject | None) -> JsonObject:
-    """A container as states have it: plugins and servers carry decisions, not a plain switch.
-
-    Decisions that `shown` has already stay, as long as they say the same.
-    """
-    after = _decided(entry, shown)
+def decided(entry: JsonObject, decisions_of: DecisionsOf = lambda entry, container: ()) -> JsonObject:
+    """A container as states have it, with what was decided about it and its children. Reading it again changes none."""
+    after = _decided(entry, decisions_of(entry, None))
     if "children" in after:
-        known = {child["id"]: child for child in (shown or {}).get("children", ())}
-        after = {**after, "children": [_decided(child, known.get(child["id"])) for child in after["children"]]}
+        after = {**after, "children": [_decided(child, decisions_of(child, entry)) for child in after["children"]]}
     return after
 
 
-def _decided(entry: JsonObject, shown: JsonObject | None) -> JsonObject:
-    if entry["type"] not in ("plugin", "mcpServer"):
-        return entry
-    enabled = entry.get("enabled") is not False
-    after = {key: value for key, value in entry.items() if key != "enabled"}
-    decisions: list[JsonObject] = (shown or {}).get("enablement") or []
-    if decisions and decisions[0]["enabled"] is enabled:
-        return {**after, "enablement": decisions}
-    return after if enabled else {**after, "enablement": [{"kind": "session", "enabled": False}]}
+def _decided(entry: JsonObject, decisions: Sequence[JsonObject]) -> JsonObject:
+    """Plugins and servers carry decisions by scope, others a plain switch."""
+    plain = entry["type"] not in ("plugin", "mcpServer")
+    after = entry if plain else {key: value for key, value in entry.items() if key != "enabled"}
+    if not decisions:
+        off = not plain and entry.get("enabled") is False
+        return {**after, "enablement": [{"kind": "session", "enabled": False}]} if off else after
+    first = decisions[0]
+    if plain:
+        after = {**after, "enabled": first["enabled"]}
+    else:
+        after["enablement"] = [{key: one[key] for key in ("kind", "uri", "enabled") if key in one} for one in decisions]
+    if first["kind"] == "session" and not first.get("taken"):
+        return after
+    note = decided_note(first["kind"], first["enabled"], first.get("since"))
+    return {**after, "_meta": {**(entry.get("_meta") or {}), DECIDED: note}}
 
 
 def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterator[SessionAction]:
@@ -128,4 +119,4 @@ def _kind(entry: JsonObject) -> str:
     return entry.get("load", {}).get("kind", "")
 
 
-__all__ = ["Toggles", "canonical", "changes", "is_ours", "keeping_runtime", "with_toggles"]
+__all__ = ["DecisionsOf", "changes", "decided", "is_ours", "keeping_runtime"]

@@ -118,7 +118,7 @@ def _customization_toggled(value: JsonObject, to: Generation) -> JsonObject:
     if to >= V.V0_8:
         return value
     after = {**value, "enabled": states.enabled(value["enablement"])}
-    return without(after, "enablement") if to == V.V0_4 else after
+    return without(after, "enablement", "_meta") if to == V.V0_4 else after
 
 
 def _customizations_changed(value: JsonObject, to: Generation) -> JsonObject:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ahpkit.dialects import states_up as states
-from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
+from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, SWITCH, Generation, selection_of
 from ahpkit.dialects.states_down import milliseconds, primary
 from ahpkit.protocol.common.reducing import iso_time, put, without
 from ahpkit.protocol.common.state import JsonObject
@@ -143,7 +143,7 @@ def _customization_toggled(value: JsonObject, said: Said) -> JsonObject:
     so_far: Sequence[JsonObject] = known.get("enablement") or ()
     others = [decision for decision in so_far if decision.get("kind") != "session"]
     decisions = [{"kind": "session", "enabled": value["enabled"]}, *others]
-    return {**without(value, "enabled"), "enablement": decisions}
+    return states.with_note({**without(value, "enabled"), "enablement": decisions}, SWITCH, True)
 
 
 def _flattened(containers: Sequence[JsonObject]) -> Iterator[JsonObject]:

@@ -35,6 +35,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
+from ahpkit.protocol.session.enablement import sorted_decisions
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import decode_json
@@ -302,10 +303,12 @@ class Handshake:
             self._clients.reject(uri, sent, origin, reason)
 
     def _tolerated(self, client: Connection, uri: str, action: JsonObject) -> JsonObject | None:
-        """An action without settings that the schema lacks; None when nothing is left of it.
+        """An action without settings that the schema lacks, and with its decisions in order; None when nothing is left.
 
         VS Code tells every host its own settings. They hold for its connection and change nothing here.
         """
+        if action["type"] == "session/customizationToggled":
+            return {**action, "enablement": sorted_decisions(action["enablement"])}
         if not client.outlet.dialect.tolerates_settings or action["type"] not in _CONFIG_ACTIONS:
             return action
         known = settings_of(self._store.state(uri) or {})

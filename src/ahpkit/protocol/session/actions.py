@@ -172,11 +172,12 @@ class SessionCustomizationsChangedAction(TypedDict):
 
 
 class SessionCustomizationToggledAction(TypedDict):
-    """The decisions about a container or one of its children were replaced."""
+    """The decisions about a container or one of its children were replaced. `_meta` may say that it was a switch."""
 
     type: Literal["session/customizationToggled"]
     id: str
     enablement: list[CustomizationEnablement]
+    _meta: NotRequired[JsonObject]
 
 
 class SessionCustomizationUpdatedAction(TypedDict):

@@ -13,7 +13,26 @@ from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
 
-__all__ = ["Customizations", "Effective", "Placed", "effective", "find", "is_enabled", "walk"]
+__all__ = [
+    "DECIDED",
+    "SCOPES",
+    "Customizations",
+    "Effective",
+    "Placed",
+    "decided_note",
+    "effective",
+    "find",
+    "is_enabled",
+    "sorted_decisions",
+    "walk",
+]
+
+SCOPES = ("session", "workspace", "global")
+"""The scopes of decisions, the most specific first."""
+
+DECIDED = "ahpkit/enablement"
+"""In the `_meta` of a customization, where the decision was not made in this session: its scope (`kind`), since when it
+holds (`since`), what it says (`effective`), and all of that in words (`reason`)."""
 
 Customizations = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 """A session state, or a list of top-level customizations; both may have none."""
@@ -32,9 +51,15 @@ class Placed:
         enabled = is_enabled(self.entry) and (self.container is None or is_enabled(self.container))
         return Effective(
             enabled=enabled,
+            why=self._why(),
             user_invocable=enabled and self.entry.get("disableUserInvocation") is not True,
             model_invocable=enabled and self.entry.get("disableModelInvocation") is not True,
         )
+
+    def _why(self) -> str:
+        if self.container is not None and is_enabled(self.entry) and not is_enabled(self.container):
+            return f"{self.container['name']} is {_reason(self.container)}"
+        return _reason(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +67,8 @@ class Effective:
     """What applies to one customization once its container has had its say."""
 
     enabled: bool
+    why: str
+    """Who decided that, in words: `off here since 2026-11-15 12:00`, `on: nobody switched it off`."""
     user_invocable: bool
     """The user may run the skill as a command, or select the agent."""
     model_invocable: bool
@@ -70,6 +97,36 @@ def effective(source: Customizations, customization_id: str) -> Effective | None
 def _top_level(source: Customizations) -> Sequence[JsonObject]:
     entries: Any = source.get("customizations") if isinstance(source, Mapping) else source
     return entries or ()
+
+
+def sorted_decisions(decisions: Sequence[JsonObject]) -> list[JsonObject]:
+    """Decisions as they are published: the most specific first, one for each scope. The last that was said counts."""
+    last = {decision["kind"]: decision for decision in decisions}
+    return sorted(last.values(), key=lambda one: SCOPES.index(one["kind"]) if one["kind"] in SCOPES else len(SCOPES))
+
+
+def decided_note(kind: str, enabled: bool, since: str | None) -> JsonObject:
+    """What `DECIDED` says about a decision."""
+    where = "everywhere" if kind == "global" else "here"
+    time = f" since {since[:16].replace('T', ' ')}" if since else ""
+    note: JsonObject = {"kind": kind, "effective": enabled, "reason": f"{'on' if enabled else 'off'} {where}{time}"}
+    return {**note, "since": since} if since else note
+
+
+_PLACES = {"session": "in this session", "workspace": "in this directory", "global": "everywhere"}
+
+
+def _reason(entry: Mapping[str, Any]) -> str:
+    word = "on" if is_enabled(entry) else "off"
+    meta: Mapping[str, Any] = entry.get("_meta") or {}
+    decided: Mapping[str, Any] = meta.get(DECIDED) or {}
+    decisions: Sequence[JsonObject] = entry.get("enablement") or ()
+    kind: str | None = decisions[0]["kind"] if decisions else decided.get("kind")
+    if "reason" in decided and decided.get("effective") is is_enabled(entry):
+        return decided["reason"]
+    if kind is None:
+        return "on: nobody switched it off" if word == "on" else "switched off"
+    return f"switched {word} {_PLACES.get(kind, kind)}"
 
 
 def is_enabled(entry: Mapping[str, Any]) -> bool:

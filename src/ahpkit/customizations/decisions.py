@@ -1,0 +1,142 @@
+"""What people decided about customizations, by scope: for a session, for a directory, everywhere. Durable.
+
+The host owns the decisions. They are kept by what a customization is (`key_of`), not by its id, so that a decision
+holds in a later session in which the same plugin has another id. A plain switch, which is all that clients before 0.8
+have, is a decision for its session; the next session in that directory begins with it, and says since when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ahpkit.host.feature import Values
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import SCOPES
+
+_SESSION = "customizations/decided/session/"
+_WORKSPACE = "customizations/decided/workspace/"
+_GLOBAL = "customizations/decided/global"
+_DEFAULTS = "customizations/decided/defaults/"
+"""Before a directory: how the last session there was left."""
+
+_OLD_SESSION = "customizations/session/"
+_OLD_DEFAULTS = "customizations/workspace/"
+"""Switches that an earlier version kept, by id."""
+
+Made = Mapping[str, JsonObject]
+"""Decisions of one scope by key: `{enabled, since?, taken?}`. `taken` is one from an earlier session."""
+
+
+def key_of(entry: JsonObject, container: JsonObject | None) -> str:
+    """What a customization is, whatever its id: its URI; of what is bundled, its container's URI and its name."""
+    if container is None:
+        return entry.get("uri") or f"{entry['type']} {entry['name']}"
+    return f"{container['uri']} {entry['type']} {entry['name']}"
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The decisions that a session sees."""
+
+    session: Made
+    workspace: Made
+    everywhere: Made
+    directory: str
+
+    def of(self, entry: JsonObject, container: JsonObject | None, published: Sequence[JsonObject] = ()) -> list[Any]:
+        """The decisions about a customization, the most specific first, each with `since` where that is known.
+
+        `published` is what its publisher says. It is authoritative everywhere; here the host's own word counts first.
+        """
+        key = key_of(entry, container)
+        said = {one["kind"]: one for one in published}
+        own = {"session": self.session.get(key), "workspace": self.workspace.get(key)}
+        own["global"] = said.get("global") or self.everywhere.get(key)
+        found = {kind: own.get(kind) or said.get(kind) for kind in SCOPES}
+        return [self._decision(kind, made) for kind, made in found.items() if made is not None]
+
+    def _decision(self, kind: str, made: JsonObject) -> JsonObject:
+        decision: JsonObject = {"kind": kind, "enabled": made["enabled"]}
+        if kind == "workspace":
+            decision["uri"] = self.directory
+        if "since" in made:
+            decision |= {"since": made["since"], "taken": made.get("taken", False)}
+        return decision
+
+
+class Decisions:
+    """All decisions of a host. With `remember` a new session begins as the last one in its directory was left."""
+
+    def __init__(self, values: Values, *, remember: bool, now: Callable[[], int]) -> None:
+        self._values = values
+        self._remember = remember
+        self._now = now
+
+    def here(self, session: str, directory: str) -> Here:
+        return Here(self._made(_SESSION + session), self._made(_WORKSPACE + directory), self._made(_GLOBAL), directory)
+
+    def begin(self, session: str, directory: str) -> None:
+        """A session that has decided nothing takes over how the last one in its directory was left."""
+        if self._remember and self._values.get(_SESSION + session) is None:
+            defaults = self._made(_DEFAULTS + directory)
+            if defaults:
+                taken = {key: {**made, "taken": True} for key, made in defaults.items()}
+                self._values.set(_SESSION + session, taken)
+
+    def convert(self, session: str, directory: str, keys: Mapping[str, str]) -> None:
+        """Take over the switches that an earlier version kept by id; `keys` says which id is what."""
+        for old, new in (
+            (_OLD_SESSION + session, _SESSION + session),
+            (_OLD_DEFAULTS + directory, _DEFAULTS + directory),
+        ):
+            kept: Mapping[str, bool] = self._values.get(old) or {}
+            found = {keys[id]: {"enabled": enabled} for id, enabled in kept.items() if id in keys}
+            if found:
+                self._values.set(new, {**found, **self._made(new)})
+                self._values.set(old, {id: enabled for id, enabled in kept.items() if id not in keys} or None)
+
+    def decide(
+        self, session: str, directory: str, key: str, decisions: Sequence[JsonObject], *, switch: bool
+    ) -> set[str]:
+        """Replace what was decided about a customization; the scopes in which something changed.
+
+        `switch`: it was a plain switch. A switch that was taken from an earlier session is forgotten once it is
+        decided anew.
+        """
+        said = {one["kind"]: one["enabled"] for one in decisions}
+        taken = self._made(_SESSION + session).get(key, {}).get("taken", False)
+        changed = {
+            kind
+            for kind, place in (
+                ("session", _SESSION + session),
+                ("workspace", _WORKSPACE + directory),
+                ("global", _GLOBAL),
+            )
+            if self._replace(place, key, said.get(kind))
+        }
+        if self._remember and (switch or (taken and "session" in changed)):
+            self._replace(_DEFAULTS + directory, key, said.get("session") if switch else None)
+        return changed
+
+    def forget_session(self, session: str) -> None:
+        self._values.set(_SESSION + session, None)
+        self._values.set(_OLD_SESSION + session, None)
+
+    def _made(self, place: str) -> Made:
+        return self._values.get(place) or {}
+
+    def _replace(self, place: str, key: str, enabled: bool | None) -> bool:
+        known = dict(self._made(place))
+        before = known.pop(key, None)
+        if (None if before is None else before["enabled"]) is enabled and not (before or {}).get("taken"):
+            return False
+        if enabled is not None:
+            known[key] = {"enabled": enabled, "since": iso_time(self._now())}
+        self._values.set(place, known or None)
+        return True
+
+
+__all__ = ["Decisions", "Here", "key_of"]
