@@ -20,10 +20,10 @@ from ahpkit.client.errors import SessionFailed, UnknownSetting
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
-from ahpkit.dialects.generations import SELECTION, SWITCH, Generation
+from ahpkit.dialects.generations import SELECTION, Generation
 from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol.session.enablement import Placed, find, sorted_decisions, walk
+from ahpkit.protocol.session.enablement import SWITCH, Placed, find, sorted_decisions, walk
 from ahpkit.protocol.session.state import CustomizationType, SessionState
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.wire.errors import LocalProtocolError

@@ -37,7 +37,6 @@ from ahpkit.customizations.runnables import (
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.shown import decided, is_ours
 from ahpkit.customizations.watch import Watched, Watcher
-from ahpkit.dialects.generations import SWITCH
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
@@ -50,7 +49,7 @@ from ahpkit.protocol.session.constructors import (
     session_customizations_changed,
 )
 from ahpkit.protocol.session.customizations import Customization
-from ahpkit.protocol.session.enablement import find
+from ahpkit.protocol.session.enablement import SWITCH, find
 
 _log = logging.getLogger(__name__)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ahpkit.dialects import states_up as states
-from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, SWITCH, Generation, selection_of
+from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
 from ahpkit.dialects.states_down import milliseconds, primary
 from ahpkit.protocol.common.reducing import iso_time, put, without
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import SWITCH
 
 V = Generation
 

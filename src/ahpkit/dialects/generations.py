@@ -414,9 +414,6 @@ def needs_snapshot(generation: Generation, action_types: frozenset[str]) -> bool
 
 # -- hints in `_meta` ----------------------------------------------------------------------------------------------
 
-SWITCH: Final = "ahpkit.dev/switch"
-"""In `_meta` of `session/customizationToggled`: a plain switch, which the next session in the directory keeps."""
-
 PRIMARY: Final = "ahpkit.dev/primary"
 """In a `session/activeClientSet`: true when 0.4 readers see this client. In a `session/activeClientRemoved`: the entry
 that they see from now on, or null. In an entry of `activeClients`: a number, the highest is the one they see."""
@@ -461,7 +458,6 @@ __all__ = [
     "OUR_ACTIONS",
     "PRIMARY",
     "SELECTION",
-    "SWITCH",
     "Generation",
     "Routes",
     "Stream",

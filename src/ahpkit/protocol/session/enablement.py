@@ -16,6 +16,7 @@ from ahpkit.protocol.common.state import JsonObject
 __all__ = [
     "DECIDED",
     "SCOPES",
+    "SWITCH",
     "Customizations",
     "Effective",
     "Placed",
@@ -29,6 +30,9 @@ __all__ = [
 
 SCOPES = ("session", "workspace", "global")
 """The scopes of decisions, the most specific first."""
+
+SWITCH = "ahpkit.dev/switch"
+"""In `_meta` of `session/customizationToggled`: a plain switch, which the next session in the directory keeps."""
 
 DECIDED = "ahpkit/enablement"
 """In the `_meta` of a customization, where the decision was not made in this session: its scope (`kind`), since when it
