@@ -58,8 +58,12 @@ bench: $(READY)
 	$(BIN)/python bench/customizations.py --quick
 	$(BIN)/python bench/growth.py --quick
 
+# The documentation as a site that can be read offline: site/index.html.
 docs: $(READY)
 	$(BIN)/python tools/requirements.py
+	$(BIN)/python -m pip install --quiet --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The documentation is in site/index.html"
 
 $(INSTALLED): pyproject.toml
 	@echo "Making the environment in $(VENV) and installing ahpkit into it; this takes a minute, once …"
@@ -74,4 +78,4 @@ $(READY): $(INSTALLED)
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The snippets of the pages for beginners are whole: they have their imports and pass strict type checking."""
+"""The snippets of all pages have their imports and run; those of the README pass strict type checking."""
 
 from __future__ import annotations
 
@@ -6,16 +6,30 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+
+from support.process import HostProcess, environment, host_process
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/how-to/write-a-python-agent.md", "docs/tutorial/first-client.md")
 
 
 def snippets(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [name for file in FILES if snippets(name := file.relative_to(ROOT).as_posix())]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostProcess]:
+    home = tmp_path_factory.mktemp("home")
+    async with host_process(home, "--durability", "memory", "--terminals", "--root", str(home.parent)) as running:
+        yield running
 
 
 @pytest.mark.slow
@@ -37,3 +51,31 @@ def test_a_page_imports_what_its_snippets_use(page: str, tmp_path: Path) -> None
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "--quiet", str(code)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_snippets_of_a_page_run(page: str, tmp_path: Path, host: HostProcess) -> None:
+    """In the order of the page, in one program, beside a host. What is behind `__name__ == "__main__"` is not run."""
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(snippets(page)), encoding="utf-8")
+    (tmp_path / "tests").symlink_to(ROOT / "tests")  # The conformance page names its fixtures from the checkout.
+    known = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
+    run = f"import runpy; runpy.run_path({str(program)!r}, run_name='page')"
+    process = await run_program(run, tmp_path, {**environment(tmp_path), **known})
+    assert process.returncode == 0, process.stderr
+
+
+async def run_program(code: str, directory: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    import asyncio
+
+    return await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code],
+        cwd=directory,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
