@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -82,17 +82,29 @@ async def http_server(
     if guard is not None:
         routes.append(Route("/.well-known/oauth-protected-resource/mcp", guard.described))
     app: Any = Starlette(routes=routes, lifespan=lifespan)
+
+    def known(origin: str) -> Any:
+        if guard is None:
+            return app
+        guard.origin = origin
+        return guard(app)
+
+    async with serving(known) as origin:
+        yield f"{origin}/{'sse' if sse else 'mcp'}"
+
+
+@asynccontextmanager
+async def serving(app_at: Callable[[str], Any]) -> AsyncGenerator[str]:
+    """The origin of an application that is served meanwhile; it is made once the origin is known."""
     listening = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    if guard is not None:
-        guard.origin = origin
-        app = guard(app)
+    app = app_at(origin)
     uvicorn_server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=1))
     task = asyncio.create_task(uvicorn_server.serve(sockets=[listening]))
     try:
         while not uvicorn_server.started:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        yield f"{origin}/{'sse' if sse else 'mcp'}"
+        yield origin
     finally:
         uvicorn_server.should_exit = True
         await asyncio.gather(task, return_exceptions=True)

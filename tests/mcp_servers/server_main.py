@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -33,6 +33,9 @@ async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> t
         names = [f"tool_{number}" for number in range(5000)]
     if "twice" in MODES:
         names = ["add", "add", "bad name!", "x" * 200, "додати"]
+    if "apps" in MODES:
+        page = {"_meta": {"ui": {"resourceUri": "ui://board"}}}
+        return types.ListToolsResult(tools=[tool("add", **page), *(tool(name) for name in ("slow", "grow", *extra))])
     hint = {"annotations": {"readOnlyHint": True}} if "readonly" in MODES else {}
     return types.ListToolsResult(tools=[tool(name, f"The {name} tool", **hint) for name in (*names, *extra)])
 
@@ -80,6 +83,7 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             await bus.publish(ToolsListChanged())
             if ctx.session.can_send_request:
                 await ctx.session.send_tool_list_changed()
+                await ctx.session.send_resource_list_changed()
             return said("grown")
         case "structured":
             return types.CallToolResult(
@@ -147,6 +151,11 @@ async def list_resources(ctx: Any, params: types.PaginatedRequestParams | None) 
     return types.ListResourcesResult(resources=[types.Resource(name="notes", uri="test://notes")])
 
 
+async def list_templates(ctx: Any, params: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    template = types.ResourceTemplate(name="page", uri_template="test://page/{number}")
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
 async def read_resource(ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text="remember the milk")])
 
@@ -162,17 +171,25 @@ async def get_prompt(ctx: Any, params: types.GetPromptRequestParams) -> types.Ge
     return types.GetPromptResult(messages=[message])
 
 
+async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    await ctx.session.send_log_message(level="error", data={"level": params.level})
+    return types.EmptyResult()
+
+
 def make() -> Server[Any]:
+    logs = {"on_set_logging_level": set_level} if "apps" in MODES else {}
     return Server(
         "test-server",
         version="1",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_subscriptions_listen=ListenHandler(bus),
+        **logs,
     )
 
 
@@ -188,7 +205,11 @@ async def main() -> None:
         sys.stdout.flush()
     server = make()
     async with stdio_server() as (read, write):
-        if "legacy" in MODES:
+        if "apps" in MODES:
+            told = NotificationOptions(tools_changed=True, resources_changed=True)
+            options = server.create_initialization_options(told)
+            await serve_loop(server, read, write, lifespan_state={}, init_options=options)
+        elif "legacy" in MODES:
             await serve_loop(server, read, write, lifespan_state={})
         else:
             await server.run(read, write, server.create_initialization_options())

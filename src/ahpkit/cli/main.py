@@ -44,6 +44,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "inbox": Subcommand("ahpkit.cli.inbox:inbox", "List everything that waits for you."),
     "login": Subcommand("ahpkit.cli.login:login", "Log an agent in."),
     "logs": Subcommand("ahpkit.cli.service:logs", "Show what the host in the background logged."),
+    "mcp": Subcommand("ahpkit.cli.mcp:mcp", "List MCP servers and tools, call one, log in."),
     "open": Subcommand("ahpkit.cli.page:open_page", "Open the host's page in a browser."),
     "pair": Subcommand("ahpkit.cli.page:pair", "Show a code that lets a phone in."),
     "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),

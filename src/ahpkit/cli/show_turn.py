@@ -59,6 +59,10 @@ class TurnPrinter:
                 self._stream(part, text, "dim italic")
             case events.ToolCallRunning(call=call):
                 self._output.say(f"… {_title(call)}", "cyan")
+            case events.AuthenticationNeeded(call=call):
+                self._console.say(
+                    f"! {call['toolName']} waits: its MCP server wants you to log in (ahpkit mcp login)", "yellow"
+                )
             case events.ToolCallCompleted(call=call):
                 self._show_completed(call)
             case events.ToolCallCancelled(call=call):

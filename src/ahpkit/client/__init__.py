@@ -32,6 +32,7 @@ from ahpkit.client.errors import (
     UnknownSetting,
 )
 from ahpkit.client.events import (
+    AuthenticationNeeded,
     ConfirmationNeeded,
     InputNeeded,
     InputResolved,
@@ -52,6 +53,8 @@ from ahpkit.client.events import (
     TurnStarted,
     Usage,
 )
+from ahpkit.client.mcp import McpNotReady, McpServer
+from ahpkit.client.oauth import LoginFailed
 from ahpkit.client.plugins import InMemoryPlugin
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.client.session import Session
@@ -65,6 +68,7 @@ __all__ = [
     "ActionRejected",
     "Answer",
     "Approve",
+    "AuthenticationNeeded",
     "Backoff",
     "CanvasError",
     "ChannelGone",
@@ -84,6 +88,9 @@ __all__ = [
     "InputNeeded",
     "InputResolved",
     "LaggedError",
+    "LoginFailed",
+    "McpNotReady",
+    "McpServer",
     "Notice",
     "OnApproval",
     "OnConfirmation",

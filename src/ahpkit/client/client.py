@@ -61,10 +61,12 @@ class Client:
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
         unsaved_text: OnUnsavedText | None = None,
+        mcp_apps: bool = False,
     ) -> None:
         """`extensions` are announced to the host: namespace → any JSON. Pass the same `client_id` to stay known.
 
-        `unsaved_text` is for editors: agents read what it returns for a file instead of what is on disk.
+        `unsaved_text` is for editors: agents read what it returns for a file instead of what is on disk. With
+        `mcp_apps` the client is told what it needs to talk to MCP servers and to render their apps.
         """
         announced: dict[str, Any] = {CANVASES: True, **(extensions or {})}
         if unsaved_text:
@@ -74,7 +76,7 @@ class Client:
             client_id=client_id,
             backoff=backoff or Backoff(),
             locale=locale,
-            capabilities={"_meta": announced},
+            capabilities={"_meta": announced} | ({"mcpApps": {}} if mcp_apps else {}),
             request_timeout=request_timeout,
             unsaved_text=unsaved_text,
         )

@@ -29,6 +29,7 @@ def connect(
     on_confirmation: OnConfirmation | None = None,
     on_input: OnInput | None = None,
     unsaved_text: OnUnsavedText | None = None,
+    mcp_apps: bool = False,
 ) -> Client:
     """`async with connect() as client`: the host at `url` (ws, wss or ws+unix), else the one that is running.
 
@@ -47,6 +48,7 @@ def connect(
         on_confirmation=on_confirmation,
         on_input=on_input,
         unsaved_text=unsaved_text,
+        mcp_apps=mcp_apps,
     )
 
 

@@ -5,6 +5,7 @@ The wire's own objects (a tool call, an input request, a turn) are passed on as 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,6 +64,19 @@ class ToolCallInputDelta:
 
     tool_call_id: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationNeeded:
+    """A tool call waits for a token for its MCP server: `Session.mcp_server(event.server_id).log_in()`."""
+
+    call: ToolCallState
+
+    @property
+    def server_id(self) -> str:
+        """The server's customization id."""
+        contributor: Mapping[str, str] = dict(self.call).get("contributor") or {}  # type: ignore[assignment]
+        return contributor.get("customizationId", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +167,7 @@ TurnEvent = (
     | PartAdded
     | ToolCallStarted
     | ToolCallInputDelta
+    | AuthenticationNeeded
     | ConfirmationNeeded
     | ToolCallRunning
     | ToolCallContent
@@ -172,6 +187,7 @@ TURN_OVER = (TurnCompleted, TurnCancelled, TurnFailed)
 
 __all__ = [
     "TURN_OVER",
+    "AuthenticationNeeded",
     "ConfirmationNeeded",
     "InputNeeded",
     "InputResolved",

@@ -6,7 +6,7 @@ Methods that change something return a `Dispatch`: the effect shows at once, `aw
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -17,6 +17,7 @@ from ahpkit.client.chat import Chat
 from ahpkit.client.core import Core, given
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.errors import SessionFailed, UnknownSetting
+from ahpkit.client.mcp import McpServer, servers_of
 from ahpkit.client.plugins import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
@@ -71,6 +72,10 @@ class Session:
     def state(self) -> SessionState:
         """What to show: the optimistic state."""
         return self.optimistic
+
+    async def wait(self, condition: Callable[[SessionState], bool]) -> SessionState:
+        """Wait until the confirmed state fulfils `condition`; returns that state."""
+        return await wait_for(self._channel, condition)
 
     async def wait_ready(self) -> None:
         """Wait until the host has created the session; raises `SessionFailed` when it could not."""
@@ -230,6 +235,21 @@ class Session:
     def forget_decisions(self, id: str) -> Dispatch:
         """Take back everything that was decided about a container or a child, in every scope: it is on again."""
         return self._dispatch("customizationToggled", id=id, enablement=[], _meta={SWITCH: True})
+
+    # MCP servers.
+
+    def mcp_servers(self) -> list[McpServer]:
+        """The session's MCP servers, wherever they are declared."""
+        return servers_of(self._core, self._channel)
+
+    def mcp_server(self, name: str) -> McpServer:
+        """The server with that id or name; raises `LookupError`."""
+        servers = self.mcp_servers()
+        found = next((one for one in servers if name in (one.id, one.name)), None)
+        if found is None:
+            known = ", ".join(one.name for one in servers) or "none"
+            raise LookupError(f"this session has no MCP server {name!r}; it has: {known}")
+        return found
 
     # Being the active client.
 

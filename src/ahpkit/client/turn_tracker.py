@@ -13,6 +13,7 @@ from typing import Any
 from ahpkit.client.answers import open_requests
 from ahpkit.client.events import (
     TURN_OVER,
+    AuthenticationNeeded,
     ConfirmationNeeded,
     InputNeeded,
     InputResolved,
@@ -46,6 +47,7 @@ _TOLD_OTHERWISE = frozenset({"inputRequest", "error"})
 _BY_STATUS: dict[str, Callable[[Any], TurnEvent]] = {
     "pending-confirmation": ConfirmationNeeded,
     "running": ToolCallRunning,
+    "auth-required": AuthenticationNeeded,
     "pending-result-confirmation": lambda call: ConfirmationNeeded(call, of="result"),
     "completed": ToolCallCompleted,
     "cancelled": ToolCallCancelled,

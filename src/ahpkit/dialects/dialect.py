@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from ahpkit.dialects import actions_down, actions_up, shapes
+from ahpkit.dialects import actions_down, actions_up, apps, shapes
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.base import Dialect, Reading, Resync
 from ahpkit.dialects.generations import (
@@ -61,10 +61,12 @@ class GenerationDialect:
     host: Surroundings
     canvases: bool = False
     """It takes our canvas state and actions. 0.4 always does: they were promised to it."""
+    apps: bool = False
+    """It renders MCP Apps (`mcpApps`): only then it is told what it needs to talk to MCP servers."""
 
     @property
     def stream(self) -> str:
-        return f"{self.generation.release}{'+canvases' if self.ours else ''}"
+        return f"{self.generation.release}{'+canvases' if self.ours else ''}{'+apps' if self.apps else ''}"
 
     @property
     def ours(self) -> bool:
@@ -105,7 +107,7 @@ class GenerationDialect:
     # -- what the client is told -----------------------------------------------------------------------------------
 
     def is_same(self, action_type: str) -> bool:
-        return action_type in IDENTICAL
+        return action_type in IDENTICAL and (self.apps or action_type not in apps.ACTIONS)
 
     def is_told(self, action_type: str) -> bool:
         return not needs_snapshot(self.generation, frozenset({action_type}))
@@ -114,11 +116,14 @@ class GenerationDialect:
         stream = routes(action_type, envelope, ours=self.ours)[self.generation]
         if stream is Stream.RESYNC:
             raise Resync(f"version {self.version} has no way to tell {action_type}")
-        if stream is Stream.N:
-            return envelope
-        return None if stream is Stream.OMIT else actions_down.payload(envelope, stream)
+        if stream is Stream.OMIT:
+            return None
+        told = envelope if stream is Stream.N else actions_down.payload(envelope, stream)
+        return told if self.apps or action_type not in apps.ACTIONS else apps.without(told)
 
     def _action(self, action: JsonObject) -> JsonObject | None:
+        if not self.apps:
+            action = apps.action_without(action)
         if action["type"] in OUR_ACTIONS:
             return action if self.ours else None
         return actions_down.action(action, self.generation)
@@ -133,6 +138,7 @@ class GenerationDialect:
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}
+        state = state if self.apps else apps.state_without(state)
         return states.session_state(state, self.generation, channel, summary, ours=self.ours)
 
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
@@ -193,9 +199,9 @@ class GenerationDialect:
         return self.generation >= V.V0_5_1
 
 
-def dialect_for(agreed: Agreed, host: Surroundings, *, canvases: bool = False) -> Dialect:
+def dialect_for(agreed: Agreed, host: Surroundings, *, canvases: bool = False, apps: bool = False) -> Dialect:
     """The dialect of a connection whose version was agreed on."""
-    return GenerationDialect(agreed.version, agreed.generation, host, canvases)
+    return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps)
 
 
 _EMPTY: Final[JsonObject] = {"activity": "", "agent": {"uri": ""}}

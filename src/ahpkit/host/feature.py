@@ -133,6 +133,19 @@ class Services(Protocol):
         """The turn that runs in a chat, as its agent has it."""
         ...
 
+    def sampling(self, session_uri: str) -> JsonObject | None:
+        """What of MCP sampling the agent of a session answers (`Agent.sampling`); None: nothing."""
+        ...
+
+    async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
+        """Have the agent of a session answer a `sampling/createMessage`; raises `AgentError`."""
+        ...
+
+    async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
+        """Why a client may not call a tool past the agent, or None. Guards and denying rules are asked, and what is
+        decided is recorded."""
+        ...
+
     def agents_changed(self) -> None:
         """What a feature says about agents (`Registration.describe_agents`) is different now."""
         ...
@@ -189,6 +202,7 @@ class Registration:
 
     def __init__(self) -> None:
         self.commands: dict[str, Command] = {}
+        self.notifications: dict[str, Callable[[Any, JsonObject], None]] = {}
         self.listeners: list[Callable[[Applied], None]] = []
         self.refusals: list[Callable[[str, str, JsonObject, JsonObject], str | None]] = []
         self.amendments: dict[str, list[Callable[[str, JsonObject], JsonObject]]] = {}
@@ -222,6 +236,10 @@ class Registration:
         if command.name in self.commands:
             raise LocalProtocolError(f"{command.name} is served by another part of the host already")
         self.commands[command.name] = command
+
+    def notification(self, name: str, hear: Callable[[Any, JsonObject], None]) -> None:
+        """`hear(client, params)`: hear a notification of clients."""
+        self.notifications[name] = hear
 
     def serve_stateless(self, serves: Callable[[str], bool]) -> None:
         """`serves(uri)`: whether clients may subscribe to this channel although it has no state (telemetry, MCP)."""

@@ -176,7 +176,7 @@ class Host:
             agents=host_agents,
             tasks=tasks,
             session_tools=session_tools,
-            turn_of=lambda uri: turns.running_turn(uri),
+            turns=lambda: turns,
             now=now,
             new_id=new_id,
         )

@@ -23,6 +23,18 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.registry import Tool, ToolRegistry
 
 
+class TurnsPort(Protocol):
+    """The turns of all sessions."""
+
+    def running_turn(self, chat_uri: str) -> Turn | None: ...
+
+    def sampling(self, session_uri: str) -> JsonObject | None: ...
+
+    async def sample(self, session_uri: str, request: JsonObject) -> JsonObject: ...
+
+    async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None: ...
+
+
 class ToolsPort(Protocol):
     """The tools of all sessions."""
 
@@ -48,7 +60,7 @@ class HostServices:
     agents: Agents
     tasks: Tasks
     session_tools: ToolsPort
-    turn_of: Callable[[str], Turn | None]
+    turns: Callable[[], TurnsPort]
     now: Callable[[], int]
     new_id: Callable[[], str]
 
@@ -99,7 +111,16 @@ class HostServices:
         return self.session_tools.follow(session_uri, changed)
 
     def running_turn(self, chat_uri: str) -> Turn | None:
-        return self.turn_of(chat_uri)
+        return self.turns().running_turn(chat_uri)
+
+    def sampling(self, session_uri: str) -> JsonObject | None:
+        return self.turns().sampling(session_uri)
+
+    async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
+        return await self.turns().sample(session_uri, request)
+
+    async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
+        return await self.turns().check_call(session_uri, tool, tool_input, client_id)
 
     def agents_changed(self) -> None:
         self.agents.publish()

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ahpkit.agents.acp.elicitation import answer, questions
-from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
+from ahpkit.host.agent import AgentError, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.outcome import outcome_of, result_of
 from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers
+from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.constructors import chat_tool_call_auth_required, chat_tool_call_auth_resolved
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import ChatInputQuestion, Message
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import KEEP_TOKEN
 from ahpkit.protocol.session.constructors import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
@@ -31,7 +33,7 @@ from ahpkit.tools.registry import Owner, Tool
 if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
     from ahpkit.mcp.gateway import Gateway
-    from ahpkit.mcp.server import Limits
+    from ahpkit.mcp.server import Limits, McpServer
 
 _PATIENCE = 10.0
 """Seconds that a turn waits for servers that are just starting; what comes later is there for the next call."""
@@ -77,6 +79,8 @@ class McpServers(Feature):
         host.offer_tools(self)
         host.serve_agents(self._for_agent)
         host.authenticate(self._take_token)
+        self._channels = SideChannels(services, self._behind)
+        self._channels.register(host)
 
     async def aclose(self) -> None:
         for _, _, stack in self._gateways.values():
@@ -129,6 +133,7 @@ class McpServers(Feature):
                 self._limits,
                 directory=self._directory,
             )
+            self._sessions[uri].heard = self._channels.forward
         return self._sessions[uri]
 
     @property
@@ -136,6 +141,14 @@ class McpServers(Feature):
         if self._shared is None:
             self._shared = SharedServers(self.tokens, self._limits)
         return self._shared
+
+    def _behind(self, channel: str) -> tuple[SessionServers, McpServer] | None:
+        """The ready server behind an `mcp://` channel."""
+        for session in self._sessions.values():
+            for server in session.servers():
+                if server.ready and channel_of(session.uri, server.id) == channel:
+                    return session, server
+        return None
 
     @property
     def tokens(self) -> Tokens:
@@ -209,6 +222,8 @@ class McpServers(Feature):
     async def _take_token(self, client_id: str, params: JsonObject) -> bool:
         """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting."""
         resource, token = params["resource"], params["token"]
+        keep = (params.get("_meta") or {}).get(KEEP_TOKEN) is True
+        giver = "" if keep else client_id
         waiting = [
             (session, server)
             for session in self._sessions.values()
@@ -218,7 +233,7 @@ class McpServers(Feature):
         for session, server in waiting:
             needed = set(server.state.get("requiredScopes") or ())
             if token and ("scopes" not in params or needed <= set(params["scopes"])):
-                self.tokens.give(client_id, session.uri, resource, token)
+                self.tokens.give(giver, session.uri, resource, token)
                 server.token_given()
         if waiting and "expiresIn" in params:
             loop = asyncio.get_running_loop()
@@ -289,7 +304,34 @@ class TurnCaller:
         return answer(schema, await self._turn.ask(questions(schema), message=words))
 
     async def sample(self, params: JsonObject) -> JsonObject:
-        raise McpError("this host asks no model for a server")
+        """Ask the session's own agent, when its people agree."""
+        words = _asked_of_model(params)
+        question: ChatInputQuestion = {
+            "kind": "single-select",
+            "id": "sampling",
+            "message": f"The MCP server wants to ask the model:\n\n{words}",
+            "options": [{"id": "allow", "label": "Allow once"}, {"id": "deny", "label": "Deny"}],
+            "required": True,
+        }
+        given = await self._turn.ask([question])
+        picked: Any = given.answers.get("sampling") or {}
+        if given.response != "accept" or picked.get("value", {}).get("value") != "allow":
+            raise McpError("the user does not want this server to ask the model")
+        try:
+            return await self._services.sample(self._turn.chat.session_uri, params)
+        except AgentError as error:
+            raise McpError(str(error)) from error
+
+
+def _asked_of_model(params: JsonObject) -> str:
+    """What a sampling request says, as a person reads it."""
+    messages: list[JsonObject] = params.get("messages") or []
+    words: list[str] = [str(params.get("systemPrompt") or "")]
+    for message in messages:
+        content: Any = message.get("content")
+        parts = cast("list[JsonObject]", content if isinstance(content, list) else [content or {}])
+        words += [str(part.get("text") or f"({part.get('type')})") for part in parts]
+    return "\n".join(filter(None, words))[:4000]
 
 
 class ChatGateway:

@@ -24,12 +24,14 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import advertise
 from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.subscriptions import event_to_notification
 from pydantic import BaseModel, ValidationError
 
 from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
 from ahpkit.mcp.connect import MAX_MESSAGE, HttpLink, Link, ServerConfig, StdioLink
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
+from ahpkit.mcp.lists import checked_tools, read_all, result_problem
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -308,6 +310,7 @@ class McpServer:
         async with clock:
             await client.__aenter__()
             try:
+                client.session.validate_tool_result = _unchecked  # By `_checked`, with limits.
                 self.capabilities = _plain(client.server_capabilities)
                 self.instructions = client.instructions
                 await self._list(client)
@@ -371,8 +374,10 @@ class McpServer:
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as changes:
                     self._stale.set()  # What changed before it listened was told to nobody.
-                    async for _ in changes:
+                    async for change in changes:
                         self._stale.set()
+                        said = _plain(event_to_notification(change, {}))
+                        self._port.notified(self, said["method"], {})
             except SubscriptionLost:
                 self._stale.set()
             except (MCPError, RuntimeError, TimeoutError):
@@ -380,48 +385,40 @@ class McpServer:
             await asyncio.sleep(max(self._limits.relist, 1.0))
 
     async def _list(self, client: Client) -> None:
-        has = self.capabilities
-        self.tools = await self._all(client.list_tools, "tools") if "tools" in has else ()
-        self.prompts = await self._all(client.list_prompts, "prompts") if "prompts" in has else ()
+        has, limits = self.capabilities, self._limits
+        listed = await read_all(client.list_tools, "tools", limits.listed, limits.pages) if "tools" in has else []
+        self.tools = await asyncio.to_thread(checked_tools, listed)
+        if "prompts" in has:
+            self.prompts = await read_all(client.list_prompts, "prompts", limits.listed, limits.pages)
         if "resources" in has:
-            self.resources = await self._all(client.list_resources, "resources")
-            self.templates = await self._all(client.list_resource_templates, "resource_templates")
-
-    async def _all(self, page: Callable[..., Awaitable[Any]], field: str) -> list[JsonObject]:
-        """Every page of a list, the first of each name. A list without end is cut."""
-        found: dict[str, JsonObject] = {}
-        cursor: str | None = None
-        for _ in range(self._limits.pages):
-            try:
-                result = await page(cursor=cursor)
-            except MCPError as error:
-                if error.code == types.METHOD_NOT_FOUND:
-                    break
-                raise
-            for item in getattr(result, field):
-                entry = _plain(item)
-                key = str(entry.get("uri") or entry.get("uriTemplate") or entry.get("name"))
-                if len(found) < self._limits.listed:
-                    found.setdefault(key, entry)
-            cursor = result.next_cursor
-            if not cursor or len(found) >= self._limits.listed:
-                break
-        return list(found.values())
+            self.resources = await read_all(client.list_resources, "resources", limits.listed, limits.pages)
+            templates = client.list_resource_templates
+            self.templates = await read_all(templates, "resource_templates", limits.listed, limits.pages)
 
     # -- what is asked of it ---------------------------------------------------------------------------------------
 
     async def call_tool(self, name: str, arguments: JsonObject, caller: Caller) -> JsonObject:
         """Run a tool: its `CallToolResult`. Raises `McpUnavailable` or `McpRefused`; cancelling it tells the server."""
 
+        result = await self._asked(lambda client: self._call(client, name, arguments, caller), caller)
+        return await self._checked(name, result)
+
+    async def _call(self, client: Client, name: str, arguments: JsonObject | None, caller: Caller) -> Any:
         async def told(progress: float, total: float | None, message: str | None) -> None:
             if (call := _current.get()) is not None:
                 call.alive()
             caller.progress(progress, total, message)
 
-        async def send(client: Client) -> Any:
-            return await client.call_tool(name, arguments, progress_callback=told)
+        return await client.call_tool(name, arguments, progress_callback=told)
 
-        return await self._asked(send, caller)
+    async def _checked(self, name: str, result: JsonObject) -> JsonObject:
+        """A result that fits what its tool promises."""
+        tool = next((tool for tool in self.tools if tool["name"] == name), {})
+        if "outputSchema" in tool and not result.get("isError"):
+            problem = await asyncio.to_thread(result_problem, tool["outputSchema"], result.get("structuredContent"))
+            if problem is not None:
+                raise McpRefused(types.INTERNAL_ERROR, f"{name} of {self.config.name} broke its promise: {problem}")
+        return result
 
     async def read_resource(self, uri: str, caller: Caller) -> JsonObject:
         return await self._asked(lambda client: client.read_resource(uri), caller)
@@ -432,29 +429,32 @@ class McpServer:
     async def request(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
         """One of the methods of the side channel, as it is on the wire."""
 
-        async def send(client: Client) -> Any:
-            session = client.session
+        try:
             page = types.PaginatedRequestParams.model_validate(params)
             match method:
                 case "tools/list":
-                    return await session.list_tools(params=page)
+                    return await self._asked(lambda client: client.session.list_tools(params=page), caller)
                 case "tools/call":
                     call = types.CallToolRequestParams.model_validate(params)
-                    return await client.call_tool(call.name, call.arguments)
+                    return await self.call_tool(call.name, call.arguments or {}, caller)
                 case "resources/list":
-                    return await session.list_resources(params=page)
+                    return await self._asked(lambda client: client.session.list_resources(params=page), caller)
                 case "resources/templates/list":
-                    return await session.list_resource_templates(params=page)
+                    return await self._asked(lambda client: client.session.list_resource_templates(params=page), caller)
                 case "resources/read":
-                    return await client.read_resource(str(params["uri"]))
+                    read = types.ReadResourceRequestParams.model_validate(params)
+                    return await self.read_resource(str(read.uri), caller)
                 case "logging/setLevel":
-                    level = types.SetLevelRequestParams.model_validate(params)
-                    request = types.SetLevelRequest(params=level)
-                    return await session.send_request(request, types.EmptyResult)
+                    level = types.SetLevelRequest(params=types.SetLevelRequestParams.model_validate(params))
+                    return await self._asked(
+                        lambda client: client.session.send_request(level, types.EmptyResult), caller
+                    )
                 case _:
                     raise McpRefused(types.METHOD_NOT_FOUND, f"{method} is not served on this channel")
-
-        return await self._asked(send, caller)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise McpRefused(types.INVALID_PARAMS, f"{place}: {first['msg']}") from None
 
     async def _asked(self, send: Callable[[Client], Awaitable[Any]], caller: Caller) -> JsonObject:
         """Send a request; when it needs a token, wait for one and send it again."""
@@ -522,6 +522,8 @@ class McpServer:
             return _refusal("the model is asked while a tool runs, and none does")
         try:
             answer = await call.ask(lambda: call.caller.sample(_plain(params)))
+            if isinstance(answer.get("content"), list):
+                return types.CreateMessageResultWithTools.model_validate(answer)
             return types.CreateMessageResult.model_validate(answer)
         except McpError as error:
             return _refusal(str(error))
@@ -549,6 +551,10 @@ async def _entered(client: Client) -> AsyncGenerator[None]:
         await client.__aexit__(type(error), error, error.__traceback__)
         raise
     await client.__aexit__(None, None, None)
+
+
+async def _unchecked(name: str, result: types.CallToolResult) -> None:
+    """Instead of the SDK's own check, which a hostile schema can keep busy for ever."""
 
 
 def _plain(value: BaseModel) -> JsonObject:

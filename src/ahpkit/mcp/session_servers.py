@@ -18,8 +18,9 @@ from ahpkit.host.feature import Services
 from ahpkit.host.turns.chat import path_of
 from ahpkit.mcp.errors import McpConfigError
 from ahpkit.mcp.outcome import definition_of
+from ahpkit.mcp.side_channel import capabilities_of, channel_of, has_apps
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import session_mcp_server_state_changed
+from ahpkit.protocol.session.constructors import session_customization_updated, session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner
@@ -38,9 +39,6 @@ Offers = Callable[[str], Awaitable[Sequence[McpServerOffer]]]
 
 class SessionServers:
     """The servers of one session. All methods belong to one event loop."""
-
-    samples = False
-    """No agent of this host answers for a model outside of its own turn."""
 
     def __init__(
         self,
@@ -74,6 +72,8 @@ class SessionServers:
         self._again = False
         self._closed = False
         self._news = asyncio.Event()
+        self.heard: Callable[[SessionServers, McpServer, str, JsonObject], None] = lambda *said: None
+        """Told of every notification of a server."""
 
     # -- what is wanted --------------------------------------------------------------------------------------------
 
@@ -203,7 +203,11 @@ class SessionServers:
         self._news.set()
 
     def notified(self, server: McpServer, method: str, params: JsonObject) -> None:
-        """Nobody listens to a server but through its lists."""
+        self.heard(self, server, method, params)
+
+    @property
+    def samples(self) -> bool:
+        return self._services.sampling(self.uri) is not None
 
     def roots(self) -> Sequence[str]:
         state = self._services.state(self.uri) or {}
@@ -219,10 +223,29 @@ class SessionServers:
 
     def _show(self, server: McpServer) -> None:
         """Bring what clients see of a server in step."""
-        state = server.state
+        state, channel = server.state, None
         if state["kind"] == "starting" and server.id in self._waited_for:
             state = {**state, "blocking": True}
-        self._show_state(server.id, state)
+        if server.ready:
+            channel = channel_of(self.uri, server.id)
+        self._show_app(server)
+        self._show_state(server.id, state, channel)
+
+    def _show_app(self, server: McpServer) -> None:
+        """What clients need to render the apps of a server, while it runs. It is a field like its name."""
+        wanted = None
+        if server.ready and has_apps(server):
+            wanted = {"capabilities": capabilities_of(server, self._services.sampling(self.uri))}
+        placed = find(self._services.state(self.uri) or {}, server.id)
+        if placed is None or placed.entry.get("mcpApp") == wanted:
+            return
+        entry = {key: value for key, value in placed.entry.items() if key != "mcpApp"}
+        entry |= {} if wanted is None else {"mcpApp": wanted}
+        top = entry
+        if (container := placed.container) is not None:
+            children = [entry if child["id"] == server.id else child for child in container["children"]]
+            top = {**container, "children": children}
+        self._services.dispatch(self.uri, session_customization_updated(customization=cast("Any", top)))
 
     def _show_stopped(self) -> None:
         """What clients asked to be started and may not run is stopped; what cannot be started says why."""
@@ -237,12 +260,13 @@ class SessionServers:
             elif entry.get("state", {}).get("kind") not in ("stopped", "error"):
                 self._show_state(entry["id"], {"kind": "stopped"})
 
-    def _show_state(self, id: str, wanted: JsonObject) -> None:
-        state = self._services.state(self.uri)
-        placed = None if state is None else find(state, id)
-        if placed is None or placed.entry.get("type") != "mcpServer" or placed.entry.get("state") == wanted:
+    def _show_state(self, id: str, wanted: JsonObject, channel: str | None = None) -> None:
+        placed = find(self._services.state(self.uri) or {}, id)
+        if placed is None or placed.entry.get("type") != "mcpServer":
             return
-        action = session_mcp_server_state_changed(id=id, state=cast("Any", wanted))
+        if placed.entry.get("state") == wanted and placed.entry.get("channel") == channel:
+            return
+        action = session_mcp_server_state_changed(id=id, state=cast("Any", wanted), channel=channel)
         self._services.dispatch(self.uri, action)
 
 

@@ -31,4 +31,17 @@ CONFIG_META = "ahpkit/config"
 CANVASES = "ahpkit/canvases"
 """In a client's capabilities: it takes the state and actions of canvases that a session has beyond the protocol."""
 
-__all__ = ["ASK_AGENTS", "CANVASES", "CAPABILITIES", "CHANGES", "CONFIG_META", "MISSED", "OURS", "UNSAVED_TEXT"]
+KEEP_TOKEN = "ahpkit/keep-token"
+"""In `authenticate`: true keeps the token when the client that gave it leaves, until the host stops."""
+
+__all__ = [
+    "ASK_AGENTS",
+    "CANVASES",
+    "CAPABILITIES",
+    "CHANGES",
+    "CONFIG_META",
+    "KEEP_TOKEN",
+    "MISSED",
+    "OURS",
+    "UNSAVED_TEXT",
+]

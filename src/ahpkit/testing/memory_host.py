@@ -45,6 +45,7 @@ class MemoryHost:
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
         unsaved_text: OnUnsavedText | None = None,
+        mcp_apps: bool = False,
     ) -> Client:
         """A client to enter with `async with`; the options are those of `ahpkit.client.connect`."""
         return Client(
@@ -54,6 +55,7 @@ class MemoryHost:
             on_confirmation=on_confirmation,
             on_input=on_input,
             unsaved_text=unsaved_text,
+            mcp_apps=mcp_apps,
         )
 
     async def _dial(self) -> Transport:

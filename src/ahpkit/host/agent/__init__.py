@@ -424,6 +424,8 @@ class Agent(abc.ABC):
     """How sessions of this agent can have several working directories; None: they have one."""
     permissions: Literal["ask", "allow", "deny"] = "ask"
     """Who answers where a person would be asked about a tool: the person, or the configuration."""
+    sampling: JsonObject | None = None
+    """What of MCP sampling `sample` answers: `{}`, or `{"tools": {}}` when it takes tools; None: nothing."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
@@ -470,6 +472,10 @@ class Agent(abc.ABC):
     async def completions(self, chat: Chat | None, text: str, offset: int) -> Sequence[CompletionItem]:
         """Items the agent itself offers at `offset` (UTF-16 units) of `text`."""
         return ()
+
+    async def sample(self, chat: Chat, request: JsonObject) -> JsonObject:
+        """Answer a `sampling/createMessage` of an MCP server or app with its model: a `CreateMessageResult`."""
+        raise AgentError(f"{self.display_name} answers no sampling requests")
 
     async def authenticate(self, resource: str, token: str) -> None:
         """A client pushed a token for one of `protected_resources`."""

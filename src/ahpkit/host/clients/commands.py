@@ -49,6 +49,8 @@ class Commands:
         """The row of a notification that this client may send now; raises the reason otherwise."""
         method = call.method
         found = self._notifications.get(method)
+        if found is None and (hear := self._registered.notifications.get(method)) is not None:
+            found = HeardNotification(method, hear)
         if found is None and method.startswith("_"):
             found = HeardNotification(method, self._extensions.hears(method))
         if found is None:

@@ -16,8 +16,9 @@ from ahpkit.protocol.meta_keys import CANVASES
 _PREFIX: Final = "client-version/"
 """Before a client's id: the durable value with the version it speaks."""
 
-_NOTED: Final = " canvases"
-"""After the version, for a client that takes our canvas state and actions."""
+_CANVASES: Final = "canvases"
+_APPS: Final = "apps"
+"""After the version: a client that takes our canvas state and actions, and one that renders MCP Apps."""
 
 _MAX_NOTED: Final = 10_000
 """Clients whose version is remembered; whoever was not seen for that many others is long gone."""
@@ -27,6 +28,11 @@ def announces_canvases(capabilities: JsonObject) -> bool:
     """Whether a client says that it takes `session/canvas*`: other clients of 1.0 would only wonder about them."""
     meta: JsonObject = capabilities.get("_meta") or {}
     return meta.get(CANVASES) not in (None, False)
+
+
+def renders_apps(capabilities: JsonObject) -> bool:
+    """Whether a client renders MCP Apps."""
+    return isinstance(capabilities.get("mcpApps"), dict)
 
 
 class Summaries(Protocol):
@@ -65,21 +71,21 @@ class DialectChoice:
     def choose(self, client_id: str, offered: Sequence[str], capabilities: JsonObject) -> Dialect:
         """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
         agreed = negotiate(offered, self.spoken)
-        canvases = announces_canvases(capabilities)
-        self._remember(client_id, agreed, canvases)
-        return dialect_for(agreed, self.surroundings, canvases=canvases)
+        canvases, apps = announces_canvases(capabilities), renders_apps(capabilities)
+        self._remember(client_id, agreed, [*[_CANVASES] * canvases, *[_APPS] * apps])
+        return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps)
 
     def again(self, client_id: str) -> Dialect:
         """The dialect of a client that comes back: `reconnect` says no version, so the last one holds."""
         noted: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
-        version = noted.removesuffix(_NOTED)
-        return dialect_for(negotiate([version]), self.surroundings, canvases=version != noted)
+        version, *words = noted.split(" ")
+        return dialect_for(negotiate([version]), self.surroundings, canvases=_CANVASES in words, apps=_APPS in words)
 
-    def _remember(self, client_id: str, agreed: Agreed, canvases: bool) -> None:
-        """Clients of 0.4 need no note: whoever is not noted is one."""
+    def _remember(self, client_id: str, agreed: Agreed, words: Sequence[str]) -> None:
+        """Clients of 0.4 need no note: whoever is not noted is one. Those that render apps do."""
         key = _PREFIX + client_id
-        note = agreed.version + (_NOTED if canvases else "")
-        version = None if agreed.version == Generation.V0_4.release else note
+        note = " ".join([agreed.version, *words])
+        version = None if agreed.version == Generation.V0_4.release and _APPS not in words else note
         if self.values.get(key) == version:
             return
         self.values.set(key, version)
@@ -88,4 +94,4 @@ class DialectChoice:
             self.values.set(next(iter(noted)), None)
 
 
-__all__ = ["DialectChoice", "Surroundings"]
+__all__ = ["DialectChoice", "Surroundings", "renders_apps"]

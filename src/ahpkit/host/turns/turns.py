@@ -19,13 +19,13 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
-from ahpkit.host.turns.approvals import Approvals, CallGate
+from ahpkit.host.turns.approvals import Approvals, Asked, CallGate
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries
 from ahpkit.host.turns.input_needed import InputNeeded
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
-from ahpkit.host.turns.session_tools import SessionTools
+from ahpkit.host.turns.session_tools import SessionTools, owner_key
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed, error_part
 from ahpkit.protocol.chat.constructors import chat_error, chat_turn_started
 from ahpkit.protocol.chat.state import Message
@@ -134,6 +134,39 @@ class Turns:
         """The turn that runs in a chat."""
         runner = self._runners.get(chat_uri)
         return runner.turn if runner is not None else self._subturns.get(chat_uri)
+
+    def sampling(self, session_uri: str) -> JsonObject | None:
+        runner = self._main_runner(session_uri)
+        return None if runner is None else runner.agent.sampling
+
+    async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
+        runner = self._main_runner(session_uri)
+        if runner is None or runner.agent.sampling is None:
+            raise AgentError("the agent of this session answers no sampling requests")
+        return await runner.agent.sample(runner.chat, request)
+
+    async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
+        runner = self._main_runner(session_uri)
+        if runner is None:
+            return "the session has no chat"
+        gate = self._gate(runner.chat)
+        subject = gate.subject(tool.own_name, tool_input, owner_key(tool, None), ())
+        asked = Asked(self._ports.new_id(), "", subject, {"title": tool.name, "input": tool_input})
+        if (denial := await gate.guard(tool.own_name, tool_input)) is not None:
+            gate.decided(asked, allowed=False, by="guard", reason=denial)
+            return denial
+        ruling = gate.judge(subject)
+        if ruling.decision == "deny" and ruling.rule is not None:
+            gate.decided(asked, allowed=False, by="rule", who=ruling.rule.id)
+            return f"A rule denies this: {ruling.rule.says()}"
+        gate.decided(asked, allowed=True, by="person", who=client_id)
+        return None
+
+    def _main_runner(self, session_uri: str) -> ChatRunner | None:
+        """The chat that stands for a session."""
+        state = self._ports.store.state(session_uri) or {}
+        chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
+        return next((self._runners[uri] for uri in chats if uri in self._runners), None)
 
     def _with_model(self, uri: str, action: JsonObject) -> JsonObject:
         """A message names the model and the agent that answer it, also when whoever sent it left that to the host."""

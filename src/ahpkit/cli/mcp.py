@@ -1,0 +1,288 @@
+"""`ahpkit mcp`: the MCP servers of a session, their tools, calling one by hand, logging in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import webbrowser
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ahpkit.cli.connecting import EXIT_FAILED, find_session, host_command
+from ahpkit.cli.output import Output
+from ahpkit.cli.progress import patiently
+from ahpkit.cli.text import as_json, printable, shorten
+from ahpkit.client import Client, McpServer, Session, connect
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WAKE = 2.0
+"""Seconds for servers of a session that nobody used since the host started: they start when somebody looks."""
+_START = 20.0
+"""Seconds that servers get to start before they are shown as they are."""
+
+
+@click.group()
+def mcp() -> None:
+    """List MCP servers and their tools, call a tool by hand, log in.
+
+    Servers belong to sessions. Without --session the newest session in this directory is meant, and where there is
+    none, a new one that ends with the command.
+
+    \b
+    Example:
+      ahpkit mcp list
+      ahpkit mcp call time get_current_time '{"timezone": "UTC"}'
+    """
+
+
+def _session_options(function: F) -> F:
+    place = click.Path(path_type=Path, exists=True, file_okay=False)
+    for option in (
+        click.option("--json", "json_output", is_flag=True, help="Print JSON."),
+        click.option("--dir", "directory", type=place, help="The directory to look at.  [default: this one]"),
+        click.option("--session", "name", help="The session: its URI, id, or part of its title."),
+    ):
+        function = option(function)
+    return function
+
+
+@mcp.command("list")
+@_session_options
+@host_command
+async def list_servers(
+    url: str | None, token: str | None, name: str | None, directory: Path | None, json_output: bool
+) -> None:
+    """List the MCP servers of a session and how they are.
+
+    \b
+    Example:
+      ahpkit mcp list
+      ahpkit mcp list --session hello --json
+    """
+    output = Output()
+    async with _opened(url, token, name, directory) as session:
+        servers = session.mcp_servers()
+        if json_output:
+            output.say(as_json([_as_data(server) for server in servers]))
+            return
+        if not servers:
+            output.say("This session has no MCP servers.")
+        for server in servers:
+            output.say(_line(server))
+
+
+def _as_data(server: McpServer) -> dict[str, Any]:
+    placed = server.placed
+    entry = {key: value for key, value in placed.entry.items() if key != "range"}
+    where = None if placed.container is None else placed.container["uri"]
+    return {**entry, "enabled": placed.effective.enabled, "container": where}
+
+
+def _line(server: McpServer) -> str:
+    placed, state = server.placed, server.state
+    off = "" if placed.effective.enabled else "  off"
+    where = "configuration" if placed.container is None else placed.container["name"]
+    trust = (placed.entry.get("_meta") or {}).get("ahpkit/trust")
+    why = f"  not trusted ({trust}); see: ahpkit trust list" if trust else ""
+    if state["kind"] == "error":
+        why = f"  {shorten(state['error']['message'], 200)}"
+    if state["kind"] == "authRequired":
+        why = f"  {state['reason']}; log in with: ahpkit mcp login {server.name}"
+    return printable(f"{server.name:20}  {state['kind']:12}{off}  ({where}){why}")
+
+
+@mcp.command()
+@click.argument("server", required=False)
+@_session_options
+@host_command
+async def tools(
+    url: str | None, token: str | None, server: str | None, name: str | None, directory: Path | None, json_output: bool
+) -> None:
+    """List the tools of a server, or of all servers that run.
+
+    \b
+    Example:
+      ahpkit mcp tools
+      ahpkit mcp tools time --json
+    """
+    output = Output()
+    async with _opened(url, token, name, directory, server) as session:
+        meant = [_meant(session, server)] if server else [one for one in session.mcp_servers() if one.channel]
+        listed = {one.name: await one.tools() for one in meant}
+    if json_output:
+        output.say(as_json(listed))
+        return
+    for owner, found in listed.items():
+        for tool in found:
+            output.say(printable(f"{owner:20}  {tool['name']:30}  {shorten(tool.get('description', ''), 100)}"))
+
+
+@mcp.command()
+@click.argument("server")
+@click.argument("tool")
+@click.argument("arguments", default="{}")
+@_session_options
+@host_command
+async def call(
+    url: str | None,
+    token: str | None,
+    server: str,
+    tool: str,
+    arguments: str,
+    name: str | None,
+    directory: Path | None,
+    json_output: bool,
+) -> int:
+    """Call a tool of a server. ARGUMENTS is a JSON object; "-" reads it from standard input.
+
+    You call it yourself, so nobody is asked; hooks and denying rules hold. Exits with 1 when the tool fails.
+
+    \b
+    Example:
+      ahpkit mcp call time get_current_time '{"timezone": "UTC"}'
+    """
+    given = _arguments(sys.stdin.read() if arguments == "-" else arguments)
+    async with _opened(url, token, name, directory, server) as session:
+        result = await patiently(_meant(session, server).call(tool, given), f"Calling {tool}")
+    Output().say(as_json(result) if json_output else printable(_shown(result)))
+    return EXIT_FAILED if result.get("isError") else 0
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        given: Any = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"no JSON: {error}", param_hint="'ARGUMENTS'") from None
+    if not isinstance(given, dict):
+        raise click.BadParameter("a JSON object is expected", param_hint="'ARGUMENTS'")
+    return given
+
+
+def _shown(result: dict[str, Any]) -> str:
+    parts = [part.get("text") or f"({part.get('type')})" for part in result.get("content") or ()]
+    return "\n".join(parts)
+
+
+@mcp.command()
+@click.argument("server")
+@click.option("--client-id", help="An OAuth client that is registered already.")
+@click.option("--client-secret", envvar="AHPKIT_CLIENT_SECRET", help="Its secret, if it has one.")
+@click.option("--paste", is_flag=True, help="Read a token from standard input, instead of logging in.")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@_session_options
+@host_command
+async def login(
+    url: str | None,
+    token: str | None,
+    server: str,
+    client_id: str | None,
+    client_secret: str | None,
+    paste: bool,
+    no_browser: bool,
+    name: str | None,
+    directory: Path | None,
+    json_output: bool,
+) -> None:
+    """Log in at a server that wants a token: OAuth 2.1, in your browser.
+
+    The host keeps the token in memory, for this session, until the session or the host ends.
+
+    \b
+    Example:
+      ahpkit mcp login tickets
+      ahpkit mcp login tickets --paste < token.txt
+    """
+    async with _opened(url, token, name, directory, server) as session:
+        meant = _meant(session, server)
+        if paste:
+            await meant.authenticate(sys.stdin.read().strip(), keep=True)
+        else:
+            opening = _print if no_browser else _open
+            await meant.log_in(open_browser=opening, client_id=client_id, client_secret=client_secret, keep=True)
+        await meant.wait_ready()
+        Output().say(as_json(_as_data(meant)) if json_output else f"{meant.name} is {meant.state['kind']}.")
+
+
+def _print(page: str) -> None:
+    click.echo(f"Log in here:\n{page}", err=True)
+
+
+def _open(page: str) -> None:
+    if not webbrowser.open(page):
+        _print(page)
+
+
+@asynccontextmanager
+async def _opened(
+    url: str | None, token: str | None, name: str | None, directory: Path | None, server: str | None = None
+) -> AsyncGenerator[Session]:
+    """The session that is meant, once its servers, or that one, have started or failed to."""
+    if name is not None and directory is not None:
+        raise click.UsageError("--dir is for when no --session is given")
+    async with connect(url, token=token, mcp_apps=True) as client:
+        folder = _uri(directory)
+        uri = await find_session(client, name) if name is not None else await _newest(client, folder)
+        session = await client.session(uri) if uri is not None else await _temporary(client, folder)
+        try:
+            await patiently(_settled(session, server), "Starting the servers")
+            yield session
+        finally:
+            if uri is None:
+                await session.dispose()
+
+
+def _uri(directory: Path | None) -> str:
+    return (directory or Path.cwd()).resolve().as_uri()
+
+
+async def _newest(client: Client, folder: str) -> str | None:
+    """The session in this directory that changed last."""
+    found = [one for one in await client.sessions() if folder in (one.get("workingDirectories") or ())]
+    found.sort(key=lambda one: one["modifiedAt"])
+    return found[-1]["resource"] if found else None
+
+
+async def _temporary(client: Client, folder: str) -> Session:
+    providers = [agent["provider"] for agent in client.root["agents"]]
+    provider = "demo" if "demo" in providers else None  # It starts no program.
+    return await client.create_session(provider=provider, working_directory=folder)
+
+
+async def _settled(session: Session, name: str | None) -> None:
+    """Wait for servers that are about to start, then for those that do."""
+
+    def meant() -> list[McpServer]:
+        return [server for server in session.mcp_servers() if name in (None, server.id, server.name)]
+
+    def awake(state: Any) -> bool:
+        return not any(_may_run(server) and server.state["kind"] == "stopped" for server in meant())
+
+    def still(state: Any) -> bool:
+        return not any(server.state["kind"] == "starting" for server in meant())
+
+    for seconds, condition in ((_WAKE, awake), (_START, still)):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await session.wait(condition)
+
+
+def _may_run(server: McpServer) -> bool:
+    placed = server.placed
+    meta: dict[str, Any] = placed.entry.get("_meta") or {}
+    return placed.effective.enabled and not meta.keys() & {"ahpkit/trust", "ahpkit/direct"}
+
+
+def _meant(session: Session, name: str) -> McpServer:
+    try:
+        return session.mcp_server(name)
+    except LookupError as error:
+        raise click.ClickException(str(error)) from None
+
+
+__all__ = ["mcp"]

@@ -1,0 +1,192 @@
+"""An MCP server of a session, as a user of the SDK holds it: its state, its tools, logging in. Knows no MCP library.
+
+async with connect(mcp_apps=True) as client:
+    session = await client.session(uri)
+    time = session.mcp_server("time")
+    await time.wait_ready()
+    await time.call("get_current_time", {"timezone": "UTC"})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+from ahpkit.client.channels import Channel
+from ahpkit.client.core import Core, given
+from ahpkit.client.dispatch import Dispatch
+from ahpkit.client.errors import ClientError
+from ahpkit.client.oauth import Token, log_in
+from ahpkit.client.subscription import wait_for
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import KEEP_TOKEN
+from ahpkit.protocol.session.enablement import Placed, find, walk
+from ahpkit.protocol.session.mcp import McpServerState
+
+_ANSWER = 5.0
+"""Seconds for the server to show that it took a token."""
+
+
+class McpNotReady(ClientError):
+    """The server cannot be asked now; the text says why."""
+
+
+class McpServer:
+    """One server. Everything is read from the session's state when it is asked for."""
+
+    def __init__(self, core: Core, channel: Channel, id: str) -> None:
+        self.id = id
+        self._core = core
+        self._channel = channel
+
+    @property
+    def placed(self) -> Placed:
+        """Its entry and its container; raises `LookupError` when the session has it no more."""
+        found = find(self._channel.plain_optimistic(), self.id)
+        if found is None:
+            raise LookupError(f"the session has no MCP server {self.id!r} any more")
+        return found
+
+    @property
+    def name(self) -> str:
+        return self.placed.entry["name"]
+
+    @property
+    def state(self) -> McpServerState:
+        return self.placed.entry["state"]
+
+    @property
+    def channel(self) -> str | None:
+        """The `mcp://` channel; None: there is none now. It may be another one after a restart of the server."""
+        return self.placed.entry.get("channel")
+
+    @property
+    def app(self) -> JsonObject | None:
+        """What a View of this server is told about its host (`mcpApp.capabilities`), to be passed on unchanged."""
+        return (self.placed.entry.get("mcpApp") or {}).get("capabilities")
+
+    async def wait_ready(self) -> None:
+        """Wait while it starts; raises `McpNotReady` when it does something else than becoming ready."""
+
+        def settled(state: JsonObject) -> bool:
+            placed = find(state, self.id)
+            return placed is None or placed.entry["state"]["kind"] != "starting"
+
+        await wait_for(self._channel, settled)
+        if self.state["kind"] != "ready":
+            raise McpNotReady(_why(self.placed.entry))
+
+    def start(self) -> Dispatch:
+        """Start it, also after an error."""
+        return self._dispatch("mcpServerStartRequested")
+
+    def stop(self) -> Dispatch:
+        """Stop it, without switching it off."""
+        return self._dispatch("mcpServerStopRequested")
+
+    # -- the side channel ------------------------------------------------------------------------------------------
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> Any:
+        """A request of MCP, as far as the host serves it. Nothing is sent while there is no channel."""
+        channel = self.channel
+        if channel is None:
+            raise McpNotReady(_why(self.placed.entry))
+        return await self._core.request(method, params, channel=channel, timeout=timeout)
+
+    async def tools(self) -> list[JsonObject]:
+        """All its tools, page by page."""
+        found: list[JsonObject] = []
+        cursor: str | None = None
+        while True:
+            page = await self.request("tools/list", given(cursor=cursor))
+            found += page["tools"]
+            cursor = page.get("nextCursor")
+            if not cursor or not page["tools"]:
+                return found
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = 600.0
+    ) -> JsonObject:
+        """Run a tool, past the agent: a `CallToolResult`."""
+        return await self.request("tools/call", {"name": tool, "arguments": dict(arguments or {})}, timeout=timeout)
+
+    async def read(self, uri: str) -> JsonObject:
+        """Read one of its resources: a `ReadResourceResult`."""
+        return await self.request("resources/read", {"uri": uri})
+
+    # -- logging in ------------------------------------------------------------------------------------------------
+
+    async def log_in(
+        self,
+        *,
+        open_browser: Callable[[str], Any] = webbrowser.open,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        keep: bool = False,
+        timeout: float = 300.0,
+    ) -> None:
+        """Log in where the server says (OAuth 2.1 in the browser), and hand the host the token.
+
+        Raises `McpNotReady` when it wants no token, `LoginFailed` when none was given. The host drops the token when
+        this client leaves, unless `keep` is set.
+        """
+        state = self.state
+        if state["kind"] != "authRequired":
+            raise McpNotReady(f"{self.name} wants no token now ({state['kind']})")
+        token = await log_in(
+            cast("JsonObject", state),
+            open_browser=open_browser,
+            client_id=client_id,
+            client_secret=client_secret,
+            timeout=timeout,
+        )
+        await self.authenticate(token, keep=keep)
+
+    async def authenticate(self, token: Token | str, *, keep: bool = False) -> None:
+        """Hand the host a token for this server."""
+        state = self.state
+        if state["kind"] != "authRequired":
+            raise McpNotReady(f"{self.name} wants no token now ({state['kind']})")
+        given_ = Token(token) if isinstance(token, str) else token
+        params = given(
+            resource=cast("JsonObject", state)["resource"]["resource"],
+            token=given_.text,
+            expiresIn=given_.expires_in,
+            scopes=None if given_.scopes is None else list(given_.scopes),
+            _meta={KEEP_TOKEN: True} if keep else None,
+        )
+        await self._core.request("authenticate", params)
+        with suppress(TimeoutError):  # A token that does not do leaves the state as it is.
+            async with asyncio.timeout(_ANSWER):
+                await wait_for(self._channel, lambda _: self.state != state)
+
+    def _dispatch(self, kind: str) -> Dispatch:
+        return self._core.channels.dispatch(self._channel.uri, {"type": f"session/{kind}", "id": self.id})
+
+
+def servers_of(core: Core, channel: Channel) -> list[McpServer]:
+    """The servers of a session, at the top level and in containers."""
+    entries = [placed.entry for placed in walk(channel.plain_optimistic())]
+    return [McpServer(core, channel, entry["id"]) for entry in entries if entry.get("type") == "mcpServer"]
+
+
+def _why(entry: JsonObject) -> str:
+    state = entry["state"]
+    name, kind = entry["name"], state["kind"]
+    match kind:
+        case "error":
+            return f"{name} failed: {state['error']['message']}"
+        case "authRequired":
+            return f"{name} wants you to log in ({state['reason']})"
+        case "ready":
+            return f"{name} cannot be asked: connect with mcp_apps=True, to a host that has side channels"
+        case _:
+            return f"{name} does not run ({kind})"
+
+
+__all__ = ["McpNotReady", "McpServer", "servers_of"]

@@ -1,0 +1,282 @@
+"""OAuth 2.1 for a person: the authorization code flow with PKCE, in the browser, with a redirect to this machine.
+
+    token = await log_in(server.state, open_browser=webbrowser.open)
+
+Needs the authorization server's metadata (RFC 8414 or OpenID Connect) and a client that is known there: the one that
+the challenge names, or one that registers itself (RFC 7591). Asks for the scopes of the challenge and no others. Keeps
+nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import msgspec
+
+from ahpkit.client.errors import ClientError
+from ahpkit.protocol.common.state import JsonObject
+
+_PATIENCE = 20.0
+"""Seconds for an answer of the authorization server."""
+_LIMIT = 256 * 1024
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LINE = 16 * 1024
+
+
+class LoginFailed(ClientError):
+    """No token was given; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What the authorization server gave."""
+
+    text: str
+    expires_in: int | None = None
+    scopes: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"Token(…, expires_in={self.expires_in}, scopes={self.scopes})"
+
+
+async def log_in(
+    challenge: Mapping[str, Any],
+    *,
+    open_browser: Callable[[str], Any],
+    client_id: str | None = None,
+    client_secret: str | None = None,
+    timeout: float = 300.0,
+) -> Token:
+    """Get a token for what a server's `authRequired` state, or a call's `auth`, asks for. Raises `LoginFailed`.
+
+    `open_browser` gets the page where the person logs in. `client_id` is a client that is registered already; without
+    it the one of the challenge is used, else a new one is registered.
+    """
+    import httpx2  # Here: only who logs in needs it.
+
+    async with httpx2.AsyncClient(timeout=_PATIENCE, follow_redirects=False) as http:
+        try:
+            async with asyncio.timeout(timeout):
+                return await _Login(http, challenge, client_id, client_secret).run(open_browser)
+        except TimeoutError:
+            raise LoginFailed(f"nobody logged in within {timeout:g} seconds") from None
+        except httpx2.HTTPError as error:
+            raise LoginFailed(f"the authorization server cannot be reached: {error}") from error
+
+
+class _Login:
+    """One login, step by step."""
+
+    def __init__(
+        self, http: Any, challenge: Mapping[str, Any], client_id: str | None, client_secret: str | None
+    ) -> None:
+        resource = cast("JsonObject", challenge["resource"])
+        known = cast("JsonObject", challenge.get("oauthClient") or {})
+        self._http = http
+        self._resource: str = resource["resource"]
+        self._issuers: list[str] = resource.get("authorization_servers") or []
+        self._scopes: list[str] = challenge.get("requiredScopes") or []
+        self._client_id = client_id or known.get("clientId")
+        self._client_secret = client_secret or known.get("clientSecret")
+
+    async def run(self, open_browser: Callable[[str], Any]) -> Token:
+        metadata = await self._metadata()
+        async with _redirect() as (address, answer):
+            if self._client_id is None:
+                await self._register(metadata, address)
+            verifier, state = secrets.token_urlsafe(64), secrets.token_urlsafe(32)
+            opening = asyncio.create_task(_open(open_browser, self._page(metadata, address, verifier, state)))
+            try:
+                await asyncio.wait({opening, answer}, return_when=asyncio.FIRST_COMPLETED)
+                if not answer.done():
+                    await opening
+                code = _code(await answer, state, metadata["issuer"])
+            finally:
+                opening.cancel()
+            return await self._exchange(metadata, address, code, verifier)
+
+    async def _metadata(self) -> JsonObject:
+        """What the authorization server says about itself, from the places where it may say it."""
+        if not self._issuers:
+            raise LoginFailed("the server names no authorization server")
+        issuer = _safe(self._issuers[0], "the authorization server")
+        for place in _well_known(issuer):
+            found = await self._get(place)
+            if found is not None and str(found.get("issuer", "")).rstrip("/") == issuer.rstrip("/"):
+                return _usable(found)
+        raise LoginFailed(f"{issuer} says nothing about how to log in (RFC 8414)")
+
+    async def _register(self, metadata: JsonObject, address: str) -> None:
+        endpoint = metadata.get("registration_endpoint")
+        if not isinstance(endpoint, str):
+            raise LoginFailed("the authorization server registers no clients by itself: give a client id")
+        asked = {
+            "client_name": "ahpkit",
+            "redirect_uris": [address],
+            "grant_types": ["authorization_code"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        }
+        if self._scopes:
+            asked["scope"] = " ".join(self._scopes)
+        answer = await self._post(_safe(endpoint, "the registration endpoint"), json=asked)
+        self._client_id = _text(answer, "client_id", "registered no client")
+        secret = answer.get("client_secret")
+        self._client_secret = secret if isinstance(secret, str) else None
+
+    def _page(self, metadata: JsonObject, address: str, verifier: str, state: str) -> str:
+        digest = hashlib.sha256(verifier.encode()).digest()
+        query = {
+            "response_type": "code",
+            "client_id": self._client_id,
+            "redirect_uri": address,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+            "state": state,
+            "resource": self._resource,
+        }
+        if self._scopes:
+            query["scope"] = " ".join(self._scopes)
+        endpoint: str = metadata["authorization_endpoint"]
+        return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
+
+    async def _exchange(self, metadata: JsonObject, address: str, code: str, verifier: str) -> Token:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": address,
+            "client_id": self._client_id,
+            "code_verifier": verifier,
+            "resource": self._resource,
+        }
+        if self._client_secret is not None:
+            form["client_secret"] = self._client_secret
+        answer = await self._post(metadata["token_endpoint"], data=form)
+        if str(answer.get("token_type", "bearer")).lower() != "bearer":
+            raise LoginFailed("the authorization server gave a token that is no bearer token")
+        expires, scope = answer.get("expires_in"), answer.get("scope")
+        return Token(
+            _text(answer, "access_token", "gave no token"),
+            int(expires) if isinstance(expires, int | float) and expires >= 1 else None,
+            tuple(scope.split()) if isinstance(scope, str) else None,
+        )
+
+    async def _get(self, place: str) -> JsonObject | None:
+        response = await self._http.get(place, headers={"accept": "application/json"})
+        return _object(response.content) if response.status_code == 200 else None
+
+    async def _post(self, place: str, **body: Any) -> JsonObject:
+        response = await self._http.post(place, headers={"accept": "application/json"}, **body)
+        answer = _object(response.content)
+        if response.status_code not in (200, 201) or answer is None:
+            said = answer or {}
+            why = said.get("error_description") or said.get("error") or f"HTTP {response.status_code}"
+            raise LoginFailed(f"the authorization server refused: {str(why)[:500]}")
+        return answer
+
+
+async def _open(open_browser: Callable[[str], Any], page: str) -> None:
+    """Show the page. Some browsers keep whoever opens them until they are closed, so this is done beside the rest."""
+    opened = await asyncio.to_thread(open_browser, page)
+    if asyncio.iscoroutine(opened):
+        await opened
+
+
+def _well_known(issuer: str) -> list[str]:
+    """Where the metadata may be: RFC 8414 puts the well-known part before the path, OpenID Connect after it."""
+    parts = urlsplit(issuer)
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    places = [f"{origin}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
+    return [*places, f"{origin}{path}/.well-known/openid-configuration"] if path else places
+
+
+def _usable(metadata: JsonObject) -> JsonObject:
+    for key in ("authorization_endpoint", "token_endpoint"):
+        _safe(_text(metadata, key, f"names no {key}"), key)
+    if "S256" not in (metadata.get("code_challenge_methods_supported") or ()):
+        raise LoginFailed("the authorization server knows no PKCE with S256: logging in there would not be safe")
+    return metadata
+
+
+def _safe(url: str, what: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise LoginFailed(f"{what} is not reached by https: {url[:200]}")
+    return url
+
+
+def _text(answer: JsonObject, key: str, problem: str) -> str:
+    value = answer.get(key)
+    if not isinstance(value, str) or not value:
+        raise LoginFailed(f"the authorization server {problem}")
+    return value
+
+
+def _object(content: bytes) -> JsonObject | None:
+    if len(content) > _LIMIT:
+        return None
+    try:
+        found: Any = msgspec.json.decode(content)
+    except msgspec.MsgspecError:
+        return None
+    return cast("JsonObject", found) if isinstance(found, dict) else None
+
+
+def _code(query: Mapping[str, str], state: str, issuer: str) -> str:
+    """The code of an answer that is ours: the state is the one that was sent, and the issuer the one that was asked."""
+    if not secrets.compare_digest(query.get("state", ""), state):
+        raise LoginFailed("the browser came back with the answer to another question")
+    if query.get("iss", issuer).rstrip("/") != issuer.rstrip("/"):
+        raise LoginFailed("the answer came from another authorization server")
+    if "error" in query:
+        raise LoginFailed(f"not logged in: {query.get('error_description') or query['error']}"[:500])
+    if not query.get("code"):
+        raise LoginFailed("the browser came back without a code")
+    return query["code"]
+
+
+_DONE = b"You are logged in. You can close this page."
+
+
+@asynccontextmanager
+async def _redirect() -> AsyncGenerator[tuple[str, asyncio.Future[dict[str, str]]]]:
+    """An address on this machine that the browser is sent back to, and what it brings."""
+    answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                line = await reader.readuntil(b"\r\n")
+                while (await reader.readuntil(b"\r\n")) != b"\r\n":
+                    pass
+            target = urlsplit(line.split(b" ")[1].decode("ascii", "replace"))
+            found = target.path == "/callback"
+            status, text = (b"200 OK", _DONE) if found else (b"404 Not Found", b"")
+            head = b"content-type: text/plain\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(text)
+            writer.write(b"HTTP/1.1 " + status + b"\r\n" + head + text)
+            await writer.drain()
+            if found and not answer.done():
+                answer.set_result({key: values[0] for key, values in parse_qs(target.query).items()})
+        except (TimeoutError, OSError, ValueError, IndexError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LINE)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}/callback", answer
+        finally:
+            answer.cancel()
+
+
+__all__ = ["LoginFailed", "Token", "log_in"]

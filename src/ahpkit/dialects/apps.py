@@ -1,0 +1,54 @@
+"""What only clients that render MCP Apps (`mcpApps`) are told of a server: `mcpApp`, and its `mcp://` channel. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.codec import decode_json, encode
+
+ACTIONS: Final = frozenset(
+    {"session/customizationsChanged", "session/customizationUpdated", "session/mcpServerStateChanged"}
+)
+"""Actions that may tell it."""
+
+_FIELDS: Final = ("mcpApp", "channel")
+_MARKS: Final = (b'"mcpApp"', b'"mcp://')
+
+
+def without(envelope: bytes) -> bytes:
+    """The envelope of one of `ACTIONS` without it. Most have nothing of it, and are not decoded."""
+    if not any(mark in envelope for mark in _MARKS):
+        return envelope
+    told: JsonObject = decode_json(envelope)
+    return encode({**told, "action": action_without(told["action"])})
+
+
+def action_without(action: JsonObject) -> JsonObject:
+    match action["type"]:
+        case "session/mcpServerStateChanged" if "channel" in action:
+            return {key: value for key, value in action.items() if key != "channel"}
+        case "session/customizationUpdated":
+            return {**action, "customization": _entry(action["customization"])}
+        case "session/customizationsChanged":
+            return {**action, "customizations": [_entry(entry) for entry in action["customizations"]]}
+        case _:
+            return action
+
+
+def state_without(state: JsonObject) -> JsonObject:
+    """A session's state without it."""
+    entries: list[JsonObject] = state.get("customizations") or []
+    shown = [_entry(entry) for entry in entries]
+    return state if shown == entries else {**state, "customizations": shown}
+
+
+def _entry(entry: JsonObject) -> JsonObject:
+    if entry.get("type") == "mcpServer":
+        return {key: value for key, value in entry.items() if key not in _FIELDS}
+    children: list[JsonObject] = entry.get("children") or []
+    shown = [_entry(child) if child.get("type") == "mcpServer" else child for child in children]
+    return entry if shown == children else {**entry, "children": shown}
+
+
+__all__ = ["ACTIONS", "action_without", "state_without", "without"]

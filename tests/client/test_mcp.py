@@ -1,0 +1,57 @@
+"""MCP servers through the SDK: where requests go, what is passed on, and what is not sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ahpkit.client import McpNotReady
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.mcp.feature import McpServers
+from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol.session.constructors import session_customization_removed, session_mcp_server_state_changed
+from ahpkit.testing.memory_host import memory_host
+from mcp_servers.running import QUICK
+from mcp_servers.test_configured import declared
+from support import requirement
+from support.bench import ScriptedAgent
+
+
+@requirement("mcp:app:passed-through", "mcp:channel:absent", "mcp:channel:may-change", "mcp:state:stopped-may-go")
+async def test_the_sdk_talks_to_the_channel_that_there_is(tmp_path: Path) -> None:
+    apps = declared(tmp_path, "apps", env={"TEST_MODES": "apps"})
+    customizations = Customizations(CustomizationSettings(default_directory=tmp_path, servers=[apps]))
+    servers = McpServers(customizations.servers, directory=tmp_path, limits=QUICK)
+    async with (
+        memory_host(ScriptedAgent(), directory=tmp_path, features=[customizations, servers]) as host,
+        host.client(mcp_apps=True) as client,
+        host.client() as plain,
+    ):
+        session = await client.create_session()
+        server = session.mcp_server("apps")
+        await session.wait(lambda _: server.channel is not None)
+        assert server.app == session.mcp_server("apps").placed.entry["mcpApp"]["capabilities"]
+        assert [tool["name"] for tool in await server.tools()] == ["add", "slow", "grow"]
+        assert (await server.call("add", {"a": 1, "b": 2}))["content"][0]["text"] == "3"
+        assert (await server.read("test://notes"))["contents"][0]["text"] == "remember the milk"
+
+        other = (await plain.session(session.uri)).mcp_server("apps")
+        assert (other.channel, other.app) == (None, None)
+        with pytest.raises(McpNotReady, match="mcp_apps=True"):
+            await other.tools()
+
+        moved = session_mcp_server_state_changed(id=server.id, state={"kind": "ready"}, channel="mcp://moved/1")
+        host.host.services.dispatch(session.uri, moved)
+        await session.wait(lambda _: server.channel == "mcp://moved/1")
+        with pytest.raises(NotFound, match="mcp://moved/1"):
+            await server.tools()
+        await server.stop().accepted()
+        with pytest.raises(McpNotReady, match="does not run"):
+            await server.tools()
+        with pytest.raises(McpNotReady):
+            await server.wait_ready()
+        host.host.services.dispatch(session.uri, session_customization_removed(id=server.id))
+        await session.wait(lambda _: not session.mcp_servers())
+        with pytest.raises(LookupError):
+            await server.tools()

@@ -1,0 +1,74 @@
+"""An OAuth 2.1 authorization server for tests: metadata, registration, a page that says yes by itself, tokens."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+
+class AuthorizationServer:
+    """Remembers what it was asked. `granted` is told of each token."""
+
+    def __init__(self, granted: Any = lambda token: None, **odd: Any) -> None:
+        self.granted = granted
+        self.odd = odd
+        self.origin = ""
+        self.clients: dict[str, list[str]] = {}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.authorizations: list[dict[str, str]] = []
+        self.exchanges: list[dict[str, Any]] = []
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/.well-known/oauth-authorization-server", self.metadata),
+                Route("/register", self.register, methods=["POST"]),
+                Route("/authorize", self.authorize),
+                Route("/token", self.token, methods=["POST"]),
+            ]
+        )
+
+    def metadata(self, request: Request) -> Response:
+        known = {
+            "issuer": self.origin,
+            "authorization_endpoint": f"{self.origin}/authorize",
+            "token_endpoint": f"{self.origin}/token",
+            "registration_endpoint": f"{self.origin}/register",
+            "code_challenge_methods_supported": ["S256"],
+        }
+        said = {**known, **self.odd.get("metadata", {})}
+        return JSONResponse({key: value for key, value in said.items() if value is not None})
+
+    async def register(self, request: Request) -> Response:
+        asked = await request.json()
+        client_id = f"client-{len(self.clients)}"
+        self.clients[client_id] = asked["redirect_uris"]
+        return JSONResponse({"client_id": client_id, **asked}, 201)
+
+    def authorize(self, request: Request) -> Response:
+        asked = dict(request.query_params)
+        self.authorizations.append(asked)
+        code = secrets.token_urlsafe(16)
+        self.codes[code] = asked
+        answer = {"code": code, "state": asked["state"], "iss": self.origin, **self.odd.get("answer", {})}
+        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(answer)}", 302)
+
+    async def token(self, request: Request) -> Response:
+        form: dict[str, Any] = dict(await request.form())
+        self.exchanges.append(form)
+        asked = self.codes.pop(str(form.get("code")), None)
+        digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
+        fits = asked is not None and base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
+        if asked is None or not fits or form["redirect_uri"] != asked["redirect_uri"]:
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        token = secrets.token_urlsafe(24)
+        self.granted(token)
+        return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": 3600})

@@ -1,0 +1,318 @@
+"""A server that wants a token: what is shown, who may give one, and logging in with the SDK and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from ahpkit.client import AuthenticationNeeded, Client, LoginFailed, TurnCompleted
+from ahpkit.client.oauth import log_in
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.agent import Turn
+from ahpkit.mcp.feature import McpServers
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.transports.memory import memory_pair
+from ahpkit.wire.transport import Transport
+from mcp_servers.authorization import AuthorizationServer
+from mcp_servers.http_server import Guard, http_server, serving
+from mcp_servers.running import QUICK
+from mcp_servers.test_configured import entry
+from support import requirement
+from support.bench import Bench, say
+from support.process import finish_cli, host_process
+from support.raw_client import Json, RawClient
+
+
+class Place:
+    """A guarded MCP server, its authorization server, and a host with a session that has it."""
+
+    def __init__(self, bench: Bench, guard: Guard, authority: AuthorizationServer, url: str) -> None:
+        self.bench = bench
+        self.guard = guard
+        self.authority = authority
+        self.url = url
+
+    @contextlib.asynccontextmanager
+    async def sdk(self) -> AsyncGenerator[Client]:
+        serving: list[asyncio.Task[None]] = []
+
+        async def dial() -> Transport:
+            ours, theirs = memory_pair()
+            serving.append(asyncio.create_task(self.bench.host.serve(theirs)))
+            return ours
+
+        async with Client(dial, client_id="sdk", mcp_apps=True) as client:
+            yield client
+        await asyncio.wait(serving, timeout=10)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncGenerator[Place]:
+    async with guarded() as (guard, authority, url):
+        work = tmp_path / "work"
+        work.mkdir()
+        bench = Bench(work)
+        servers = [{"name": "tickets", "url": url}]
+        customizations = Customizations(CustomizationSettings(default_directory=work, servers=servers))
+        bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=QUICK)]
+        await bench.start()
+        try:
+            yield Place(bench, guard, authority, url)
+        finally:
+            await bench.stop()
+
+
+@contextlib.asynccontextmanager
+async def guarded(**odd: Any) -> AsyncGenerator[tuple[Guard, AuthorizationServer, str]]:
+    guard = Guard()
+    authority = AuthorizationServer(guard.tokens.add, **odd)
+
+    def at(origin: str) -> Any:
+        authority.origin = origin
+        return authority.app()
+
+    async with serving(at) as origin, http_server(guard) as url:
+        guard.metadata = {"authorization_servers": [origin]}
+        yield guard, authority, url
+
+
+async def browse(page: str) -> None:
+    """A browser whose person says yes at once."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        (await browser.get(page)).raise_for_status()
+
+
+async def waiting(place: Place, client: RawClient) -> tuple[str, str, Json]:
+    session, chat = await place.bench.session(client)
+    return session, chat, await entry(place.bench, client, session, "authRequired", "tickets")
+
+
+@requirement("mcp:state:auth-required", "mcp:auth:no-notification", "gen:tool:auth-no-token", "gen:auth:scopes")
+@requirement("gen:auth:expires-in-valid", "gen:auth:advertised-only", "gen:auth:only-its-resource")
+async def test_a_server_that_wants_a_token_says_so_as_state_and_takes_it_for_its_own_resource_only(
+    place: Place,
+) -> None:
+    client = await place.bench.client()
+    session, _, shown = await waiting(place, client)
+    state = shown["state"]
+    assert (state["reason"], state["resource"]["resource"]) == ("required", place.url)
+    assert state["requiredScopes"] == ["files:read"]
+    assert state["description"] == "log in first"
+    assert state["resource"]["authorization_servers"] == [place.authority.origin]
+    assert not [message for message in client.received if message.get("method") == "auth/required"]
+    other = await client.refused("authenticate", resource="https://elsewhere.example/mcp", token="t")
+    assert other["code"] == -32602
+    for seconds in (0, -1, 1.5):
+        refused = await client.refused("authenticate", resource=place.url, token="t", expiresIn=seconds)
+        assert refused["code"] == -32602
+    place.guard.tokens.add("s3cret-token")
+    await client.ask("authenticate", resource=place.url, token="s3cret-token", scopes=["other"])
+    assert (await entry(place.bench, client, session, "authRequired", "tickets"))["state"] == state
+    await client.ask("authenticate", resource=place.url, token="s3cret-token", scopes=["files:read"])
+    await entry(place.bench, client, session, "ready", "tickets")
+    everything = json.dumps(client.received) + json.dumps(await place.bench.state(client, session))
+    assert "s3cret-token" not in everything
+    again = await client.refused("authenticate", resource=place.url, token="t")
+    assert again["code"] == -32602, "nobody asks for it any more"
+
+
+async def test_a_token_is_its_sessions_own_and_goes_with_its_client(place: Place) -> None:
+    client, watcher = await place.bench.client(), await place.bench.client()
+    session, _, _ = await waiting(place, client)
+    place.guard.tokens.add("mine")
+    await client.ask("authenticate", resource=place.url, token="mine")
+    await entry(place.bench, client, session, "ready", "tickets")
+    other, _, _ = await waiting(place, watcher)
+    assert (await entry(place.bench, watcher, other, "authRequired", "tickets"))["state"]["reason"] == "required"
+
+
+@requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set")
+async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(place: Place) -> None:
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool("tickets_add", '{"a": 1, "b": 2}'))
+
+    place.bench.agent.script = script
+    client = await place.bench.connect()
+    await client.initialize(protocolVersions=["1.0.0"])
+    session, chat, _ = await waiting(place, client)
+    place.guard.tokens.add("first")
+    await client.ask("authenticate", resource=place.url, token="first")
+    await entry(place.bench, client, session, "ready", "tickets")
+    owner = {"decision": "allow", "kind": "server", "owner": "mcp:tickets", "scope": "everywhere"}
+    await client.ask("_ahpkit/rules/add", **owner)
+    place.guard.tokens.clear()
+    place.guard.weak.add("first")
+    await client.accepted(chat, {**say("go"), "startedAt": "2026-01-01T00:00:00.000Z"})
+    needed = (await client.action("chat/toolCallAuthRequired"))["action"]["auth"]
+    assert needed["reason"] == "insufficientScope"
+    assert needed["requiredScopes"] == ["files:write"]
+    state = await place.bench.state(client, session)
+    [request] = state["inputNeeded"]
+    assert request["kind"] == "toolAuthentication"
+    assert state["status"] & 24 == 24
+    place.guard.tokens.add("second")
+    await client.ask("authenticate", resource=place.url, token="second")
+    await client.action("chat/toolCallAuthResolved")
+    await client.action("chat/turnComplete")
+    assert outcomes[0].content[0]["text"] == "3"
+    after = await place.bench.state(client, session)
+    assert not after.get("inputNeeded")
+    assert "second" not in json.dumps(client.received)
+
+
+@requirement("gen:mcp:stop-unblocks", "gen:mcp:request-keeps-enablement")
+async def test_stopping_a_server_ends_the_wait_of_its_calls(place: Place) -> None:
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool("tickets_add", '{"a": 1, "b": 2}'))
+
+    place.bench.agent.script = script
+    client = await place.bench.connect()
+    await client.initialize(protocolVersions=["1.0.0"])
+    session, chat, shown = await waiting(place, client)
+    place.guard.tokens.add("first")
+    await client.ask("authenticate", resource=place.url, token="first")
+    ready = await entry(place.bench, client, session, "ready", "tickets")
+    owner = {"decision": "allow", "kind": "server", "owner": "mcp:tickets", "scope": "everywhere"}
+    await client.ask("_ahpkit/rules/add", **owner)
+    place.guard.tokens.clear()
+    await client.accepted(chat, {**say("go"), "startedAt": "2026-01-01T00:00:00.000Z"})
+    await client.action("chat/toolCallAuthRequired")
+    await client.accepted(session, {"type": "session/mcpServerStopRequested", "id": shown["id"]})
+    await client.action("chat/turnComplete")
+    assert not outcomes[0].success
+    stopped = await entry(place.bench, client, session, "stopped", "tickets")
+    assert stopped.get("enablement") == ready.get("enablement")
+    assert not (await place.bench.state(client, session)).get("inputNeeded")
+
+
+@requirement("mcp:auth:scopes-authoritative", "mcp:auth:affordance-at-tool-call")
+async def test_the_sdk_logs_in_where_a_call_waits(place: Place) -> None:
+    async def script(turn: Turn) -> None:
+        outcome = await turn.call_tool("tickets_add", '{"a": 1, "b": 2}')
+        turn.text(str(outcome.content[0].get("text")))
+
+    place.bench.agent.script = script
+    async with place.sdk() as client:
+        session = await client.create_session()
+        server = session.mcp_server("tickets")
+        await session.wait(lambda _: server.state["kind"] == "authRequired")
+        await server.log_in(open_browser=browse)
+        await server.wait_ready()
+        asked = place.authority.authorizations[-1]
+        assert asked["scope"] == "files:read", "not what the metadata lists besides"
+        assert (asked["resource"], asked["code_challenge_method"]) == (place.url, "S256")
+        await client.add_rule("allow", owner="mcp:tickets")
+        place.guard.weak |= place.guard.tokens
+        place.guard.tokens.clear()
+        chat = await session.chat()
+        over: list[Any] = []
+        async for event in chat.send("go"):
+            if isinstance(event, AuthenticationNeeded):
+                await session.mcp_server(event.server_id).log_in(open_browser=browse)
+            over.append(event)
+        assert isinstance(over[-1], TurnCompleted)
+        assert place.authority.authorizations[-1]["scope"] == "files:write"
+        assert chat.confirmed["turns"][-1]["responseParts"][-1]["content"] == "3"  # type: ignore[typeddict-item]
+        assert (await server.tools())[0]["name"] == "add"
+
+
+CHALLENGE: Json = {"kind": "authRequired", "reason": "required"}
+
+
+def challenge(authority: AuthorizationServer, url: str, **more: Any) -> Json:
+    return {**CHALLENGE, "resource": {"resource": url, "authorization_servers": [authority.origin]}, **more}
+
+
+@requirement("gen:mcp:oauth-client")
+async def test_a_client_that_is_registered_already_is_used() -> None:
+    async with guarded() as (_, authority, url):
+        known = challenge(authority, url, oauthClient={"clientId": "known-1"})
+        token = await log_in(known, open_browser=browse)
+        assert token.text
+        assert token.text not in repr(token)
+        assert authority.clients == {}
+        [asked] = authority.authorizations
+        assert asked["client_id"] == "known-1"
+        assert "scope" not in asked
+        await log_in(challenge(authority, url), open_browser=browse)
+        assert len(authority.clients) == 1
+
+
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        ({"metadata": {"code_challenge_methods_supported": ["plain"]}}, "PKCE"),
+        ({"metadata": {"code_challenge_methods_supported": None}}, "PKCE"),
+        ({"metadata": {"issuer": "https://evil.example"}}, "says nothing about how to log in"),
+        ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "not reached by https"),
+        ({"metadata": {"registration_endpoint": None}}, "give a client id"),
+        ({"answer": {"state": "another"}}, "another question"),
+        ({"answer": {"iss": "https://evil.example"}}, "another authorization server"),
+        ({"answer": {"error": "access_denied", "code": ""}}, "access_denied"),
+        ({"answer": {"code": "made-up"}}, "invalid_grant"),
+    ],
+)
+async def test_a_login_that_is_not_safe_or_fails_says_why(odd: Json, reason: str) -> None:
+    async with guarded(**odd) as (_, authority, url):
+        with pytest.raises(LoginFailed, match=reason):
+            await log_in(challenge(authority, url), open_browser=browse)
+
+
+async def test_a_person_who_does_not_come_back_ends_the_wait() -> None:
+    async with guarded() as (_, authority, url):
+        with pytest.raises(LoginFailed, match="nobody logged in"):
+            await log_in(challenge(authority, url), open_browser=lambda page: None, timeout=0.2)
+        with pytest.raises(LoginFailed, match="no authorization server"):
+            await log_in({**CHALLENGE, "resource": {"resource": url}}, open_browser=browse)
+
+
+@requirement("mcp:auth:client-authenticates")
+async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path) -> None:
+    async with guarded() as (guard, authority, url):
+        config = tmp_path / "host.toml"
+        config.write_text(f'[[mcp.servers]]\nname = "tickets"\nurl = "{url}"\n')
+        options = ("--durability", "memory", "--root", str(tmp_path), "--config", str(config))
+        async with host_process(tmp_path, *options) as host:
+            client = await host.client()
+            await client.ask("createSession", "ahp-session:/s1", workingDirectories=[tmp_path.as_uri()])
+            browser = tmp_path / "browser"
+            program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
+            browser.write_text(f"#!/bin/sh\nexec python3 -c '{program}' \"$1\"\n")
+            browser.chmod(0o700)
+            code, output, errors = await finish_cli(
+                ["mcp", "login", "tickets", "--json"], tmp_path, BROWSER=f"{browser} %s"
+            )
+            assert code == 0, errors
+            assert json.loads(output)["state"] == {"kind": "ready"}
+            code, output, errors = await finish_cli(["mcp", "call", "tickets", "add", '{"a": 2, "b": 3}'], tmp_path)
+            assert (code, output) == (0, "5\n"), errors
+            [token] = guard.tokens
+            assert token not in host.errors
+            code, _, errors = await finish_cli(["mcp", "login", "tickets"], tmp_path)
+            assert (code, "wants no token now" in errors) == (1, True)
+            await client.aclose()
+        assert len(authority.authorizations) == 1
+
+
+async def test_what_the_sdk_cannot_do_it_says(place: Place) -> None:
+    async with place.sdk() as client:
+        session = await client.create_session()
+        server = session.mcp_server("tickets")
+        await session.wait(lambda _: server.state["kind"] == "authRequired")
+        with pytest.raises(Exception, match="wants you to log in"):
+            await server.tools()
+        with pytest.raises(LookupError, match="it has: tickets"):
+            session.mcp_server("nothing")
+        with pytest.raises(InvalidParams):
+            await client.authenticate("https://elsewhere.example", "t")
