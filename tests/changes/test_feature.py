@@ -25,6 +25,8 @@ class Desk:
         self.repo = repo
         self._place = place
         self.turns = 0
+        self.started: Json = {}
+        """What `chat/turnStarted` needs beside the message: newer versions want a time."""
 
     def renew(self) -> None:
         changesets = Changesets(
@@ -51,7 +53,7 @@ class Desk:
         self.bench.agent.script = script
         self.turns += 1
         turn_id = f"turn-{self.turns}"
-        await self.client.accepted(self.chat, say("go", turn_id))
+        await self.client.accepted(self.chat, say("go", turn_id, **self.started))
         await self.client.action(
             lambda envelope: envelope["action"].get("turnId") == turn_id and "Complete" in envelope["action"]["type"]
         )
@@ -282,3 +284,156 @@ async def test_files_that_clients_may_not_see_are_in_no_changeset(desk: Desk) ->
         _, state = await desk.look(kind, turn_id)
         assert "shown.txt" in names(state)
         assert ".secret" not in str(state)
+
+
+@requirement("changesets:catalogue:host-only", "changesets:review:client-dispatchable")
+async def test_clients_change_neither_catalogues_nor_files(desk: Desk) -> None:
+    await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    uri, state = await desk.look("session")
+    client = desk.client
+    assert await client.rejected(desk.uri, {"type": "session/changesetsChanged", "changesets": []})
+    newest = await desk.bench.connect()
+    await newest.initialize(protocolVersions=["1.0.0"])
+    await newest.ask("subscribe", desk.chat)
+    assert await newest.rejected(desk.chat, {"type": "chat/changesetsChanged", "changesets": []})
+    await newest.ask("subscribe", uri)
+    for action in (
+        {"type": "changeset/cleared"},
+        {"type": "changeset/statusChanged", "status": "error", "error": {"errorType": "x", "message": "y"}},
+        {"type": "changeset/fileRemoved", "fileId": state["files"][0]["id"]},
+        {"type": "changeset/fileSet", "file": state["files"][0]},
+        {"type": "changeset/contentChanged", "files": []},
+        {"type": "changeset/operationsChanged"},
+        {"type": "changeset/operationStatusChanged", "operationId": "undo", "status": "idle"},
+    ):
+        assert await newest.rejected(uri, action), action
+    await newest.accepted(uri, review(state["files"][0]["id"]))
+
+
+def review(file: str, reviewed: bool = True) -> Json:
+    return {"type": "changeset/filesReviewChanged", "files": [file], "reviewed": reviewed}
+
+
+@requirement(
+    "changesets:review:capability",
+    "changesets:review:reset-on-edit",
+    "changesets:review:kept-on-refresh",
+    "changesets:file:ids-unique",
+)
+async def test_a_review_mark_is_bound_to_the_content(desk: Desk) -> None:
+    first = await desk.turn(lambda root: [(root / name).write_text("agent\n") for name in ("a.txt", "b.txt")])
+    newest = await desk.bench.connect()
+    await newest.initialize(protocolVersions=["1.0.0"])
+    uri, state = await desk.look("session")
+    ids = [entry["id"] for entry in state["files"]]
+    assert len(set(ids)) == len(ids) == 2
+    await newest.ask("subscribe", uri)
+    for id in ids:
+        await newest.accepted(uri, review(id))
+    last = await desk.turn(lambda root: (root / "a.txt").write_text("more\n"))
+    state = await desk.until(uri, lambda state: not state["files"][0].get("reviewed"))
+    assert [entry["id"] for entry in state["files"]] == ids
+    assert [entry.get("reviewed", False) for entry in state["files"]] == [False, True]
+    entry = await desk.entry("compare-turns")
+    assert "review" not in entry.get("capabilities", {})
+    compared = entry["uriTemplate"].replace("{originalTurnId}", first).replace("{modifiedTurnId}", last)
+    await newest.ask("subscribe", compared)
+    assert "does not offer review" in await newest.rejected(compared, review(ids[0]))
+
+
+@requirement("changesets:status:computing-first-only", "changesets:status:recomputing-legacy")
+async def test_older_clients_hear_computing_where_newer_ones_hear_that_it_is_computed_again(desk: Desk) -> None:
+    newest = await desk.bench.connect()
+    await newest.initialize(protocolVersions=["1.0.0"])
+    uri, _ = await desk.look("session")
+    await newest.ask("subscribe", uri)
+    await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    await newest.action(lambda e: e["channel"] == uri and e["action"]["type"] == "changeset/fileSet")
+    await newest.action(lambda e: e["channel"] == uri and e["action"].get("status") == "ready")
+    await desk.until(uri, lambda state: names(state) == {"a.txt"})
+
+    def statuses(client: RawClient) -> set[str]:
+        actions = [envelope["action"] for envelope in client.actions(uri)]
+        return {action["status"] for action in actions if action["type"] == "changeset/statusChanged"}
+
+    assert statuses(newest) == {"recomputing", "ready"}
+    assert statuses(desk.client) == {"computing", "ready"}
+
+
+@requirement("changesets:operation:disabled")
+async def test_an_operation_without_anything_to_do_is_disabled_and_refused(desk: Desk) -> None:
+    uri, state = await desk.look("session")
+    assert {operation["status"] for operation in state["operations"]} == {"disabled"}
+    assert "disabled" in (await desk.client.refused("invokeChangesetOperation", uri, operationId="undo"))["message"]
+    await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    state = await desk.until(uri, lambda state: names(state) == {"a.txt"})
+    assert {operation["status"] for operation in state["operations"]} == {"idle"}
+
+
+@requirement("changesets:operation:disabled")
+async def test_an_operation_that_runs_is_not_started_twice(desk: Desk) -> None:
+    await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    uri, _ = await desk.look("session")
+    for number in (901, 902):
+        params = {"channel": uri, "operationId": "undo"}
+        desk.client.send({"jsonrpc": "2.0", "id": number, "method": "invokeChangesetOperation", "params": params})
+    second = await desk.client.wait(lambda message: message.get("id") == 902)
+    assert "is running already" in second["error"]["message"]
+    assert "result" in await desk.client.wait(lambda message: message.get("id") == 901)
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+
+
+@requirement("changesets:end:truncated-turn")
+async def test_the_view_of_a_turn_that_was_truncated_away_ends(desk: Desk) -> None:
+    turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    uri, _ = await desk.look("turn", turn_id)
+    await desk.client.accepted(desk.chat, {"type": "chat/truncated"})
+    await desk.client.action(lambda e: e["channel"] == uri and e["action"]["type"] == "changeset/cleared")
+    assert (await desk.client.refused("subscribe", uri))["code"] == -32008
+
+
+@requirement(
+    "changesets:catalogue:multiroot",
+    "changesets:catalogue:chat-scope",
+    "changesets:catalogue:chat-not-in-summary",
+    "changesets:end:chat-disposed",
+)
+async def test_several_directories_have_views_of_their_own_and_a_chat_lists_those_of_its_directories(
+    desk: Desk, tmp_path: Path
+) -> None:
+    other = Repository(tmp_path / "other")
+    other.commit(o_txt="o\n")
+    desk.bench.agent.directories = {}
+    newest = await desk.bench.connect()
+    await newest.initialize("ahp-root://", protocolVersions=["1.0.0"])
+    desk.client, desk.started = newest, {"startedAt": "2026-11-15T12:00:00.000Z"}
+    places = [desk.repo.root.as_uri(), other.root.as_uri()]
+    desk.uri, desk.chat = await desk.bench.session(newest, workingDirectories=places)
+    entries = (await desk.bench.state(newest, desk.uri))["changesets"]
+    assert {entry["label"] for entry in entries} >= {"Session changes in repo", "Session changes in other"}
+    await newest.ask("createChat", desk.uri, chat="ahp-chat:/narrow", workingDirectories=[other.root.as_uri()])
+    await newest.ask("subscribe", "ahp-chat:/narrow")
+
+    async def of_chat() -> list[Json]:
+        return (await desk.bench.state(newest, "ahp-chat:/narrow")).get("changesets", [])
+
+    if not await of_chat():
+        await newest.action(lambda e: e["action"]["type"] == "chat/changesetsChanged")
+    own = await of_chat()
+    mine = [entry["uriTemplate"] for entry in entries if entry["label"].endswith(" in other")]
+    assert [entry["uriTemplate"] for entry in own] == mine
+    assert "changesets" not in str((await desk.bench.state(newest, desk.uri))["chats"])
+    assert "changesets" not in str(await newest.ask("listSessions"))
+
+    def work(root: Path) -> None:
+        (root / "a.txt").write_text("agent\n")
+        (other.root / "o.txt").write_text("agent\n")
+
+    await desk.turn(work)
+    uri = next(one for one in mine if one.endswith("/session"))
+    await newest.ask("subscribe", uri)
+    await desk.until(uri, lambda state: names(state) == {"o.txt"})
+    counted: Json = {"additions": 2, "deletions": 2, "files": 2}
+    await newest.wait(lambda message: message.get("params", {}).get("changes", {}).get("changes") == counted)
+    await newest.ask("disposeChat", "ahp-chat:/narrow")
+    assert names((await newest.ask("subscribe", uri))["snapshot"]["state"]) == {"o.txt"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support import requirement
 from support.process import finish_cli, host_process
 from support.repository import Repository
 
@@ -41,3 +42,41 @@ async def test_what_a_session_changed_is_shown_and_taken_back(tmp_path: Path) ->
         assert repo.status() == set()
         code, output, _ = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
         assert output == "Nothing changed.\n"
+
+
+WRITER = """
+from ahpkit.agents.python import agent
+
+
+@agent(name="writer")
+async def writer(turn):
+    (turn.chat.working_directory / "new.txt").write_text("new\\n")
+    turn.text("Done.")
+"""
+
+
+@requirement("changesets:worktree:made", "changesets:worktree:merged-back")
+async def test_a_session_in_a_work_tree_of_its_own_is_merged_back(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "repo")
+    repo.write("agent.py", WRITER)
+    repo.write("host.toml", f'[agents.writer]\npython = "{repo.root}/agent.py:writer"\n')
+    repo.write(".gitignore", "__pycache__\n")
+    repo.commit(a_txt="one\n")
+    async with host_process(tmp_path, "--config", str(repo.root / "host.toml"), "--root", str(tmp_path)) as host:
+        place = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
+        code, _, errors = await finish_cli(["prompt", "--worktree", "write it"], repo.root, **place)
+        assert code == 0, errors
+        assert "kept as" in errors
+        assert repo.status() == set()
+        code, output, errors = await finish_cli(["sessions", "diff", "write"], repo.root, **place)
+        assert "+new" in output, errors
+        merge = ["sessions", "merge", "write", "-m", "By an agent", "--remove"]
+        code, output, errors = await finish_cli(merge, repo.root, **place)
+        assert code == 0, errors
+        assert "Merged" in output
+        assert "Removed" in output
+        assert repo.git("log", "-1", "--format=%s").strip() == "By an agent"
+        assert repo.git("worktree", "list").count("\n") == 1
+        code, _, errors = await finish_cli(["prompt", "--worktree", "write it"], tmp_path, **place)
+        assert code != 0
+        assert "no git repository" in errors

@@ -96,7 +96,9 @@ async def test_the_list_has_a_line_for_each_the_last_changed_first(host: HostPro
 async def test_show_prints_the_conversation(host: HostProcess) -> None:
     lines = '/tool calculate {"expression": "6*7"}\n1\n/tool calculate {"expression": "x"}\n2\n/think\n/fail badly\n'
     await finish_cli(["chat"], host.home, input=lines)
-    code, output, _ = await sessions(host, "show", "calculate")
+    [made] = await listed(host)
+    name = made["resource"]
+    code, output, _ = await sessions(host, "show", name)
     assert code == 0
     title, _, conversation = output.partition("\n\n")
     assert title.endswith("  (demo)")
@@ -104,7 +106,7 @@ async def test_show_prints_the_conversation(host: HostProcess) -> None:
     assert '> /tool calculate {"expression": "x"}\n✗ Calculate: not run\n' in conversation
     assert "> /think\nI thought about it, and this is my answer.\n\n> /fail" in conversation
     assert conversation.endswith("> /fail badly\nThis goes wrong now.\n✗ badly\n")
-    _, output, _ = await sessions(host, "show", "calculate", "--json")
+    _, output, _ = await sessions(host, "show", name, "--json")
     states = [turn["state"] for turn in json.loads(output)["chats"][0]["turns"]]
     assert states == ["complete", "complete", "complete", "error"]
 

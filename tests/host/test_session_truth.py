@@ -262,6 +262,7 @@ async def test_the_only_chat_is_called_like_its_session_and_a_command_is_no_titl
     assert await titles() == {"Mine"}
     await client.ask("createChat", session, chat="ahp-chat:/second")
     await client.accepted(session, {"type": "session/titleChanged", "title": "Both"})
+    await client.action(lambda e: e["action"].get("changes", {}).get("title") == "Mine")
     state = await bench.state(client, session)
     assert told(version, state)["title"] == "Both"
     assert [one["title"] for one in state["chats"]] == ["Mine", "New chat"]

@@ -65,7 +65,7 @@ ACCEPTED: Mapping[str, tuple[Generation, str, str]] = {
 """Accepted losses: for readers below a generation an action may leave these places different, with the reason."""
 
 
-DERIVED = r"(\.summary)?\.(status|activity|annotations)"
+DERIVED = r"(\.summary)?\.(status|activity|annotations)|\.chats\[0\]\.title"
 """What snapshots of sessions derive when they are sent: no action carries it."""
 
 

@@ -15,6 +15,7 @@ from ahpkit.protocol.changeset.state import (
     ChangesetFile,
     ChangesetOperation,
     ChangesetOperationScope,
+    ChangesetOperationStatus,
 )
 from ahpkit.protocol.common.state import ContentRef, FileEdit, FileEditSide, JsonObject
 
@@ -36,31 +37,34 @@ _TEMPLATES: Mapping[Kind, tuple[str, str, str]] = {
 }
 
 UNDO_QUESTION = "Undo these changes in the files? What others changed since stays."
+REMOVE_QUESTION = "Remove this work tree and its branch? What was not merged back is lost."
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """One subscribable changeset: whose, and which turns it is about."""
 
-    session_key: str
+    key: str
+    """A directory of a session, as `key_of` names it."""
     kind: Kind
     turns: tuple[str, ...] = ()
 
 
-def key_of(session_uri: str) -> str:
-    """A session's name in the URIs of its changesets: short, and safe in any URI."""
-    return hashlib.sha256(session_uri.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+def key_of(named: str) -> str:
+    """A name in the URIs of changesets: short, and safe in any URI. A session's first directory has the session's."""
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def catalogue(session_uri: str, *, in_git: bool) -> list[Changeset]:
-    """The entries of `SessionState.changesets`."""
+def catalogue(key: str, *, in_git: bool, name: str = "") -> list[Changeset]:
+    """The entries of `SessionState.changesets` for one directory; `name` tells it from other directories."""
     kinds: Sequence[Kind] = ("uncommitted", "session", "turn", "compare-turns") if in_git else ("session", "turn")
-    return [_entry(session_uri, kind) for kind in kinds]
+    return [_entry(key, kind, name) for kind in kinds]
 
 
-def _entry(session_uri: str, kind: Kind) -> Changeset:
+def _entry(key: str, kind: Kind, name: str) -> Changeset:
     label, path, description = _TEMPLATES[kind]
-    template = f"{SCHEME}{key_of(session_uri)}/{path}"
+    template = f"{SCHEME}{key}/{path}"
+    label = f"{label} in {name}" if name else label
     entry: Changeset = {"label": label, "uriTemplate": template, "description": description, "changeKind": kind}
     if kind != "compare-turns":
         entry["capabilities"] = {"review": {}}
@@ -70,7 +74,7 @@ def _entry(session_uri: str, kind: Kind) -> Changeset:
 def uri_of(view: View) -> str:
     """The URI of a view, with the ids of turns percent-encoded."""
     path = {"turn": "turn/", "compare-turns": "compare/"}.get(view.kind, view.kind)
-    return f"{SCHEME}{view.session_key}/{path}" + "/".join(quote(turn, safe="") for turn in view.turns)
+    return f"{SCHEME}{view.key}/{path}" + "/".join(quote(turn, safe="") for turn in view.turns)
 
 
 def read_uri(uri: str) -> View | None:
@@ -90,8 +94,8 @@ def read_uri(uri: str) -> View | None:
             return None
 
 
-def operations(kind: Kind, *, in_git: bool) -> list[ChangesetOperation]:
-    """What can be done with a changeset."""
+def operations(kind: Kind, *, in_git: bool, any_files: bool, own_tree: bool) -> list[ChangesetOperation]:
+    """What can be done with a changeset. Without files there is nothing to do, except with a work tree as a whole."""
     rows: list[tuple[str, str, list[ChangesetOperationScope], str | None]] = []
     if kind in ("session", "turn"):
         rows.append(("undo", "Undo", ["changeset", "resource"], UNDO_QUESTION))
@@ -100,23 +104,30 @@ def operations(kind: Kind, *, in_git: bool) -> list[ChangesetOperation]:
     if in_git and kind in ("uncommitted", "session"):
         rows.append(("stage", "Stage", ["changeset", "resource"], None))
         rows.append(("commit", "Commit", ["changeset"], None))
-    return [_operation(*row) for row in rows]
+    offered = [_operation(*row, enabled=any_files) for row in rows]
+    if own_tree and kind in ("uncommitted", "session"):
+        offered.append(_operation("merge", "Merge back", ["changeset"], None))
+        offered.append(_operation("remove", "Remove work tree", ["changeset"], REMOVE_QUESTION))
+    return offered
 
 
-def _operation(id: str, label: str, scopes: list[ChangesetOperationScope], ask: str | None) -> ChangesetOperation:
-    operation: ChangesetOperation = {"id": id, "label": label, "scopes": scopes, "status": "idle"}
+def _operation(
+    id: str, label: str, scopes: list[ChangesetOperationScope], ask: str | None, *, enabled: bool = True
+) -> ChangesetOperation:
+    status: ChangesetOperationStatus = "idle" if enabled else "disabled"
+    operation: ChangesetOperation = {"id": id, "label": label, "scopes": scopes, "status": status}
     if ask is not None:
         operation["confirmation"] = ask
     return operation
 
 
-def file_entry(change: FileChange, session_key: str, root_uri: str, reviewed: Collection[str]) -> ChangesetFile:
+def file_entry(change: FileChange, key: str, root_uri: str, reviewed: Collection[str]) -> ChangesetFile:
     """A changed file as clients see it."""
     edit: FileEdit = {}
     if change.before is not None:
-        edit["before"] = _side(change.before, session_key, root_uri, change.note)
+        edit["before"] = _side(change.before, key, root_uri, change.note)
     if change.after is not None:
-        edit["after"] = _side(change.after, session_key, root_uri, change.note)
+        edit["after"] = _side(change.after, key, root_uri, change.note)
     if change.added is not None and change.removed is not None:
         edit["diff"] = {"added": change.added, "removed": change.removed}
     entry: ChangesetFile = {"id": file_uri(root_uri, change.path), "edit": edit}
@@ -127,13 +138,20 @@ def file_entry(change: FileChange, session_key: str, root_uri: str, reviewed: Co
     return entry
 
 
-def _side(side: Side, session_key: str, root_uri: str, note: str) -> FileEditSide:
-    return {"uri": file_uri(root_uri, side.path), "content": _content(side, session_key, note)}
+def _side(side: Side, key: str, root_uri: str, note: str) -> FileEditSide:
+    return {"uri": file_uri(root_uri, side.path), "content": _content(side, key, note)}
 
 
 def mark(change: FileChange) -> str:
     """What a review mark is bound to: the file and its content. Another content is not reviewed."""
     return f"{change.path}\0{change.after.oid if change.after is not None else ''}"
+
+
+def mark_of_entry(entry: JsonObject, root_uri: str) -> str:
+    """The same, of a file as clients see it."""
+    after: JsonObject = entry["edit"].get("after") or {"content": {"uri": ""}}
+    blob = read_blob_uri(after["content"]["uri"])
+    return f"{path_in(root_uri, entry['id']) or ''}\0{blob[1].oid if blob is not None else ''}"
 
 
 def file_uri(root_uri: str, path: str) -> str:
@@ -146,15 +164,15 @@ def path_in(root_uri: str, uri: str) -> str | None:
     return unquote(uri.removeprefix(begin), errors="surrogateescape") if uri.startswith(begin) else None
 
 
-def _content(side: Side, session_key: str, note: str) -> ContentRef:
+def _content(side: Side, key: str, note: str) -> ContentRef:
     if note or not side.oid:
-        return {"uri": blob_uri(session_key, Side(side.path, side.mode, "none"))}
-    return {"uri": blob_uri(session_key, side)}
+        return {"uri": blob_uri(key, Side(side.path, side.mode, "none"))}
+    return {"uri": blob_uri(key, side)}
 
 
-def blob_uri(session_key: str, side: Side) -> str:
+def blob_uri(key: str, side: Side) -> str:
     path = quote(side.path.encode("utf-8", "surrogateescape"))
-    return f"{BLOB_SCHEME}:/{session_key}/{side.mode}/{side.oid}/{path}"
+    return f"{BLOB_SCHEME}:/{key}/{side.mode}/{side.oid}/{path}"
 
 
 def read_blob_uri(uri: str) -> tuple[str, Side] | None:
@@ -206,6 +224,7 @@ __all__ = [
     "file_uri",
     "key_of",
     "mark",
+    "mark_of_entry",
     "operations",
     "path_in",
     "read_blob_uri",

@@ -45,6 +45,7 @@ async def chat(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    worktree: bool,
     kind: str,
 ) -> int:
     """Chat with an agent, streaming, with approvals by a key press.
@@ -59,7 +60,7 @@ async def chat(
       ahpkit chat --agent demo --dir ~/project
       ahpkit chat --session hello
     """
-    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory)
+    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory, worktree=worktree)
     choose = pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
     async with connected(url, token, start=True) as client:
         if resume:
@@ -67,7 +68,7 @@ async def chat(
         elif name is not None:
             name = await find_session(client, name, choose)
         async with console() as terminal:  # Now: what is typed while an agent starts is kept for the first line.
-            opening = open_session(client, name, provider=provider, model=model, directory=directory)
+            opening = open_session(client, name, provider=provider, model=model, directory=directory, worktree=worktree)
             how, session = await race(session=opening, interrupt=terminal.interrupted())
             if how == "interrupt":
                 return EXIT_INTERRUPTED

@@ -19,7 +19,7 @@ from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable, shorten
-from ahpkit.client import Client, Session, SessionFailed, connect
+from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.protocol.errors import AhpError
@@ -80,6 +80,7 @@ def session_options(function: F) -> F:
     """The options that choose a session, or say what a new one is like: name, resume, provider, model, directory."""
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
+        click.option("--worktree", is_flag=True, help="Give a new session a git work tree and a branch of its own."),
         click.option("--dir", "directory", type=place, help="Working directory of a new session.  [default: this one]"),
         click.option("--model", shell_complete=MODEL, help="Which model to use for a new session."),
         click.option("--agent", "provider", shell_complete=AGENT, help="Which agent to use for a new session."),
@@ -131,10 +132,11 @@ async def open_session(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    worktree: bool = False,
     choose: Choose | None = None,
 ) -> Session:
     """The session that was named, the last one of the directory, or a new one. `choose` picks one of several."""
-    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory)
+    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory, worktree=worktree)
     if resume:
         name = await last_session(client, directory or Path.cwd(), choose)
     if name is None:
@@ -143,9 +145,16 @@ async def open_session(
         provider, model = provider or usual.agent, model or (None if provider else usual.model)
         uri = f"ahp-session:/{uuid.uuid4()}"
         await _tell_environment(uri)
-        creating = client.create_session(uri=uri, provider=provider, model=model, working_directory=place.as_uri())
+        config = {"isolation": "worktree"} if worktree else None
+        creating = client.create_session(
+            uri=uri, provider=provider, model=model, working_directory=place.as_uri(), config=config
+        )
         try:
             return await patiently(creating, "Starting the agent")
+        except UnknownSetting as unknown:
+            raise click.ClickException(
+                f"--worktree: {place} is in no git repository with a commit, or the host makes no work trees"
+            ) from unknown
         except SessionFailed as failed:
             await _forget(client, failed.session)
             raise click.ClickException(_why(failed, provider)) from failed
@@ -155,9 +164,17 @@ async def open_session(
 
 
 def check_session_options(
-    name: str | None, *, resume: bool, provider: str | None, model: str | None, directory: Path | None
+    name: str | None,
+    *,
+    resume: bool,
+    provider: str | None,
+    model: str | None,
+    directory: Path | None,
+    worktree: bool = False,
 ) -> None:
     """Refuse options that contradict each other, before anything is done."""
+    if worktree and (resume or name is not None):
+        raise click.UsageError("--worktree is for new sessions; leave it out with --session and --continue")
     if resume and (name or provider or model):
         raise click.UsageError("--continue takes the last session as it is: leave out --session, --agent and --model")
     if name is not None and (provider or model or directory):
@@ -178,7 +195,8 @@ def of_directory(summaries: Sequence[Any], directory: Path) -> list[Any]:
     here = [
         one
         for one in summaries
-        if wanted in one.get("workingDirectories", ()) and not one["status"] & SessionStatus.IsArchived
+        if wanted in (*one.get("workingDirectories", ()), one.get("project", {}).get("uri"))
+        and not one["status"] & SessionStatus.IsArchived
     ]
     return sorted(here, key=lambda one: one["modifiedAt"], reverse=True)
 

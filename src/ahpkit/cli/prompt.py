@@ -68,6 +68,7 @@ async def prompt(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    worktree: bool,
     files: tuple[Path, ...],
     approve: str,
     timeout: float | None,
@@ -94,8 +95,11 @@ async def prompt(
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
     callbacks: dict[str, Any] = {} if no_wait else {"on_confirmation": shot.decide, "on_input": shot.decline}
     async with connected(url, token, **callbacks, start=True) as client:
-        session = await open_session(client, name, resume=resume, provider=provider, model=model, directory=directory)
+        session = await open_session(
+            client, name, resume=resume, provider=provider, model=model, directory=directory, worktree=worktree
+        )
         made = name is None and not resume
+        keep = keep or worktree  # What it did is still to be merged back.
         if no_wait:
             return await shot.send(session, message)
         try:

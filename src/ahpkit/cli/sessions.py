@@ -432,7 +432,31 @@ async def undo(
                 output.say(f"  {file['id']}")
             click.confirm("Undo these changes?", abort=True)
         for file in chosen:
-            output.say(await view.invoke("undo", file=file, confirmed=True))
+            output.say(str(await view.invoke("undo", file=file, confirmed=True)))
+
+
+@sessions.command()
+@click.argument("session")
+@click.option("-m", "--message", help="Message of the commit, if something is not committed yet.  [default: the title]")
+@click.option("--remove", is_flag=True, help="Remove the work tree and its branch afterwards.")
+@host_command
+async def merge(url: str | None, token: str | None, session: str, message: str | None, remove: bool) -> None:
+    """Merge what a session did in its own work tree into the directory it was started from.
+
+    What is not committed yet is committed first. A conflict changes nothing.
+
+    \b
+    Example:
+      ahpkit prompt --worktree "Add a changelog"
+      ahpkit sessions merge changelog --remove
+    """
+    output = Output()
+    async with connected(url, token) as client, await _view(client, session, "uncommitted", None) as view:
+        if not any(operation["id"] == "merge" for operation in view.operations):
+            raise click.ClickException("This session has no work tree of its own.")
+        output.say(str(await view.invoke("merge", message=message)))
+        if remove:
+            output.say(str(await view.invoke("remove", confirmed=True)))
 
 
 def _changed_file(view: ChangesetView, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -50,6 +51,21 @@ class ConfirmationRequired(Exception):
         self.question = question
 
 
+@dataclass(frozen=True, slots=True)
+class OperationResult:
+    """What an operation answered. What it changed comes as actions."""
+
+    message: str
+    """A sentence for the person; may be empty."""
+    open_outside: str | None = None
+    """A URI to open outside this client, in a browser for instance."""
+    show: str | None = None
+    """A URI whose content this client may show itself."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class ChangesetView:
     """One changeset that is followed while the block lasts.
 
@@ -89,6 +105,10 @@ class ChangesetView:
         """Whether files can be marked as reviewed: only where the catalogue says so."""
         return "review" in (self._entry.get("capabilities") or {})
 
+    def is_reviewed(self, file: str) -> bool:
+        """Whether a file, by its id, is marked as reviewed. One that says nothing is not."""
+        return any(one["id"] == file and one.get("reviewed") is True for one in self.files)
+
     async def wait_ready(self) -> None:
         """Until it is computed; raises `RuntimeError` with the host's reason when that failed."""
         state = await self._subscription.wait_for(lambda state: state["status"] in ("ready", "error"))
@@ -105,7 +125,7 @@ class ChangesetView:
 
     async def invoke(
         self, operation: str, *, file: str | None = None, message: str | None = None, confirmed: bool = False
-    ) -> str:
+    ) -> OperationResult:
         """Run an operation on the whole changeset or on one file, by its id. Nothing changes here until actions come.
 
         An operation that asks to be confirmed raises `ConfirmationRequired` unless `confirmed`.
@@ -119,7 +139,13 @@ class ChangesetView:
         if message is not None:
             params["_meta"] = {MESSAGE_KEY: message}
         result = await self._core.request("invokeChangesetOperation", params, channel=self.uri)
-        return _plain(result.get("message", ""))
+        follow_up: Mapping[str, Any] | None = result.get("followUp")
+        content: Mapping[str, Any] = {} if follow_up is None else follow_up["content"]
+        return OperationResult(
+            _plain(result.get("message", "")),
+            open_outside=content.get("uri") if follow_up and follow_up.get("external") else None,
+            show=content.get("uri") if follow_up and not follow_up.get("external") else None,
+        )
 
     def review(self, files: Collection[str], reviewed: bool = True) -> Dispatch:
         """Mark files, by their ids, as reviewed or not."""
@@ -133,4 +159,4 @@ def _plain(text: Any) -> str:
     return text if isinstance(text, str) else str(text.get("markdown", ""))
 
 
-__all__ = ["ChangesetView", "ConfirmationRequired", "expand", "offered", "variables"]
+__all__ = ["ChangesetView", "ConfirmationRequired", "OperationResult", "expand", "offered", "variables"]

@@ -14,6 +14,7 @@ from ahpkit.dialects.generations import PRIMARY, SELECTION, Generation, selectio
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import IN_PROGRESS, with_activity
+from ahpkit.protocol.session.summary import named_chats
 from ahpkit.wire.codec import encode
 
 V = Generation
@@ -263,7 +264,7 @@ _DERIVED: Final = ("status", "activity", "annotations")
 def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObject, *, ours: bool) -> JsonObject:
     """The state of a session. `summary` is its entry in the catalogue."""
     after = _as_listed(state if ours else without(state, *CANVAS_STATE), summary)
-    after = {**after, "chats": [chat_summary(chat, to) for chat in state["chats"]]}
+    after = {**after, "chats": [chat_summary(chat, to) for chat in after["chats"]]}
     clients: Sequence[JsonObject] = state["activeClients"]
     after["activeClients"] = [active_client(client, to, ours=ours) for client in clients]
     if after.get("customizations"):
@@ -279,7 +280,8 @@ def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObje
 def _as_listed(state: JsonObject, summary: JsonObject) -> JsonObject:
     if "status" not in summary:  # It has no entry there.
         return state
-    return without(state, *_DERIVED) | {key: summary[key] for key in _DERIVED if key in summary}
+    after = without(state, *_DERIVED) | {key: summary[key] for key in _DERIVED if key in summary}
+    return {**after, "chats": named_chats(state)}
 
 
 def can_wait(request: JsonObject, to: Generation) -> bool:

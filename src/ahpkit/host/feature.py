@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
@@ -214,6 +215,9 @@ class Registration:
         self.session_disposed: list[Callable[[str], None]] = []
         self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
         self.session_preparers: list[Callable[[str], Awaitable[None]]] = []
+        self.session_settings: list[Callable[[Path], Awaitable[Mapping[str, Any]]]] = []
+        self.directory_choosers: list[Callable[[str, Path, Mapping[str, Any]], Awaitable[Path]]] = []
+        self.directory_makers: list[Callable[[str], Awaitable[None]]] = []
         self.turn_preparers: list[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]] = []
         self.tool_guards: list[Callable[[Chat, str, str], Awaitable[str | None]]] = []
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
@@ -312,6 +316,19 @@ class Registration:
     def check_directory(self, check: Callable[[str], Awaitable[None]]) -> None:
         """`check(uri)`: raise an error of the protocol when no session may have this working directory."""
         self.directory_checks.append(check)
+
+    def offer_settings(self, settings: Callable[[Path], Awaitable[Mapping[str, Any]]]) -> None:
+        """`settings(directory)`: schemas of settings, by name, that new sessions in this directory have besides the
+        agent's own."""
+        self.session_settings.append(settings)
+
+    def choose_directory(self, choose: Callable[[str, Path, Mapping[str, Any]], Awaitable[Path]]) -> None:
+        """`choose(session_uri, directory, settings)`: where a new session works. It need not be there yet."""
+        self.directory_choosers.append(choose)
+
+    def make_directory(self, make: Callable[[str], Awaitable[None]]) -> None:
+        """`make(session_uri)`: make the directory that was chosen, before anything else looks at it."""
+        self.directory_makers.append(make)
 
     def prepare_session(self, prepare: Callable[[str], Awaitable[None]]) -> None:
         """A session is being created (or was restored); it becomes ready afterwards. Raising fails the creation."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
-from ahpkit.host.policy.attempt import Attempt, Rule, StateOf
+from ahpkit.host.policy.attempt import Attempt, Rule, StateOf, allow
 from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
 from ahpkit.host.policy.directories import RULES as DIRECTORY_RULES
@@ -28,6 +28,7 @@ RULES: Mapping[str, Rule] = {
     **CHAT_RULES,
     **TERMINAL_RULES,
     **ANNOTATIONS_RULES,
+    "changeset/filesReviewChanged": allow,  # Which changesets offer review, the feature knows.
 }
 """The rule of each action type that clients may dispatch. A type without a rule is refused."""
 

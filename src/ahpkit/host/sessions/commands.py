@@ -142,7 +142,9 @@ class SessionCommands:
     async def _resolve_session_config(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         agent = self.agents.find(params.get("provider"))
         directory = await self.sessions.directory(_directory(params))
-        schema, values = await resolve_config(agent, directory, params.get("config", {}))
+        schema, values = await resolve_config(
+            agent, directory, params.get("config", {}), self.registered.session_settings
+        )
         return {"schema": schema, "values": values}
 
     async def _session_config_completions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:

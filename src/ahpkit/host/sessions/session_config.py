@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,17 @@ _CONFIG_PATIENCE = 2.0
 """Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
 
 
-async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """An agent's configuration schema, and values with its defaults filled in. An agent that is slow has none."""
+Settings = Sequence[Callable[[Path], Awaitable[Mapping[str, Any]]]]
+"""Where settings come from that are not the agent's: `Registration.offer_settings`."""
+
+
+async def resolve_config(
+    agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
+) -> tuple[JsonObject, JsonObject]:
+    """The settings of a session, and values with their defaults filled in. An agent that is slow has none.
+
+    A setting of the agent's own comes before one of the host with the same name.
+    """
     schema: Any = None
     try:
         async with asyncio.timeout(_CONFIG_PATIENCE):
@@ -30,16 +40,19 @@ async def resolve_config(agent: Agent, directory: Path, values: JsonObject) -> t
         _log.warning("the configuration of the agent %s is not used: %s", agent.provider, reason)
         schema = None
     schema = schema or {"type": "object", "properties": {}}
+    of_host = {name: one for settings in further for name, one in (await settings(directory)).items()}
+    if of_host:
+        schema = {**schema, "properties": {**of_host, **schema["properties"]}}
     defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
     return schema, {**defaults, **values}
 
 
-async def initial_config(agent: Agent, directory: Path, values: JsonObject) -> JsonObject:
+async def initial_config(agent: Agent, directory: Path, values: JsonObject, further: Settings = ()) -> JsonObject:
     """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
 
     Settings that the schema lacks are left out: clients say more than every agent knows.
     """
-    schema, values = await resolve_config(agent, directory, values)
+    schema, values = await resolve_config(agent, directory, values, further)
     if unknown := values.keys() - schema["properties"].keys():
         _log.warning("settings that %s does not have are left out: %s", agent.provider, ", ".join(sorted(unknown)))
         values = {key: value for key, value in values.items() if key not in unknown}

@@ -137,7 +137,9 @@ class Sessions:
         for further in directories[1:]:
             await self.directory(further)
         path = await self.directory(directory)
-        config = await initial_config(agent, path, dict(given.get("config") or {}))
+        settings = dict(given.get("config") or {})
+        config = await initial_config(agent, path, settings, self._ports.registered.session_settings)
+        directories = await self._chosen(uri, path, directories, config["values"])
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
         project = {"uri": directory, "displayName": path.name} if directory else None
         given = {**given, "workingDirectories": directories or None}
@@ -148,6 +150,13 @@ class Sessions:
         self._add_default_chat(uri, params, source)
         self._count_changed()
         self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
+
+    async def _chosen(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
+        """The directories of a new session, the first perhaps another one than was asked for."""
+        chosen = path
+        for choose in self._ports.registered.directory_choosers:
+            chosen = await choose(uri, chosen, settings)
+        return directories if chosen == path else [chosen.as_uri(), *directories[1:]]
 
     async def directory(self, uri: str | None) -> Path:
         """The directory that a URI names, if sessions may have it; the default one for None."""
@@ -225,6 +234,8 @@ class Sessions:
             session.ready.set_result(None)
 
     async def _prepare(self, uri: str, session: _Session) -> None:
+        for make in self._ports.registered.directory_makers:
+            await make(uri)
         for directory in (self._state_of(uri) or {}).get("workingDirectories", ()):
             if not await asyncio.to_thread(path_of(directory, Path()).is_dir):
                 message = f"the working directory {directory} does not exist"

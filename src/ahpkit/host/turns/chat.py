@@ -158,7 +158,9 @@ class LiveChat:
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
         config = self.session.get("config", {})
-        self._session_meta({CONFIG_META: None if config.get("schema") == schema else {"schema": schema}})
+        known: JsonObject = config.get("schema", {}).get("properties", {})
+        same = all(known.get(name) == one for name, one in schema["properties"].items())
+        self._session_meta({CONFIG_META: None if same else {"schema": schema}})
         changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
         if changed and config:
             self._services.dispatch(self.session_uri, session_config_changed(config=changed))

@@ -2,6 +2,9 @@
 
 Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
 `session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
+
+The only chat of a session is called like the session. Snapshots and lists show that at once; its entry is told with the
+next update.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from ahpkit.protocol.session.constructors import (
     session_is_read_changed,
 )
 from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.protocol.session.summary import diff_chat_summary, has_lost
+from ahpkit.protocol.session.summary import diff_chat_summary, has_lost, named_chats, only_chat
 
 _NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
 """Streamed text: by far the most frequent actions, and none of them touches a summary."""
@@ -49,8 +52,8 @@ class ChatSummaries:
     def heard(self, applied: Applied) -> None:
         if applied.before is applied.after or applied.action["type"] in _NEVER_IN_SUMMARY:
             return
-        if applied.action["type"] == "session/titleChanged":
-            self._name_only_chat(applied)
+        if applied.action["type"] == "session/chatAdded":
+            self._name_for_good(applied)
         elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
 
@@ -59,27 +62,22 @@ class ChatSummaries:
         if session_uri is not None and applied.action["type"] in _NEWS:
             self._unread(session_uri)
         changes = diff_chat_summary(applied.before, applied.after)
-        if session_uri is not None and changes:
-            lost = has_lost(applied.before, applied.after)
-            told = self._whole(session_uri, applied.after) if lost else _updated(applied.channel, changes)
-            self._dispatch(session_uri, told)
+        session = self._state_of(session_uri or "")
+        if session_uri is None or session is None or not changes:
+            return
+        title = next((chat for chat in named_chats(session) if chat["resource"] == applied.channel), applied.after)[
+            "title"
+        ]
+        if has_lost(applied.before, applied.after):
+            self._dispatch(session_uri, session_chat_added(summary={**chat_entry(applied.after), "title": title}))
+        else:
+            self._dispatch(session_uri, _updated(applied.channel, {**changes, **_retitled(session, applied, title)}))
 
-    def _whole(self, session_uri: str, chat: JsonObject) -> StateAction:
-        """A chat's entry as a whole, under the title it has there."""
-        entry = chat_entry(chat)
-        listed: list[JsonObject] = (self._state_of(session_uri) or {})["chats"]
-        title = next(one["title"] for one in [*listed, chat] if one["resource"] == chat["resource"])
-        return session_chat_added(summary={**entry, "title": title})
-
-    def _name_only_chat(self, applied: Applied) -> None:
-        """The only chat of a session is called like the session. Chats of tools have names of their own.
-
-        No action gives a chat itself another title: its entry has the title that holds, and snapshots show that one.
-        """
-        chats = [chat for chat in applied.after["chats"] if chat.get("origin", {}).get("kind") != "tool"]
-        title = applied.after["title"]
-        if len(chats) == 1 and chats[0]["title"] != title:
-            self._dispatch(applied.channel, _updated(chats[0]["resource"], {"title": title}))
+    def _name_for_good(self, applied: Applied) -> None:
+        """A session gets a second chat: the first keeps the title that it was shown with so far."""
+        chat = only_chat(applied.before)
+        if chat is not None and chat["title"] != applied.before["title"]:
+            self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.before["title"]}))
 
     def _unread(self, session_uri: str) -> None:
         """There is something nobody has looked at yet."""
@@ -101,6 +99,13 @@ class ChatSummaries:
             is_chat = self._index.session_of(uri) is not None
             quiet = chat_activity_changed(activity=None) if is_chat else session_activity_changed(activity=None)
             self._dispatch(uri, quiet)
+
+
+def _retitled(session: JsonObject, applied: Applied, title: str) -> JsonObject:
+    """The only chat's new title, where its entry has another one."""
+    chats: list[JsonObject] = session["chats"]
+    stale = any(chat["resource"] == applied.channel and chat["title"] != title for chat in chats)
+    return {"title": title} if stale else {}
 
 
 def _updated(chat: str, changes: JsonObject) -> StateAction:

@@ -41,7 +41,8 @@ def session_summary(
     chats: list[JsonObject] = session["chats"]
     summary = {key: session[key] for key in _SESSION_FIELDS if key in session}
     summary |= {"resource": resource, "createdAt": created_at, "modifiedAt": _latest(modified_at, chats)}
-    summary["chats"] = [{key: chat[key] for key in _LISTED_CHAT_FIELDS if key in chat} for chat in chats]
+    listed = named_chats(session)
+    summary["chats"] = [{key: chat[key] for key in _LISTED_CHAT_FIELDS if key in chat} for chat in listed]
     if "defaultChat" in session:
         summary["defaultChat"] = session["defaultChat"]
     if changes is not None:
@@ -50,10 +51,29 @@ def session_summary(
 
 
 def current_session(session: JsonObject) -> JsonObject:
-    """A session's state with the status and activity that its chats have now. No action carries them."""
-    now = _derived(session, session)
-    same = all(now.get(key) == session.get(key) for key in ("status", "activity"))
+    """A session's state with what follows from its chats, and they from it: status, activity, the only chat's title.
+
+    No action carries these. The state itself when it says the same already.
+    """
+    now = {**_derived(session, session), "chats": named_chats(session)}
+    same = now["chats"] is session["chats"] and all(now.get(key) == session.get(key) for key in ("status", "activity"))
     return session if same else now
+
+
+def named_chats(session: JsonObject) -> list[JsonObject]:
+    """A session's chats. The only one is called like the session; chats of tools have names of their own."""
+    chats: list[JsonObject] = session["chats"]
+    only = only_chat(session)
+    if only is None or only["title"] == session["title"]:
+        return chats
+    return [{**chat, "title": session["title"]} if chat is only else chat for chat in chats]
+
+
+def only_chat(session: JsonObject) -> JsonObject | None:
+    """The chat that is the only one of its session, leaving chats of tools aside."""
+    chats: list[JsonObject] = session["chats"]
+    own = [chat for chat in chats if (chat.get("origin") or {}).get("kind") != "tool"]
+    return own[0] if len(own) == 1 else None
 
 
 def _derived(shown: JsonObject, session: JsonObject) -> JsonObject:
@@ -151,6 +171,8 @@ __all__ = [
     "current_session",
     "diff_chat_summary",
     "has_lost",
+    "named_chats",
+    "only_chat",
     "session_summary",
     "settings_of",
 ]

@@ -12,6 +12,7 @@ from ahpkit.protocol.common.reducing import (
     apply,
     assign_optional,
     index_of,
+    put,
     removed,
     replaced,
     upserted,
@@ -49,8 +50,11 @@ def _file_removed(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _content_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    optional = {key: action[key] for key in ("operations", "error") if action.get(key) is not None}
-    return {**state, "files": action["files"], **optional}
+    """Operations stay where none are given; an error that is not given is gone."""
+    after = {**state, "files": action["files"]}
+    if action.get("operations") is not None:
+        after["operations"] = action["operations"]
+    return put(after, "error", action.get("error"))
 
 
 def _cleared(state: JsonObject, action: JsonObject) -> JsonObject:

@@ -1,0 +1,224 @@
+"""The directories of sessions whose files are followed: found, restored after a restart, remembered, forgotten.
+
+A session has one entry for each of its directories. Two sessions in one directory share its work tree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ahpkit.changes import catalogue as wire
+from ahpkit.changes.git import GitError, find, make
+from ahpkit.changes.session import Record, SessionChanges, TurnRecord
+from ahpkit.changes.work_tree import FileChange, WorkTree
+from ahpkit.host.feature import Services
+from ahpkit.platform.file_uris import local_path
+from ahpkit.protocol.common.state import JsonObject
+
+_log = logging.getLogger(__name__)
+
+_KEY = "changes/"
+"""Where the records are among the host's durable values: the session's URI follows, and for its later directories `#`
+and the key."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Followed:
+    """One directory of one session."""
+
+    session: str
+    """The session's URI."""
+    key: str
+    """Names this directory of this session in the URIs of changesets."""
+    directory: Path
+    changes: SessionChanges
+    root_uri: str
+    prefix: str
+    """The directory below the work tree's root; empty: the root itself."""
+    in_git: bool
+    shows: Callable[[Path], bool]
+    """Whether clients may see a file at all."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    own_tree: bool = False
+    """The work tree was made for this session."""
+    running: set[str] = field(default_factory=set[str])
+    reviewed: set[str] = field(default_factory=set[str])
+
+    def running_turns(self) -> list[TurnRecord]:
+        """The records of the turns that run; one that was truncated away has none."""
+        turns = self.changes.record.turns
+        return [turns[turn_id] for turn_id in self.running if turn_id in turns]
+
+    def own(self, changes: Sequence[FileChange]) -> list[FileChange]:
+        """Changes inside the directory, of files that clients may see."""
+        return [change for change in changes if all(map(self._is_own, change.paths))]
+
+    def _is_own(self, path: str) -> bool:
+        return path.startswith(self.prefix) and self.shows(self.changes.tree.root / path)
+
+
+class FollowedDirectories:
+    """All of them. `place` holds our objects and indexes, one folder for each directory."""
+
+    def __init__(
+        self,
+        place: Path,
+        *,
+        default_directory: Path,
+        trusts: Callable[[Path], bool],
+        shows: Callable[[Path], bool],
+    ) -> None:
+        self.services: Services
+        self.trusts = trusts
+        self._place = place
+        self._default_directory = default_directory
+        self._shows = shows
+        self._sessions: dict[str, dict[Path, Followed]] = {}
+        self._finding: dict[str, asyncio.Lock] = {}
+        self._trees: dict[Path, WorkTree] = {}
+        self._by_tree: dict[WorkTree, list[Followed]] = {}
+        self._keys: dict[str, str] = {}
+        """Key → the session it belongs to."""
+
+    # -- which there are ---------------------------------------------------------------------------------------------
+
+    async def of_session(self, session_uri: str) -> list[Followed]:
+        """A session's directories in its order, found when they are first needed; those that cannot be followed are
+        left out."""
+        async with self._finding.setdefault(session_uri, asyncio.Lock()):
+            state = self.services.state(session_uri)
+            if state is None:
+                return []
+            known = self._sessions.setdefault(session_uri, {})
+            wanted = session_directories(state, self._default_directory)
+            for directory in wanted:
+                if directory not in known and (tree := await self.tree(directory)) is not None:
+                    self._add(await self._restored(session_uri, directory, tree))
+            return [known[directory] for directory in wanted if directory in known]
+
+    def known(self, session_uri: str) -> list[Followed]:
+        """Those directories of a session that are followed already."""
+        return list(self._sessions.get(session_uri, {}).values())
+
+    def sharing(self, followed: Followed) -> list[Followed]:
+        """All that are followed in the same work tree, this one included."""
+        return self._by_tree.get(followed.changes.tree, [])
+
+    async def by_key(self, key: str) -> Followed | None:
+        """The directory that a changeset's URI names."""
+        session_uri = self._session_of(key)
+        if session_uri is None:
+            return None
+        return next((one for one in await self.of_session(session_uri) if one.key == key), None)
+
+    def known_by_key(self, key: str) -> Followed | None:
+        """The same, if it is followed already."""
+        return next((one for one in self.known(self._keys.get(key, "")) if one.key == key), None)
+
+    def _session_of(self, key: str) -> str | None:
+        if key not in self._keys:  # After a restart nobody may have looked yet.
+            for uri in self.services.session_uris():
+                for directory in session_directories(self.services.state(uri) or {}, self._default_directory):
+                    self._keys[self._key(uri, directory)] = uri
+        return self._keys.get(key)
+
+    # -- finding and forgetting --------------------------------------------------------------------------------------
+
+    async def tree(self, directory: Path) -> WorkTree | None:
+        """The work tree of a directory; None without git, and for a directory that is not there."""
+        if not await asyncio.to_thread(directory.is_dir):
+            return None
+        if directory not in self._trees:
+            named = hashlib.sha256(str(directory).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+            place = self._place / named
+            try:
+                git = await find(directory, objects=place, run_filters=self.trusts(directory))
+                git = git or await make(directory, objects=place)
+            except (GitError, OSError) as error:
+                _log.warning("no changesets for %s: %s", directory, error)
+                return None
+            if git is None:
+                return None
+            self._trees[directory] = WorkTree(git)
+        return self._trees[directory]
+
+    async def _restored(self, session_uri: str, directory: Path, tree: WorkTree) -> Followed:
+        key = self._key(session_uri, directory)
+        stored: JsonObject = self.services.values.get(self._stored_at(session_uri, key)) or {}
+        in_git = tree.git.git_dir != tree.git.objects.parent
+        real = await asyncio.to_thread(directory.resolve)
+        below = real.relative_to(tree.root).as_posix() if real.is_relative_to(tree.root) else "."
+        return Followed(
+            session=session_uri,
+            key=key,
+            directory=directory,
+            changes=SessionChanges(tree, Record.from_json(stored), edits_only=not in_git),
+            root_uri=tree.root.as_uri(),
+            prefix="" if below == "." else f"{below}/",
+            in_git=in_git,
+            shows=self._shows,
+            reviewed=set(stored.get("reviewed", ())),
+        )
+
+    def _add(self, followed: Followed) -> None:
+        self._sessions[followed.session][followed.directory] = followed
+        self._by_tree.setdefault(followed.changes.tree, []).append(followed)
+        self._keys[followed.key] = followed.session
+
+    def _key(self, session_uri: str, directory: Path) -> str:
+        """The first directory that a session ever had goes by the session's own key."""
+        first: JsonObject = self.services.values.get(_KEY + session_uri) or {}
+        present = session_directories(self.services.state(session_uri) or {}, self._default_directory)
+        own = first.get("directory") or str(next(iter(present), ""))
+        return wire.key_of(session_uri if own == str(directory) else f"{session_uri}\n{directory}")
+
+    def remember(self, followed: Followed) -> None:
+        record = followed.changes.record.to_json()
+        record |= {"reviewed": sorted(followed.reviewed), "directory": str(followed.directory)}
+        self.services.values.set(self._stored_at(followed.session, followed.key), record)
+
+    @staticmethod
+    def _stored_at(session_uri: str, key: str) -> str:
+        return _KEY + session_uri + ("" if key == wire.key_of(session_uri) else f"#{key}")
+
+    def forget(self, session_uri: str) -> list[Followed]:
+        """The session is gone: what was followed for it."""
+        gone = list(self._sessions.pop(session_uri, {}).values())
+        self._finding.pop(session_uri, None)
+        for followed in gone:
+            self._keys.pop(followed.key, None)
+            self._drop(followed)
+        for key, _ in [(_KEY + session_uri, None), *self.services.values.items(f"{_KEY}{session_uri}#")]:
+            self.services.values.set(key, None)
+        return gone
+
+    def forget_directories(self, session_uri: str, gone: Collection[Followed]) -> None:
+        """The session left some of its directories."""
+        for followed in gone:
+            self._sessions[session_uri].pop(followed.directory, None)
+            self._keys.pop(followed.key, None)
+            self._drop(followed)
+
+    def _drop(self, followed: Followed) -> None:
+        tree = followed.changes.tree
+        rest = [other for other in self._by_tree.get(tree, ()) if other is not followed]
+        if rest:
+            self._by_tree[tree] = rest
+        else:
+            self._by_tree.pop(tree, None)
+            self._trees = {directory: one for directory, one in self._trees.items() if one is not tree}
+
+
+def session_directories(state: JsonObject, default: Path) -> list[Path]:
+    """The directories on this machine that a session works in."""
+    uris: Sequence[str] = state.get("workingDirectories") or ()
+    paths = [local_path(uri) for uri in uris if uri.startswith("file:")]
+    return [path for path in paths if path is not None] if uris else [default]
+
+
+__all__ = ["Followed", "FollowedDirectories", "session_directories"]

@@ -1,0 +1,124 @@
+"""`invokeChangesetOperation`: checks what a client asks for, does it, and shows that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ahpkit.changes import catalogue as wire
+from ahpkit.changes import commit
+from ahpkit.changes.catalogue import View
+from ahpkit.changes.followed import Followed
+from ahpkit.changes.git import GitError
+from ahpkit.changes.views import Views, changes_of, failure
+from ahpkit.host.feature import Services
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InternalError, InvalidParams, InvalidRequest, NotFound
+
+MESSAGE_KEY = "ahpkit/message"
+"""In `_meta` of `invokeChangesetOperation`: the message of a commit."""
+
+
+class OwnTrees(Protocol):
+    """What can be done with a work tree that was made for a session."""
+
+    async def merge(self, session_uri: str, message: str) -> str: ...
+
+    async def remove(self, session_uri: str) -> str: ...
+
+
+class Operations:
+    """Serves the command."""
+
+    def __init__(self, views: Views, own_trees: OwnTrees, *, trusts: Callable[[Path], bool]) -> None:
+        self.services: Services
+        self._views = views
+        self._own_trees = own_trees
+        self._trusts = trusts
+
+    async def invoke(self, params: JsonObject) -> tuple[Followed, str]:
+        """Do it; what it was done with, and a sentence for the person."""
+        uri = params["channel"]
+        found = self._views.find(uri)
+        if found is None:
+            raise NotFound(f"there is no changeset {uri}")
+        followed, view, state = found
+        operation = _operation(state, params["operationId"])
+        only = _target(params.get("target"), operation, state, followed)
+        self._views.operation_status(uri, operation["id"], "running")
+        try:
+            message = await self._run(followed, view, operation["id"], only, params)
+        except (GitError, OSError) as error:
+            self._views.operation_status(uri, operation["id"], "error", failure(error))
+            raise InternalError(str(error)) from error
+        self._views.operation_status(uri, operation["id"], "idle")
+        return followed, message
+
+    async def _run(
+        self, followed: Followed, view: View, operation: str, only: set[str] | None, params: JsonObject
+    ) -> str:
+        if operation == "merge":
+            return await self._own_trees.merge(followed.session, self._message(followed, params))
+        if operation == "remove":
+            return await self._own_trees.remove(followed.session)
+        async with followed.lock:
+            changes = followed.own(await changes_of(followed, view))
+            paths = {path for change in changes for path in change.paths if not change.note}
+            chosen = paths if only is None else paths & only
+            tree = followed.changes.tree
+            match operation:
+                case "undo":
+                    return (await followed.changes.undo(changes, chosen)).describe()
+                case "keep":
+                    followed.changes.accept(chosen)
+                    return f"Kept {len(chosen)} changed files."
+                case "stage":
+                    await commit.stage(tree, chosen)
+                    return f"Staged {len(chosen)} files."
+                case "commit":
+                    message, trusted = self._message(followed, params), self._trusts(tree.root)
+                    return f"Committed as {await commit.commit(tree, chosen, message, trusted=trusted)}."
+                case _:
+                    raise GitError(f"there is no operation {operation}")
+
+    def _message(self, followed: Followed, params: JsonObject) -> str:
+        """The message of a commit: the client's, else the session's title."""
+        meta: JsonObject = params.get("_meta") or {}
+        given = meta.get(MESSAGE_KEY)
+        if isinstance(given, str) and given.strip():
+            return given
+        state: JsonObject = self.services.state(followed.session) or {}
+        return str(state.get("title") or "Changes of a session")
+
+
+def _operation(state: JsonObject, wanted: str) -> JsonObject:
+    offered: Sequence[JsonObject] = state.get("operations") or ()
+    operation = next((entry for entry in offered if entry["id"] == wanted), None)
+    if operation is None:
+        raise InvalidParams(f"operationId: this changeset has no operation {wanted!r}")
+    if operation["status"] == "running":
+        raise InvalidRequest(f"{operation['label']} is running already; wait until it is done")
+    if operation["status"] == "disabled":
+        raise InvalidRequest(f"{operation['label']} is disabled: there is nothing to do")
+    return operation
+
+
+def _target(target: Any, operation: JsonObject, state: JsonObject, followed: Followed) -> set[str] | None:
+    """The paths that were chosen; None: all. Raises where the target does not fit the operation."""
+    scopes: Sequence[str] = operation["scopes"]
+    if target is None:
+        if "changeset" not in scopes:
+            raise InvalidParams(f"target: {operation['label']} needs one of {', '.join(scopes)}")
+        return None
+    if target["kind"] not in scopes:
+        raise InvalidParams(f"target.kind: {operation['label']} takes {', '.join(scopes)}, not {target['kind']}")
+    for entry in state["files"]:
+        sides = [entry["edit"].get(name) for name in ("before", "after")]
+        uris = [side["uri"] for side in sides if side is not None]
+        if target["resource"] in uris:
+            return {path for uri in uris if (path := wire.path_in(followed.root_uri, uri)) is not None}
+    raise NotFound(f"target.resource: {target['resource']} is not a file of this changeset")
+
+
+__all__ = ["MESSAGE_KEY", "Operations", "OwnTrees"]

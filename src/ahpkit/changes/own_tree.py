@@ -1,0 +1,202 @@
+"""Work trees of sessions' own: chosen when a session is created, made before its agent starts, merged back, removed.
+
+A session with the setting `isolation: worktree` works on a branch of its own, in a folder below the directory that was
+asked for. There it is inside whatever a person opened to sessions, and git ignores it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ahpkit.changes import commit
+from ahpkit.changes.followed import FollowedDirectories
+from ahpkit.changes.git import GitError
+from ahpkit.changes.work_tree import WorkTree
+from ahpkit.host.agent import AgentError
+from ahpkit.host.feature import Services
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.session.constructors import session_meta_changed
+
+_log = logging.getLogger(__name__)
+
+SETTING = "isolation"
+"""The setting of a session that asks for a work tree. Other hosts call it so, and clients have a control for it."""
+
+META = "ahpkit/worktree"
+"""In a session's `_meta`: its work tree."""
+
+FOLDER = Path(".ahpkit", "worktrees")
+"""Where work trees are, below the directory that was asked for."""
+
+_KEY = "worktrees/"
+
+_SCHEMA: JsonObject = {
+    "type": "string",
+    "title": "Isolation",
+    "description": "Where the session works: in the folder itself, or in a git work tree and on a branch of its own.",
+    "enum": ["folder", "worktree"],
+    "enumLabels": ["Folder", "Work tree"],
+    "default": "folder",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTree:
+    """A work tree that was made for a session."""
+
+    path: str
+    branch: str
+    base: str
+    """What was checked out when it was made: a branch, or a commit."""
+    origin: str
+    """The directory that was asked for."""
+
+
+class OwnTrees:
+    """All of them."""
+
+    def __init__(self, directories: FollowedDirectories) -> None:
+        self.services: Services
+        self._directories = directories
+
+    def of(self, session_uri: str) -> OwnTree | None:
+        kept = self.services.values.get(_KEY + session_uri)
+        return None if kept is None else OwnTree(**kept)
+
+    # -- creating ----------------------------------------------------------------------------------------------------
+
+    async def settings(self, directory: Path) -> Mapping[str, Any]:
+        """What a session in this directory can be asked about isolation: nothing outside git."""
+        return {SETTING: _SCHEMA} if await self._repository(directory) is not None else {}
+
+    async def choose(self, session_uri: str, directory: Path, values: Mapping[str, Any]) -> Path:
+        """The directory that a new session works in. Nothing is made yet: git may take a while."""
+        if values.get(SETTING) != "worktree":
+            return directory
+        tree = await self._repository(directory)
+        if tree is None:
+            raise InvalidParams(f"config.{SETTING}: {directory} is not in a git repository that has a commit")
+        base = (await tree.git.run("rev-parse", "--abbrev-ref", "HEAD", check=False)).decode().strip()
+        real = await asyncio.to_thread(directory.resolve)
+        name = self.services.new_id()[:8]
+        place = _below(real) / name
+        branch = f"ahpkit/{name}"
+        own = OwnTree(str(place), branch, base if base != "HEAD" else await _commit(tree), str(directory))
+        self.services.values.set(_KEY + session_uri, asdict(own))
+        return place / real.relative_to(tree.root)
+
+    async def _repository(self, directory: Path) -> WorkTree | None:
+        tree = await self._directories.tree(directory)
+        if tree is None or tree.git.git_dir == tree.git.objects.parent:
+            return None
+        return tree if await _commit(tree) else None
+
+    async def make(self, session_uri: str) -> None:
+        """Make what was chosen, unless it is there already."""
+        own = self.of(session_uri)
+        if own is None or await asyncio.to_thread(Path(own.path).exists):
+            return
+        if (self.services.state(session_uri) or {}).get("lifecycle") != "creating":
+            return  # It was removed: the session can still be read.
+        tree = await self._repository(Path(own.origin))
+        try:
+            if tree is None:
+                raise GitError(f"{own.origin} is not in a git repository any more")
+            await asyncio.to_thread(_hide, Path(own.path).parent)
+            await commit.add_work_tree(tree, Path(own.path), own.branch)
+        except (GitError, OSError) as error:
+            raise AgentError(f"No work tree could be made: {error}", error_type="host/worktree") from error
+        self._tell(session_uri, {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin})
+
+    def _tell(self, session_uri: str, told: JsonObject) -> None:
+        meta: JsonObject = (self.services.state(session_uri) or {}).get("_meta") or {}
+        git: JsonObject = meta.get("git") or {}
+        git = {**git, "branchName": told["branch"], "baseBranchName": told["base"]}
+        self.services.dispatch(session_uri, session_meta_changed(meta={**meta, META: told, "git": git}))
+
+    def check(self, session_uri: str) -> None:
+        """Raise when a turn cannot run because the work tree was removed."""
+        own = self.of(session_uri)
+        if own is not None and not Path(own.path).is_dir():
+            raise AgentError(
+                f"The work tree {own.path} was removed. Start another session to go on.", error_type="host/worktree"
+            )
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    async def merge(self, session_uri: str, message: str) -> str:
+        """Commit what is not committed, and merge the branch into what is checked out where the session came from."""
+        own, tree, origin = await self._trees(session_uri)
+        changed = await tree.compare(await tree.head(), (await tree.checkpoint()).tree)
+        if changed:
+            paths = {path for change in changed for path in change.paths}
+            await commit.commit(tree, paths, message, trusted=self._directories.trusts(tree.root))
+        before = await _commit(origin)
+        merged = await commit.merge_back(origin, own.branch)
+        if await _commit(origin) == before:
+            return f"There is nothing in {own.branch} that {origin.root} does not have."
+        return f"Merged {own.branch} into {origin.root} as {merged}."
+
+    async def remove(self, session_uri: str) -> str:
+        """Remove the work tree and its branch, whatever is in them. The session can still be read."""
+        own, _, origin = await self._trees(session_uri)
+        await commit.remove_work_tree(origin, Path(own.path), own.branch, discard=True)
+        told: JsonObject = {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin}
+        self._tell(session_uri, {**told, "removed": True})
+        return f"Removed the work tree {own.path} and the branch {own.branch}."
+
+    def disposed(self, session_uri: str) -> None:
+        """The session is gone. Its work tree goes too, unless something in it would be lost."""
+        own = self.of(session_uri)
+        if own is not None:
+            self.services.values.set(_KEY + session_uri, None)
+            self.services.spawn(self._clean_up(own), name="remove a work tree")
+
+    async def _clean_up(self, own: OwnTree) -> None:
+        origin = await self._repository(Path(own.origin))
+        if origin is None or not await asyncio.to_thread(Path(own.path).exists):
+            return
+        try:
+            await commit.remove_work_tree(origin, Path(own.path), own.branch, discard=False)
+        except GitError as error:
+            _log.warning("the work tree %s on %s is kept: %s", own.path, own.branch, error)
+
+    async def _trees(self, session_uri: str) -> tuple[OwnTree, WorkTree, WorkTree]:
+        own = self.of(session_uri)
+        if own is None:
+            raise GitError("this session has no work tree of its own")
+        tree, origin = await self._repository(Path(own.path)), await self._repository(Path(own.origin))
+        if tree is None or origin is None:
+            raise GitError(f"{own.path if tree is None else own.origin} is not there any more")
+        return own, tree, origin
+
+
+def _below(directory: Path) -> Path:
+    """The folder for new work trees; one beside it when the directory is in such a work tree itself."""
+    for above in (directory, *directory.parents):
+        if above.parent.parts[-len(FOLDER.parts) :] == FOLDER.parts:
+            return above.parent
+    return directory / FOLDER
+
+
+def _hide(folder: Path) -> None:
+    """Make the folder, and have git ignore it without a word in the user's own files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ignored = folder.parent / ".gitignore"
+    if not ignored.exists():
+        ignored.write_text("*\n", encoding="utf-8")
+
+
+async def _commit(tree: WorkTree) -> str:
+    """The short name of the last commit; empty when there is none."""
+    answer = await tree.git.run("rev-parse", "--verify", "--quiet", "--short", "HEAD", check=False)
+    return answer.decode().strip()
+
+
+__all__ = ["META", "SETTING", "OwnTree", "OwnTrees"]

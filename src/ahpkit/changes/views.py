@@ -1,0 +1,188 @@
+"""Changeset channels: opened when somebody subscribes, computed, kept current, reviewed, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ahpkit.changes import catalogue as wire
+from ahpkit.changes.catalogue import View
+from ahpkit.changes.followed import Followed, FollowedDirectories
+from ahpkit.changes.git import GitError
+from ahpkit.changes.work_tree import FileChange
+from ahpkit.host.feature import Applied, Services
+from ahpkit.protocol.changeset.constructors import (
+    changeset_cleared,
+    changeset_content_changed,
+    changeset_file_removed,
+    changeset_file_set,
+    changeset_operation_status_changed,
+    changeset_operations_changed,
+    changeset_status_changed,
+)
+from ahpkit.protocol.changeset.state import ChangesetFile, ChangesetOperation, ChangesetOperationStatus
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject
+
+_ONE_BY_ONE = 20
+"""Differences that are sent as single actions; more replace the list as a whole."""
+
+
+class Views:
+    """The changesets that somebody looks at."""
+
+    def __init__(self, followed: FollowedDirectories) -> None:
+        self.services: Services
+        self._directories = followed
+        self._open: dict[str, View] = {}
+
+    # -- life of a channel -------------------------------------------------------------------------------------------
+
+    async def open(self, uri: str) -> bool:
+        """Somebody subscribes: show that it is being computed, then compute it."""
+        view = wire.read_uri(uri)
+        followed = None if view is None else await self._directories.by_key(view.key)
+        if view is None or followed is None or not _offered(view, followed):
+            return False
+        if self.services.state(uri) is None:
+            self._open[uri] = view
+            self.services.open_channel(uri, {"status": "computing", "files": []})
+            await self.services.durable()
+            self.services.spawn(self.compute(followed, uri, view), name="a changeset")
+        return True
+
+    def recover(self) -> None:
+        """Channels of an earlier run: whoever subscribes again gets a fresh one."""
+        for uri in self.services.channels("changeset"):
+            self.services.close_channel(uri)
+
+    def unsubscribed(self, uri: str) -> None:
+        if self._open.pop(uri, None) is not None:
+            self.services.close_channel(uri)
+
+    def end(self, gone: Collection[Followed], turns: Collection[str] | None = None) -> None:
+        """Some directories are not followed any more; with `turns` only what is about these turns ends."""
+        keys = {followed.key for followed in gone}
+        for uri, view in list(self._open.items()):
+            if view.key in keys and (turns is None or set(turns) & set(view.turns)):
+                self._end(uri)
+
+    def _end(self, uri: str) -> None:
+        self._open.pop(uri, None)
+        if self.services.state(uri) is not None:
+            self.services.dispatch(uri, changeset_cleared())
+            self.services.close_channel(uri)
+
+    def find(self, uri: str) -> tuple[Followed, View, JsonObject] | None:
+        """What an open channel is about, and its state."""
+        view, state = self._open.get(uri), self.services.state(uri)
+        followed = None if view is None else self._directories.known_by_key(view.key)
+        return None if view is None or state is None or followed is None else (followed, view, state)
+
+    # -- content -----------------------------------------------------------------------------------------------------
+
+    async def show(self, followed: Followed) -> None:
+        """Bring everything up to date that is looked at in a directory."""
+        for uri, view in list(self._open.items()):
+            if view.key == followed.key:
+                await self.compute(followed, uri, view)
+
+    async def compute(self, followed: Followed, uri: str, view: View) -> None:
+        state = self.services.state(uri)
+        if state is None:
+            return
+        if state["status"] not in ("computing", "recomputing"):
+            self.services.dispatch(uri, changeset_status_changed(status="recomputing"))
+        try:
+            async with followed.lock:
+                changes = followed.own(await changes_of(followed, view))
+        except (GitError, OSError, KeyError) as error:
+            if self.services.state(uri) is not None:
+                self.services.dispatch(uri, changeset_status_changed(status="error", error=failure(error)))
+            return
+        self._send(followed, uri, view, changes)
+
+    def _send(self, followed: Followed, uri: str, view: View, changes: Sequence[FileChange]) -> None:
+        """Only what differs from what is shown."""
+        state = self.services.state(uri)
+        if state is None:
+            return
+        entries = [wire.file_entry(change, view.key, followed.root_uri, followed.reviewed) for change in changes]
+        shown = {entry["id"]: entry for entry in state["files"]}
+        wanted: dict[str, ChangesetFile] = {entry["id"]: entry for entry in entries}
+        gone = [id for id in shown if id not in wanted]
+        new = [entry for id, entry in wanted.items() if shown.get(id) != entry]
+        if state.get("operations") is None or len(gone) + len(new) > _ONE_BY_ONE:
+            offered = self._operations(followed, view, state, wanted.values())
+            self.services.dispatch(uri, changeset_content_changed(files=list(wanted.values()), operations=offered))
+        else:
+            for id in gone:
+                self.services.dispatch(uri, changeset_file_removed(file_id=id))
+            for entry in new:
+                self.services.dispatch(uri, changeset_file_set(file=entry))
+            offered = self._operations(followed, view, state, wanted.values())
+            if offered != state["operations"]:
+                self.services.dispatch(uri, changeset_operations_changed(operations=offered))
+        self.services.dispatch(uri, changeset_status_changed(status="ready"))
+
+    def _operations(
+        self, followed: Followed, view: View, state: JsonObject, files: Collection[ChangesetFile]
+    ) -> list[ChangesetOperation]:
+        """What can be done now: disabled where there is nothing to do; what runs or failed stays so."""
+        shown: dict[str, ChangesetOperation] = {one["id"]: one for one in state.get("operations") or ()}
+        offered = wire.operations(view.kind, in_git=followed.in_git, any_files=bool(files), own_tree=followed.own_tree)
+        return [
+            {**shown[one["id"]]} if shown.get(one["id"], one)["status"] in ("running", "error") else one
+            for one in offered
+        ]
+
+    def operation_status(
+        self, uri: str, id: str, status: ChangesetOperationStatus, error: ErrorInfo | None = None
+    ) -> None:
+        if self.services.state(uri) is not None:
+            self.services.dispatch(uri, changeset_operation_status_changed(operation_id=id, status=status, error=error))
+
+    # -- review ------------------------------------------------------------------------------------------------------
+
+    def refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+        view = self._open.get(channel)
+        if action["type"] == "changeset/filesReviewChanged" and view is not None and view.kind == "compare-turns":
+            return "this changeset does not offer review"
+        return None
+
+    def reviewed(self, applied: Applied) -> None:
+        """A person marked files: the mark is bound to the content."""
+        found = self.find(applied.channel)
+        if found is None or applied.client_id is None:
+            return
+        followed = found[0]
+        for entry in applied.after["files"]:
+            if entry["id"] in applied.action["files"]:
+                mark = wire.mark_of_entry(entry, followed.root_uri)
+                (followed.reviewed.add if applied.action["reviewed"] else followed.reviewed.discard)(mark)
+        self._directories.remember(followed)
+
+
+async def changes_of(followed: Followed, view: View) -> list[FileChange]:
+    """What a view shows."""
+    match view.kind:
+        case "uncommitted":
+            return await followed.changes.uncommitted()
+        case "session":
+            return await followed.changes.session(followed.running)
+        case "turn":
+            return await followed.changes.turn(view.turns[0])
+        case "compare-turns":
+            return await followed.changes.between(*view.turns)
+
+
+def _offered(view: View, followed: Followed) -> bool:
+    known = followed.changes.record.turns
+    if view.kind in ("uncommitted", "compare-turns") and not followed.in_git:
+        return False
+    return all(turn in known for turn in view.turns)
+
+
+def failure(error: Exception) -> ErrorInfo:
+    return {"errorType": "git", "message": str(error)}
+
+
+__all__ = ["Views", "changes_of", "failure"]
