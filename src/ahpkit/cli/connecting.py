@@ -192,12 +192,12 @@ async def last_session(client: Client, directory: Path, choose: Choose | None = 
 def of_directory(summaries: Sequence[Any], directory: Path) -> list[Any]:
     """The sessions that work in a directory, the one changed last first. Archived ones are left out."""
     wanted = directory.resolve().as_uri()
-    here = [
-        one
-        for one in summaries
-        if wanted in (*one.get("workingDirectories", ()), one.get("project", {}).get("uri"))
-        and not one["status"] & SessionStatus.IsArchived
-    ]
+
+    def works_here(one: Any) -> bool:
+        """A session with a work tree of its own is of the directory that it was started for."""
+        return wanted in (*one.get("workingDirectories", ()), one.get("project", {}).get("uri"))
+
+    here = [one for one in summaries if works_here(one) and not one["status"] & SessionStatus.IsArchived]
     return sorted(here, key=lambda one: one["modifiedAt"], reverse=True)
 
 
