@@ -30,6 +30,7 @@ from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
+from ahpkit.protocol.root.notifications import ProgressParams
 from ahpkit.protocol.root.state import RootState
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
 from ahpkit.wire.errors import AhpError
@@ -178,13 +179,15 @@ class Client:
         fork: tuple[str, str] | None = None,
         active_client: bool = False,
         uri: str | None = None,
+        on_progress: Callable[[ProgressParams], Awaitable[None] | None] | None = None,
     ) -> Session:
         """Create a session and wait until it is ready; raises `SessionFailed`, or `UnknownSetting` for its `config`.
 
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
         Cancelling it leaves no session behind.
         `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
-        session's active one from the start. `uri` is what the session is called; without it, a new one.
+        session's active one from the start. `uri` is what the session is called; without it, a new one. `on_progress`
+        hears how far the host is, if it tells: `progress`, `total` and a `message`.
         """
         uri = uri or f"ahp-session:/{uuid.uuid4()}"
         if config:
@@ -196,9 +199,11 @@ class Client:
             provider=provider,
             workingDirectories=None if working_directory is None else [working_directory, *more_directories],
             config=config,
+            progressToken=None if on_progress is None else uri,
             _meta=notes or None,
         )
         self._core.selections.begin(uri, chosen)
+        stop = self.on_notification(_only_progress(uri, on_progress)) if on_progress is not None else None
         try:
             await self.request("createSession", params, channel=uri)
             session = await self.session(uri)
@@ -206,6 +211,9 @@ class Client:
         except asyncio.CancelledError:
             await self._forget(uri)
             raise
+        finally:
+            if stop is not None:
+                stop()
         if active_client:
             await session.claim().accepted()
         return session
@@ -376,6 +384,15 @@ class Client:
     def _check_extension(self, method: str) -> None:
         check_method(method)
         check_announced(method, self.announced())
+
+
+def _only_progress(token: str, callback: Callable[[ProgressParams], Awaitable[None] | None]) -> NotificationListener:
+    def hear(method: str, params: JsonObject) -> Awaitable[None] | None:
+        if method == "root/progress" and params.get("progressToken") == token:
+            return callback(cast("ProgressParams", params))
+        return None
+
+    return hear
 
 
 T = TypeVar("T")

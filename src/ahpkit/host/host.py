@@ -260,6 +260,7 @@ class Host:
         )
         session_commands = SessionCommands(
             sessions=sessions,
+            clients=clients,
             turns=turns,
             agents=host_agents,
             catalogue=catalogue,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.host.agents import Agents
+from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.feature import Command, ConnectedClient, Registration
@@ -21,11 +22,12 @@ from ahpkit.host.policy import check_active_client
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_config import resolve_config
-from ahpkit.host.sessions.sessions import Sessions
+from ahpkit.host.sessions.sessions import Report, Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
 from ahpkit.host.turns.completions import utf16_length
 from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS
@@ -46,6 +48,7 @@ class SessionCommands:
     """Serves them, with the parts of the host that they are about."""
 
     sessions: Sessions
+    clients: Clients
     turns: Turns
     agents: Agents
     catalogue: SessionCatalogue
@@ -82,7 +85,18 @@ class SessionCommands:
             reason = check_active_client(None, client.client_id, params["activeClient"])
             if reason is not None:
                 raise InvalidParams(f"activeClient: {reason}")
-        await self.sessions.create(params)
+        await self.sessions.create(params, self._report(client, params.get("progressToken")))
+
+    def _report(self, client: ConnectedClient, token: str | None) -> Report | None:
+        """Tells the connection that gave a token, and no other."""
+        if token is None:
+            return None
+
+        def report(progress: JsonObject) -> None:
+            if self.clients.get(client.client_id) is client:
+                client.notify("root/progress", {"channel": ROOT_URI, "progressToken": token, **progress})
+
+        return report
 
     async def _dispose_session(self, client: ConnectedClient, params: JsonObject) -> None:
         await self.sessions.dispose(params["channel"])

@@ -86,6 +86,32 @@ class _Session:
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
 
 
+Report = Callable[[JsonObject], None]
+"""Takes how far something is: `progress`, `total` and a `message`."""
+
+
+class Progress:
+    """Tells how far the creation of a session is: never less than before, and nothing after the end."""
+
+    def __init__(self, report: Report | None, *, total: int) -> None:
+        self._report = report
+        self._total = total
+        self._done = 0
+
+    def step(self, message: str) -> None:
+        """Another step begins."""
+        self._tell(self._done, message)
+        self._done = min(self._done + 1, self._total - 1)
+
+    def end(self, message: str) -> None:
+        self._tell(self._total, message)
+        self._report = None
+
+    def _tell(self, done: int, message: str) -> None:
+        if self._report is not None:
+            self._report({"progress": done, "total": self._total, "message": message})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPorts:
     """What sessions use of the host."""
@@ -122,8 +148,11 @@ class Sessions:
 
     # -- creating ------------------------------------------------------------------------------------------------
 
-    async def create(self, params: Mapping[str, Any]) -> None:
-        """`createSession`: the channel exists when this returns; the rest happens in the background."""
+    async def create(self, params: Mapping[str, Any], report: Report | None = None) -> None:
+        """`createSession`: the channel exists when this returns; the rest happens in the background.
+
+        `report` is told how far that is.
+        """
         uri: str = params["channel"]
         self._check_new(uri)
         fork = _fork_of(params)
@@ -149,7 +178,8 @@ class Sessions:
         self._open_session(uri, agent, state, created_at=self._ports.now())
         self._add_default_chat(uri, params, source)
         self._count_changed()
-        self._ports.tasks.spawn(self._finish_creating(uri, self._sessions[uri]), name=f"create {uri}")
+        creating = self._finish_creating(uri, self._sessions[uri], report)
+        self._ports.tasks.spawn(creating, name=f"create {uri}")
 
     async def _chosen(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
         """The directories of a new session, the first perhaps another one than was asked for."""
@@ -219,12 +249,14 @@ class Sessions:
             return f"ahp-chat:/{self._ports.new_id()}"
         return f"ahp-chat://default/{urlsafe_b64encode(session_uri.encode()).decode().rstrip('=')}"
 
-    async def _finish_creating(self, uri: str, session: _Session) -> None:
+    async def _finish_creating(self, uri: str, session: _Session, report: Report | None = None) -> None:
         failure: Exception | None = None
+        progress = Progress(report, total=len(self._ports.registered.session_preparers) + len(session.chats) + 1)
         try:
-            await self._prepare(uri, session)
+            await self._prepare(uri, session, progress)
         except Exception as error:
             failure = error
+        progress.end("Ready" if failure is None else "The session could not be created")
         if self._sessions.get(uri) is not session:
             await self._close_runners(session)  # Disposed of meanwhile; an agent may have opened since.
         elif failure is not None:
@@ -233,7 +265,8 @@ class Sessions:
             self._dispatch(uri, session_ready())
             session.ready.set_result(None)
 
-    async def _prepare(self, uri: str, session: _Session) -> None:
+    async def _prepare(self, uri: str, session: _Session, progress: Progress) -> None:
+        progress.step("Preparing the session")
         for make in self._ports.registered.directory_makers:
             await make(uri)
         for directory in (self._state_of(uri) or {}).get("workingDirectories", ()):
@@ -242,10 +275,12 @@ class Sessions:
                 raise AgentError(message, error_type="host/working-directory")
         for prepare in self._ports.registered.session_preparers:
             await prepare(uri)
+            progress.step("Preparing the session")
         if not session.chats:
             await self._recall(uri, session)
         self._check_agent(uri)
         for runner in list(session.chats.values()):
+            progress.step(f"Starting {session.agent.display_name}")
             await runner.open()
 
     def _check_agent(self, uri: str) -> None:
