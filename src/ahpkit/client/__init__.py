@@ -53,6 +53,7 @@ from ahpkit.client.events import (
     TurnStarted,
     Usage,
 )
+from ahpkit.client.logins import OnAuthRequired, Token
 from ahpkit.client.mcp import McpNotReady, McpServer
 from ahpkit.client.oauth import LoginFailed
 from ahpkit.client.plugins import InMemoryPlugin
@@ -93,6 +94,7 @@ __all__ = [
     "McpServer",
     "Notice",
     "OnApproval",
+    "OnAuthRequired",
     "OnConfirmation",
     "OnInput",
     "Outcome",
@@ -104,6 +106,7 @@ __all__ = [
     "SessionList",
     "Subscription",
     "TextDelta",
+    "Token",
     "ToolCallCancelled",
     "ToolCallCompleted",
     "ToolCallContent",

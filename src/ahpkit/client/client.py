@@ -17,6 +17,7 @@ from ahpkit.client.core import Core, given
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.handshake import HostInfo, check_announced
 from ahpkit.client.host_requests import NotificationListener, RequestHandler
+from ahpkit.client.logins import Logins, OnAuthRequired
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.session import Session, check_settings
@@ -81,6 +82,7 @@ class Client:
             request_timeout=request_timeout,
             unsaved_text=unsaved_text,
         )
+        self._logins = Logins()
         self._offers = ToolsAndCanvases()
         self._roles = ActiveRoles(self._core, self._offers)
         self._responders = Responders(self._core.channels, self._core.tasks, on_confirmation, on_input)
@@ -254,9 +256,23 @@ class Client:
         asked = {**params, "property": property, "query": query}
         return (await self.request("sessionConfigCompletions", asked))["items"]
 
-    async def authenticate(self, resource: str, token: str) -> None:
-        """Hand the host a token for a protected resource that an agent or an MCP server asked for."""
-        await self.request("authenticate", {"resource": resource, "token": token})
+    async def authenticate(
+        self, resource: str, token: str, *, expires_in: int | None = None, scopes: Sequence[str] | None = None
+    ) -> None:
+        """Hand the host a token for a protected resource that an agent or an MCP server asked for.
+
+        `expires_in` are the seconds that it lives from now on; `scopes` what it grants.
+        """
+        more = given(expiresIn=expires_in, scopes=None if scopes is None else list(scopes))
+        await self.request("authenticate", {"resource": resource, "token": token, **more})
+        self._logins.sent(resource, token)
+
+    def on_auth_required(self, callback: OnAuthRequired) -> Callable[[], None]:
+        """Give the host a token when it asks for one: `callback(params)` with `resource`, `reason` and `channel`.
+
+        It returns a token, a `Token`, or None. A token whose time is over is not sent again. Call the result to stop.
+        """
+        return self.on_notification(self._logins.listener(callback, self.authenticate))
 
     # Approvals.
 

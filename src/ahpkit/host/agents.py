@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentError
@@ -32,6 +33,7 @@ class Agents:
         registered: Registration,
         state_of: Callable[[str], JsonObject | None],
         dispatch: Callable[[str, RootAction], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._agents = {agent.provider: agent for agent in agents}
         self._default = default or next(iter(self._agents), None)
@@ -39,8 +41,15 @@ class Agents:
         self._registered = registered
         self._state_of = state_of
         self._dispatch = dispatch
+        self._spawn = spawn
         self._authenticated: set[str] = set()
         """Resources a client has pushed a token for since the start; tokens are never kept here."""
+        self._expiries: dict[str, asyncio.TimerHandle] = {}
+        """Resource → when its token's time is over."""
+        self._needed: dict[tuple[str, str], JsonObject] = {}
+        """Channel and resource → what clients were asked for, and nobody has given yet."""
+        registered.on_client_back(self._announce_again)
+        registered.on_session_disposed(self._forget_session)
 
     def __iter__(self) -> Iterator[Agent]:
         return iter(self._agents.values())
@@ -96,7 +105,7 @@ class Agents:
         for agent in self._agents.values():
             if any(known["resource"] == resource for known in agent.protected_resources):
                 await agent.authenticate(resource, token)
-                self._authenticated.add(resource)
+                self._logged_in(agent, resource, params.get("expiresIn"))
                 return
         for take in self._registered.authenticators:
             if await take(client_id, params):
@@ -110,11 +119,47 @@ class Agents:
         if missing:
             raise AuthRequired([dict(one) for one in missing])
 
+    def _logged_in(self, agent: Agent, resource: str, expires_in: float | None) -> None:
+        """A token was taken. It answers what was asked for this resource, until its time is over."""
+        self._authenticated.add(resource)
+        self._needed = {key: params for key, params in self._needed.items() if key[1] != resource}
+        if (timer := self._expiries.pop(resource, None)) is not None:
+            timer.cancel()
+        if expires_in is not None:
+            loop = asyncio.get_running_loop()
+            self._expiries[resource] = loop.call_later(expires_in, self._expired, agent, resource)
+
+    def _expired(self, agent: Agent, resource: str) -> None:
+        self._expiries.pop(resource, None)
+        self._authenticated.discard(resource)
+        self._spawn(agent.revoke(resource))
+        known = next((one for one in agent.protected_resources if one["resource"] == resource), {"resource": resource})
+        self._ask_for(ROOT_URI, cast("JsonObject", known), "expired")
+
     def login_needed(self, agent: Agent, session_uri: str) -> None:
         """Tell every client where a token is needed before the agent of a session goes on."""
         for resource in agent.protected_resources:
-            params: JsonObject = {"channel": session_uri, "resource": resource, "reason": "required"}
-            self._clients.to_all("auth/required", params)
+            self._ask_for(session_uri, cast("JsonObject", resource), "required")
+
+    def _ask_for(self, channel: str, resource: JsonObject, reason: str) -> None:
+        params: JsonObject = {"channel": channel, "resource": resource, "reason": reason}
+        self._needed[channel, resource["resource"]] = params
+        self._clients.to_all("auth/required", params)
+
+    def _announce_again(self, client_id: str, resumed: bool) -> None:
+        """Whoever comes back has not heard what was asked for meanwhile: notifications are not replayed."""
+        client = self._clients.get(client_id)
+        for params in list(self._needed.values()) if resumed and client is not None else ():
+            if client is not None:
+                client.notify("auth/required", params)
+
+    def _forget_session(self, session_uri: str) -> None:
+        self._needed = {key: params for key, params in self._needed.items() if key[0] != session_uri}
+
+    def close(self) -> None:
+        """The host stops."""
+        for timer in self._expiries.values():
+            timer.cancel()
 
 
 def agent_info(agent: Agent) -> JsonObject:

@@ -156,6 +156,7 @@ class Host:
             registered=registered,
             state_of=store.state,
             dispatch=dispatcher.apply,
+            spawn=lambda work: tasks.spawn(work, name="agents"),
         )
         approvals = Approvals(config.rules)
         session_tools = SessionTools(
@@ -367,6 +368,7 @@ class Host:
         for part in (*self._features, *self._agents):
             stack.push_async_callback(_close, part)
             await part.start()
+        stack.callback(self._agents.close)
         stack.push_async_callback(self._say_goodbye)
         self.sessions.resume()
         self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")

@@ -122,6 +122,11 @@ class AcpAgent(Agent):
             self._secrets[variable] = token
             await asyncio.gather(*(chat.restart() for chat in list(self._chats)))
 
+    async def revoke(self, resource: str) -> None:
+        variable = _key_variable(self._methods.get(resource, {}))
+        if variable is not None and self._secrets.pop(variable, None) is not None:
+            await asyncio.gather(*(chat.restart() for chat in list(self._chats)))
+
     def _setup(self) -> SessionSetup:
         return SessionSetup(
             config=self._config,

@@ -480,6 +480,9 @@ class Agent(abc.ABC):
     async def authenticate(self, resource: str, token: str) -> None:
         """A client pushed a token for one of `protected_resources`."""
 
+    async def revoke(self, resource: str) -> None:
+        """The time of a token that a client pushed is over: it is not to be used any more."""
+
 
 class CanvasRuntime(Protocol):
     """Canvases as an agent sees them (`session.canvas.*`). Every failure is a `CanvasError` with a code."""

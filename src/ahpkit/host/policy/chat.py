@@ -183,6 +183,16 @@ def _executing_tool_call(attempt: Attempt) -> str | None:
     return _check_owner(call, attempt.client_id) or _check_status(call, "running")
 
 
+def _tool_call_complete(attempt: Attempt) -> str | None:
+    """Whoever does not want to sign in may end a call that waits for it, as a failure."""
+    call = _tool_call(attempt)
+    if isinstance(call, str) or call["status"] != "auth-required":
+        return _executing_tool_call(attempt)
+    if attempt.action["result"].get("success"):
+        return f"tool call {call['toolCallId']!r} waits for a sign-in: it can only be given up"
+    return None
+
+
 def _check_owner(call: JsonObject, client_id: str) -> str | None:
     contributor: JsonObject = call.get("contributor", {})
     if contributor.get("kind") != "client":
@@ -241,7 +251,7 @@ RULES: Mapping[str, Rule] = {
     "chat/queuedMessagesReordered": allow,
     "chat/toolCallConfirmed": _tool_call_confirmed,
     "chat/toolCallResultConfirmed": _tool_call_result_confirmed,
-    "chat/toolCallComplete": _executing_tool_call,
+    "chat/toolCallComplete": _tool_call_complete,
     "chat/toolCallContentChanged": _executing_tool_call,
     "chat/inputAnswerChanged": _input_answer_changed,
     "chat/inputCompleted": _input_completed,
