@@ -163,6 +163,9 @@ class RecordingToolCall:
             how = None if confirmed == "not-needed" else confirmed
             self._say("running", self._ready(tool_input), message=message, confirmed=how)
 
+    def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
+        self._say("assess", reason, safety=safety)
+
     async def confirm(
         self,
         *,
@@ -337,13 +340,14 @@ class RecordingTurn:
         display_name: str | None = None,
         id: str | None = None,
         message: StringOrMarkdown | None = None,
+        intention: str | None = None,
         contributor: ToolCallContributor | None = None,
         meta: JsonObject | None = None,
     ) -> RecordingToolCall:
         call = RecordingToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name)
         self.tool_calls[call.id] = call
         more = {"display_name": display_name, "message": message, "contributor": contributor, "meta": meta}
-        self._say("tool_call", call.id, name, **more)
+        self._say("tool_call", call.id, name, **more, intention=intention)
         return call
 
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> RecordingToolCall | None:

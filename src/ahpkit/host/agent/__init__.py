@@ -99,6 +99,13 @@ class ToolCall(Protocol):
         """
         ...
 
+    def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
+        """Say how safe the call is, from 0 to 1, and why; without `safety` somebody is still thinking about it.
+
+        It is shown to whoever is asked, also while they are asked. It decides nothing.
+        """
+        ...
+
     async def perform(
         self,
         run: Callable[[str], Awaitable[ToolOutcome]],
@@ -210,10 +217,14 @@ class Turn(Protocol):
         display_name: str | None = None,
         id: str | None = None,
         message: StringOrMarkdown | None = None,
+        intention: str | None = None,
         contributor: ToolCallContributor | None = None,
         meta: JsonObject | None = None,
     ) -> ToolCall:
-        """Begin a tool call. The name of a tool that somebody else has becomes a call of that tool by itself."""
+        """Begin a tool call. The name of a tool that somebody else has becomes a call of that tool by itself.
+
+        `intention` says in words what the model wants with it.
+        """
         ...
 
     async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:

@@ -32,6 +32,7 @@ from ahpkit.protocol.chat.state import (
     ToolCallConfirmationReason,
     ToolCallEdits,
     ToolCallResult,
+    ToolCallRiskAssessment,
     ToolResultContent,
 )
 from ahpkit.protocol.chat.tool_calls import ToolCallAction
@@ -92,6 +93,7 @@ class LiveToolCall:
         """Who runs it, for rules; None: the agent itself."""
         self._meta: JsonObject = meta or {}
         self._dropped: set[str] = set()
+        self._risk: ToolCallRiskAssessment | None = None
         self._span = span
         self._confirmed: asyncio.Future[JsonObject] | None = None
         self._covered: Confirmation | None = None
@@ -127,6 +129,15 @@ class LiveToolCall:
     ) -> None:
         if self.status == "streaming":
             self._ready(tool_input, message, confirmed=confirmed)
+
+    def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
+        """While somebody is asked they see it at once; before that, with the question."""
+        if safety is None:
+            self._risk = {"kind": "judge", "status": "loading"}
+        else:
+            self._risk = {"kind": "judge", "status": "complete", "reason": reason or "", "safety": safety}
+        if self.status == "pending-confirmation":
+            self._ready(None, None)
 
     async def confirm(
         self,
@@ -430,6 +441,7 @@ class LiveToolCall:
             tool_input=self._input(tool_input) or None,
             confirmed=confirmed,
             confirmation_title=title,
+            risk_assessment=None if confirmed else self._risk,
             options=options,
             edits=edits,
             editable=editable,

@@ -184,6 +184,7 @@ class LiveTurn:
         display_name: str | None = None,
         id: str | None = None,
         message: StringOrMarkdown | None = None,
+        intention: str | None = None,
         contributor: ToolCallContributor | None = None,
         meta: JsonObject | None = None,
     ) -> LiveToolCall:
@@ -201,6 +202,7 @@ class LiveTurn:
             tool_call_id=call.id,
             tool_name=name,
             display_name=display_name or name,
+            intention=intention,
             contributor=contributor,
             meta=meta or None,
         )
