@@ -154,7 +154,7 @@ async def test_outside_git_the_agents_own_edits_are_known(tmp_path: Path) -> Non
     folder.mkdir()
     (folder / "old.txt").write_text("before\n")
     (folder / "other.txt").write_text("not ours")
-    git = await make(folder, objects=tmp_path / "ours")
+    git = make(folder, objects=tmp_path / "ours")
     assert git is not None
     changes = SessionChanges(WorkTree(git), edits_only=True)
     await changes.begin("t")

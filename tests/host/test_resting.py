@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from ahpkit.host.agent import Turn
+import pytest
+
+from ahpkit.host.agent import AgentChat, Chat, Turn
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.durable_values import DurableValues
@@ -14,7 +18,7 @@ from ahpkit.log.entry import Batch
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.channels import ROOT_URI
-from support.bench import Bench, say
+from support.bench import Bench, ScriptedAgent, ScriptedChat, say
 from support.clients import eventually
 from support.late_log import LateLog
 from support.raw_client import Json, RawClient
@@ -162,6 +166,95 @@ async def test_a_log_without_an_index_is_read_once(bench: Bench) -> None:
 async def chats_of(bench: Bench, client: RawClient, made: list[tuple[str, str]]) -> list[str]:
     states: list[Json] = [await bench.state(client, session) for session, _ in made]
     return [state["defaultChat"] for state in states]
+
+
+# -- while the host runs -----------------------------------------------------------------------------------------------
+
+
+class Idle(ScriptedAgent):
+    """Its chats can rest, and say whether they were closed."""
+
+    async def open(self, chat: Chat) -> AgentChat:
+        opened = IdleChat(self, chat)
+        self.chats.append(opened)
+        return opened
+
+
+class IdleChat(ScriptedChat):
+    @property
+    def can_rest(self) -> bool:
+        return True
+
+
+async def resting(bench: Bench, *, max_idle: int = 0) -> Preparing:
+    """A host whose sessions rest as soon as nobody uses them."""
+    await bench.stop()
+    bench.agent = Idle()
+    bench.config = replace(bench.config, max_idle=max_idle)
+    bench.features = [preparing := Preparing()]
+    await bench.start()
+    return preparing
+
+
+def leave(client: RawClient, *channels: str) -> None:
+    for uri in channels:
+        client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": uri}})
+
+
+async def test_a_session_that_nobody_uses_rests_and_goes_on_where_it_was(bench: Bench) -> None:
+    preparing = await resting(bench)
+    client = await bench.client(ROOT_URI)
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("hello"))
+    await client.action("chat/turnComplete")
+    before = await bench.state(client, chat)
+    await bench.session(client)  # A further one: a look is taken at those that are there.
+    assert not bench.host.sessions.rests(chat), "somebody is subscribed"
+
+    leave(client, session, chat)
+    await client.ask("ping")
+    bench.host.sessions.rest_unused()
+    assert bench.host.sessions.rests(chat)
+    await eventually(lambda: bench.agent.chats[0].closed)
+
+    assert (await client.ask("subscribe", chat))["snapshot"]["state"] == before
+    await eventually(lambda: preparing.prepared.count(session) == 2)
+    await client.accepted(chat, say("again", "t2"))
+    await client.action(lambda said: said["action"]["type"] == "chat/turnComplete" and said["action"]["turnId"] == "t2")
+    turns = (await bench.state(client, chat))["turns"]
+    assert [turn["responseParts"][0]["content"] for turn in turns] == ["You said: hello", "You said: again"]
+
+
+@pytest.mark.parametrize("what", ["a turn", "a role", "an agent that would lose something"])
+async def test_a_session_in_which_something_is_under_way_does_not_rest(bench: Bench, what: str) -> None:
+    await resting(bench)
+    client = await bench.client(ROOT_URI, client_id="me")
+    if what == "an agent that would lose something":
+        bench.agent.open = partial(ScriptedAgent.open, bench.agent)
+    session, chat = await bench.session(client)
+    if what == "a turn":
+        go_on = asyncio.Event()
+        bench.agent.script = lambda turn: go_on.wait()
+        await client.accepted(chat, say("wait"))
+    elif what == "a role":
+        role = {"clientId": "me", "tools": []}
+        await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": role})
+    leave(client, session, chat)
+    await client.ask("ping")
+    await bench.host.services.durable()
+    bench.host.sessions.rest_unused()
+    assert not bench.host.sessions.rests(chat)
+
+
+async def test_few_sessions_stay_live_for_a_while(bench: Bench) -> None:
+    await resting(bench, max_idle=5)
+    client = await bench.client(ROOT_URI)
+    made = [await bench.session(client) for _ in range(10)]
+    leave(client, *(uri for pair in made for uri in pair))
+    await client.ask("ping")
+    await bench.host.services.durable()
+    bench.host.sessions.rest_unused()
+    assert sum(bench.host.sessions.rests(chat) for _, chat in made) == 5
 
 
 # -- the store -------------------------------------------------------------------------------------------------------

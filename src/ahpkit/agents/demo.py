@@ -82,6 +82,10 @@ class _DemoChat(AgentChat):
     def __init__(self, files: FileAccess | None) -> None:
         self._files = files
 
+    @property
+    def can_rest(self) -> bool:
+        return True
+
     async def run(self, turn: Turn) -> StopReason | None:
         READER.set(None if self._files is None else self._files.read)
         prompt = turn.prompt.strip()

@@ -152,6 +152,10 @@ class OpenAiChat(AgentChat):
         self._environ = environ
         self._tools = tools
 
+    @property
+    def can_rest(self) -> bool:
+        return True
+
     async def run(self, turn: Turn) -> StopReason | None:
         messages = self._conversation(turn)
         used: Counter[str] = Counter()

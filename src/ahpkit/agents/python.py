@@ -102,6 +102,10 @@ class _PythonChat(AgentChat):
     def __init__(self, function: AgentFunction) -> None:
         self._function: Any = function
 
+    @property
+    def can_rest(self) -> bool:
+        return True
+
     async def run(self, turn: Turn) -> StopReason | None:
         if inspect.isasyncgenfunction(self._function):
             await _stream(turn, self._function(turn))

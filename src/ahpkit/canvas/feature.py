@@ -53,6 +53,7 @@ class Canvases(Feature):
         host.recover(self._recover)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
+        host.on_session_rested(lambda uri: self._bridges.pop(uri, None))
         host.offer_canvases(self._runtime)
         host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
         host.refuse(self._refuse)

@@ -87,6 +87,8 @@ class Changesets(Feature):
         host.refuse(self._views.refuse)
         host.on_unsubscribed(self._views.unsubscribed)
         host.on_session_disposed(self._disposed)
+        host.on_session_rested(self._directories.rest)
+        host.keep_awake(self._is_busy)
         host.recover(self._views.recover)
         host.command(Command("invokeChangesetOperation", self._invoke, changes=True))
         host.open_channels(self._views.open)
@@ -138,6 +140,10 @@ class Changesets(Feature):
         self._views.end(self._directories.known(session_uri))
         self._directories.forget(session_uri)
         self._own_trees.disposed(session_uri)
+
+    def _is_busy(self, session_uri: str) -> bool:
+        known = self._directories.known(session_uri)
+        return any(one.running for one in known) or self._views.show_any(known)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 

@@ -84,6 +84,8 @@ class FollowedDirectories:
         self._by_tree: dict[WorkTree, list[Followed]] = {}
         self._keys: dict[str, str] = {}
         """Key → the session it belongs to."""
+        self._later: dict[str, set[str]] | None = None
+        """Session → where the records of its later directories are, once somebody asked."""
 
     # -- which there are ---------------------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ class FollowedDirectories:
             place = self._place / named
             try:
                 git = await find(directory, objects=place, run_filters=self.trusts(directory))
-                git = git or await make(directory, objects=place)
+                git = git or make(directory, objects=place)
             except (GitError, OSError) as error:
                 _log.warning("no changesets for %s: %s", directory, error)
                 return None
@@ -180,7 +182,10 @@ class FollowedDirectories:
     def remember(self, followed: Followed) -> None:
         record = followed.changes.record.to_json()
         record |= {"reviewed": sorted(followed.reviewed), "directory": str(followed.directory)}
-        self.services.values.set(self._stored_at(followed.session, followed.key), record)
+        place = self._stored_at(followed.session, followed.key)
+        self.services.values.set(place, record)
+        if self._later is not None and "#" in place:
+            self._later.setdefault(followed.session, set()).add(place)
 
     @staticmethod
     def _stored_at(session_uri: str, key: str) -> str:
@@ -188,14 +193,28 @@ class FollowedDirectories:
 
     def forget(self, session_uri: str) -> list[Followed]:
         """The session is gone: what was followed for it."""
+        gone = self.rest(session_uri)
+        for followed in gone:
+            self._keys.pop(followed.key, None)
+        for place in (_KEY + session_uri, *self._later_places().pop(session_uri, ())):
+            self.services.values.set(place, None)
+        return gone
+
+    def rest(self, session_uri: str) -> list[Followed]:
+        """Nobody uses the session: what was followed for it. It is found again when it is needed."""
         gone = list(self._sessions.pop(session_uri, {}).values())
         self._finding.pop(session_uri, None)
         for followed in gone:
-            self._keys.pop(followed.key, None)
             self._drop(followed)
-        for key, _ in [(_KEY + session_uri, None), *self.services.values.items(f"{_KEY}{session_uri}#")]:
-            self.services.values.set(key, None)
         return gone
+
+    def _later_places(self) -> dict[str, set[str]]:
+        if self._later is None:
+            self._later = {}
+            for place in self.services.values.keys(_KEY):
+                if "#" in place:
+                    self._later.setdefault(place.removeprefix(_KEY).rpartition("#")[0], set()).add(place)
+        return self._later
 
     def forget_directories(self, session_uri: str, gone: Collection[Followed]) -> None:
         """The session left some of its directories."""

@@ -60,12 +60,16 @@ class Git:
     run_filters: bool = False
     deadline: float = DEADLINE
     program: str = "git"
+    made_by_us: bool = False
+    """The repository is ours, and is made with the first command: many directories never need one."""
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
     async def run(
         self, *arguments: str, stdin: bytes = b"", index: Path | None = None, ours: bool = True, check: bool = True
     ) -> bytes:
         """What one git command prints. `ours`: new objects go to our directory instead of the repository's."""
+        if self.made_by_us and not (self.git_dir / "HEAD").exists():
+            await self._make()
         env = environment()
         env["GIT_DIR"], env["GIT_WORK_TREE"] = str(self.git_dir), str(self.work_tree)
         if index is not None:
@@ -84,6 +88,12 @@ class Git:
             deadline=self.deadline,
             check=check,
         )
+
+    async def _make(self) -> None:
+        place = self.git_dir
+        await asyncio.to_thread(place.mkdir, mode=0o700, parents=True, exist_ok=True)
+        init = ("init", "--quiet", "--bare", str(place))
+        await run_git(self.program, *init, cwd=place, env=environment(), deadline=10.0)
 
     async def lines(self, *arguments: str, stdin: bytes = b"", index: Path | None = None) -> list[str]:
         """The zero-terminated fields of one answer. Names that are not UTF-8 keep their bytes as surrogates."""
@@ -132,14 +142,14 @@ async def find(directory: Path, *, objects: Path, run_filters: bool = False, pro
     )
 
 
-async def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:
+def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:
     """A repository of ours for a directory that is in none; nothing is written into the directory."""
     if shutil.which(program) is None:
         return None
-    await asyncio.to_thread(objects.mkdir, mode=0o700, parents=True, exist_ok=True)
-    await run_git(program, "init", "--quiet", "--bare", str(objects), cwd=objects, env=environment(), deadline=10.0)
     place = objects / "objects"
-    return Git(work_tree=directory, git_dir=objects, common_dir=objects, objects=place, program=program)
+    return Git(
+        work_tree=directory, git_dir=objects, common_dir=objects, objects=place, program=program, made_by_us=True
+    )
 
 
 def environment() -> dict[str, str]:

@@ -71,6 +71,11 @@ class Views:
             self.services.dispatch(uri, changeset_cleared())
             self.services.close_channel(uri)
 
+    def show_any(self, followed: Collection[Followed]) -> bool:
+        """Whether somebody looks at one of these directories."""
+        keys = {one.key for one in followed} if self._open else set[str]()
+        return any(view.key in keys for view in self._open.values())
+
     def find(self, uri: str) -> tuple[Followed, View, JsonObject] | None:
         """What an open channel is about, and its state."""
         view, state = self._open.get(uri), self.services.state(uri)

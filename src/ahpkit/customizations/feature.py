@@ -135,6 +135,7 @@ class Customizations(Feature):
         host.listen(self._heard)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
+        host.on_session_rested(self._session_rested)
         host.prepare_turn(self._prepare_turn)
         host.guard_tools(self._guard_tool)
         host.complete(self._complete)
@@ -189,6 +190,9 @@ class Customizations(Feature):
     def _session_disposed(self, session_uri: str) -> None:
         self._decisions.forget_session(session_uri)
         self._hooks.forget(session_uri)
+        self._session_rested(session_uri)
+
+    def _session_rested(self, session_uri: str) -> None:
         tree = self._trees.pop(session_uri, None)
         left = [] if tree is None else self._forget_places(tree)
         for id in left:

@@ -40,6 +40,10 @@ class HostConfig:
     """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
+    rest_after: float = 60.0
+    """Seconds after which a session that nobody uses goes to rest: it costs its text then, and little more."""
+    max_idle: int = 50
+    """Live sessions beyond which those that nobody uses go to rest at once, the longest unused first."""
     rules: Sequence[Rule] = ()
     """Approval rules of the owner, besides those that people make."""
     spoken: Sequence[Generation] = SPOKEN

@@ -213,6 +213,8 @@ class Registration:
         self.subscribed: list[Callable[[str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
         self.session_disposed: list[Callable[[str], None]] = []
+        self.session_rested: list[Callable[[str], None]] = []
+        self.session_busy: list[Callable[[str], bool]] = []
         self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
         self.session_preparers: list[Callable[[str], Awaitable[None]]] = []
         self.session_settings: list[Callable[[Path], Awaitable[Mapping[str, Any]]]] = []
@@ -310,6 +312,14 @@ class Registration:
     def on_session_disposed(self, heard: Callable[[str], None]) -> None:
         """A session and its chats are gone."""
         self.session_disposed.append(heard)
+
+    def on_session_rested(self, heard: Callable[[str], None]) -> None:
+        """Nobody uses a session: drop what is held for it in memory. It is prepared again before it is used."""
+        self.session_rested.append(heard)
+
+    def keep_awake(self, busy: Callable[[str], bool]) -> None:
+        """`busy(session_uri)`: whether this feature needs a session that nobody looks at, so that it may not rest."""
+        self.session_busy.append(busy)
 
     # What sessions, turns and agents get.
 

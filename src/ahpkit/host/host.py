@@ -227,6 +227,9 @@ class Host:
                 kept=kept,
                 times=times,
                 durable=delivery.durable,
+                monotonic=monotonic,
+                rest_after=config.rest_after,
+                max_idle=config.max_idle,
                 default_directory=config.default_directory,
                 new_id=new_id,
                 now=now,
@@ -372,6 +375,7 @@ class Host:
         stack.push_async_callback(self._say_goodbye)
         self.sessions.resume()
         self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")
+        self._tasks.spawn(self.sessions.rest_when_unused(), name="let sessions rest")
         with suppress(InternalError):  # The log has reported it. What is there can be read all the same.
             await self._delivery.durable()
 

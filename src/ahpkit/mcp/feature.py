@@ -75,6 +75,8 @@ class McpServers(Feature):
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
         host.on_session_disposed(self._disposed)
+        host.on_session_rested(self._disposed)
+        host.keep_awake(self._is_busy)
         host.on_client_gone(self._client_gone)
         host.offer_tools(self)
         host.serve_agents(self._for_agent)
@@ -166,6 +168,11 @@ class McpServers(Feature):
             if known == session_uri:
                 del self._gateways[chat]
                 stack.close()
+
+    def _is_busy(self, session_uri: str) -> bool:
+        """A server that runs may hold something that a person wants to find again."""
+        session = self._sessions.get(session_uri)
+        return session is not None and any(server.state["kind"] != "stopped" for server in session.servers())
 
     def _heard(self, applied: Applied) -> None:
         session = self._sessions.get(applied.channel)

@@ -156,6 +156,11 @@ class AcpChat(AgentChat):
         """To the process that runs, if one does."""
         return None if self._session is None or self._session.closed else self._session.connection
 
+    @property
+    def can_rest(self) -> bool:
+        """Its process has ended, because nobody used it for `idle_timeout`."""
+        return self._session is None
+
     async def forget(self) -> None:
         if self._session is not None:
             await self._session.delete()

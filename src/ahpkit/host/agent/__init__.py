@@ -406,6 +406,12 @@ class AgentChat(abc.ABC):
     async def truncated(self, turns: Sequence[TurnRecord]) -> None:
         """History was cut; `turns` is what is left."""
 
+    @property
+    def can_rest(self) -> bool:
+        """Whether closing and opening this conversation loses nothing and ends no process: everything that it needs is
+        in its `Chat`. Then it is closed while nobody uses its session."""
+        return False
+
     async def forget(self) -> None:
         """The chat was disposed of for good: what the agent keeps of it may go too. `aclose` follows."""
 

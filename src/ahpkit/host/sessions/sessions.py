@@ -3,13 +3,14 @@
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
 the agent opens its default chat; then it is `ready`, or `failed` with a reason.
 
-After a restart a session rests: nothing but its text and its entry in the index is there. `wake` makes it live when
-somebody looks at it or something happens in it. Sessions in which something was under way are woken at the start.
+A session that nobody uses rests: nothing but its text and its entry in the index is there. `wake` makes it live when
+somebody looks at it or something happens in it. After a restart all rest but those in which something was under way.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -73,6 +74,12 @@ from ahpkit.protocol.session.constructors import (
 _log = logging.getLogger(__name__)
 
 
+_LOOK_EVERY = 5.0
+"""Seconds between two looks at what nobody uses."""
+
+_LOOK_AT = 20
+"""Sessions that are looked at in one go."""
+
 _WAKE_PATIENCE = 10.0
 """Seconds that a request waits for a session that rested; then it is served with what there is."""
 
@@ -83,6 +90,8 @@ class _Session:
 
     agent: Agent
     ready: asyncio.Future[None]
+    used: float = 0.0
+    """When something last happened in it, by a clock that only goes forward."""
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
 
 
@@ -130,6 +139,9 @@ class SessionPorts:
     kept: KeptConversations
     times: SessionTimes
     durable: Callable[[], Awaitable[None]]
+    monotonic: Callable[[], float]
+    rest_after: float
+    max_idle: int
     default_directory: Path
     new_id: Callable[[], str]
     now: Callable[[], int]
@@ -143,7 +155,7 @@ class Sessions:
         self._state_of = ports.store.state
         self._dispatch = ports.dispatcher.apply
         self._sessions: dict[str, _Session] = {}
-        """Those that are live."""
+        """Those that are live; the longest unused first."""
         self._started = False
 
     # -- creating ------------------------------------------------------------------------------------------------
@@ -264,6 +276,7 @@ class Sessions:
         else:
             self._dispatch(uri, session_ready())
             session.ready.set_result(None)
+            self.rest_unused()
 
     async def _prepare(self, uri: str, session: _Session, progress: Progress) -> None:
         progress.step("Preparing the session")
@@ -550,14 +563,15 @@ class Sessions:
                 return
             raise SessionNotFound(f"there is no session {uri}")
         self._make_live(uri)
-        session = self._sessions.pop(uri)
+        session = self._sessions[uri]
         self._ports.kept.disposed(uri, session.agent.provider)
-        self._tell_disposed(uri)
+        self._tell(self._ports.registered.session_disposed, uri)
         for chat in self._ports.index.chats(uri):
             self._close_chat(chat, session.chats.get(chat))
         self._ports.store.close(f"{uri}/annotations")
         self._ports.store.close(uri)
         self._ports.index.remove_session(uri)
+        del self._sessions[uri]
         self._ports.unsettled.forget(uri)
         self._ports.times.forget(uri)
         self._count_changed()
@@ -566,12 +580,13 @@ class Sessions:
             self._ports.clients.reject(uri, sent, origin, reason)
         await self._close_runners(session)
 
-    def _tell_disposed(self, uri: str) -> None:
-        for heard in self._ports.registered.session_disposed:
+    @staticmethod
+    def _tell(features: Sequence[Callable[[str], None]], uri: str) -> None:
+        for heard in features:
             try:
                 heard(uri)
             except Exception:  # The session is gone whatever a feature makes of it.
-                _log.exception("a feature failed when %s was disposed of", uri)
+                _log.exception("a feature failed when %s was disposed of or went to rest", uri)
 
     @staticmethod
     async def _close_runners(session: _Session) -> None:
@@ -633,8 +648,15 @@ class Sessions:
     def wake(self, channel: str) -> None:
         """Make the session of a channel live, if it rests. Features prepare it in the background."""
         session = self._session_of(channel)
-        if session is not None and self._make_live(session) and self._started:
+        if session is None:
+            return
+        if self._make_live(session) and self._started:
             self._resume(session)
+        self._use(session)
+
+    def _use(self, uri: str) -> None:
+        session = self._sessions[uri] = self._sessions.pop(uri)
+        session.used = self._ports.monotonic()
 
     async def awake(self, channel: str) -> None:
         """Wake the session of a channel and wait until it is prepared, but not for long."""
@@ -657,6 +679,46 @@ class Sessions:
                 if summary.get("origin", {}).get("kind") != "tool":
                     self._add_runner(uri, summary["resource"])
         return True
+
+    async def rest_when_unused(self) -> None:
+        """Without end: look for sessions that nobody uses."""
+        while True:
+            await asyncio.sleep(min(self._ports.rest_after / 2, _LOOK_EVERY))
+            self.rest_unused()
+
+    def rest_unused(self) -> None:
+        """Let sessions rest that nobody has used for long, or for the longest time when there are many. A few at once:
+        the cost of a look is the same with any number of sessions."""
+        now = self._ports.monotonic()
+        for uri, session in list(itertools.islice(self._sessions.items(), _LOOK_AT)):
+            if len(self._sessions) <= self._ports.max_idle and now - session.used < self._ports.rest_after:
+                return
+            if self._is_used(uri, session):
+                self._use(uri)
+            else:
+                self._rest(uri, session)
+
+    def _is_used(self, uri: str, session: _Session) -> bool:
+        ports = self._ports
+        chats = ports.index.chats(uri)
+        if not session.ready.done() or not all(map(ports.store.durable, (uri, *chats))):
+            return True
+        if any(ports.clients.subscribers(channel) for channel in (uri, f"{uri}/annotations", *chats)):
+            return True
+        if any(channel in ports.unsettled for channel in (uri, *chats)):
+            return True
+        if not all(runner.can_rest for runner in session.chats.values()):
+            return True
+        return any(busy(uri) for busy in ports.registered.session_busy)
+
+    def _rest(self, uri: str, session: _Session) -> None:
+        del self._sessions[uri]
+        for chat, runner in session.chats.items():
+            self._ports.turns.rest_chat(chat)
+            self._ports.tasks.spawn(runner.rest(), name=f"rest {chat}")
+        self._tell(self._ports.registered.session_rested, uri)
+        for channel in (uri, f"{uri}/annotations", *self._ports.index.chats(uri)):
+            self._ports.store.rest(channel)
 
     def _resume(self, uri: str) -> None:
         """A half-created session is created again, others are prepared anew."""

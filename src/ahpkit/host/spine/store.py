@@ -119,10 +119,15 @@ class Store:
             channel.state = channel.committed = self._read(uri, channel.text)
             channel.text = None
 
+    def durable(self, uri: str) -> bool:
+        """Whether nothing of a channel waits for the disk."""
+        channel = self._channels.get(uri)
+        return channel is not None and channel.state is channel.committed
+
     def rest(self, uri: str) -> None:
         """Keep a channel as its text, when all of it is durable."""
         channel = self._channels.get(uri)
-        if channel is not None and channel.text is None and channel.state is channel.committed:
+        if channel is not None and channel.text is None and self.durable(uri):
             channel.text = _Text(encode(channel.state))
             channel.state = channel.committed = None
 

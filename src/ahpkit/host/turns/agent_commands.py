@@ -1,4 +1,4 @@
-"""Slash commands that agents themselves understand: offers them as completions and shows them in state."""
+"""Slash commands that agents themselves understand: shows them in state, and offers what is shown as completions."""
 
 from __future__ import annotations
 
@@ -8,38 +8,32 @@ from ahpkit.host.agent import Command
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.turns.completions import slash_items
 from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import session_customization_updated
 from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
 
+_ID = "agent-commands"
+
 
 class AgentCommands(Feature):
-    """Keeps what each chat's agent announced."""
+    """What the agent of a session announced."""
 
     name = "agent-commands"
-
-    def __init__(self) -> None:
-        self._commands: dict[str, Sequence[Command]] = {}
-        self._session_of: dict[str, str] = {}
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
         host.complete(self._complete)
-        host.on_session_disposed(self._session_disposed)
 
-    def set_commands(self, chat_uri: str, session_uri: str, commands: Sequence[Command]) -> None:
-        """Replace a chat's commands; state shows them as the prompts of one plugin per session."""
-        self._commands[chat_uri] = commands
-        self._session_of[chat_uri] = session_uri
+    def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
+        """Replace the commands of a session: state shows them as the prompts of one plugin."""
         plugin = _plugin(session_uri, commands)
         self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
 
-    def _session_disposed(self, session_uri: str) -> None:
-        for chat_uri in [chat for chat, session in self._session_of.items() if session == session_uri]:
-            del self._commands[chat_uri], self._session_of[chat_uri]
-
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
-        commands = self._commands.get(chat_uri, ())
-        return slash_items([(command.name, command.description) for command in commands], text, offset)
+        session: JsonObject = self._services.state(self._services.session_of(chat_uri) or "") or {}
+        shown: Sequence[JsonObject] = session.get("customizations") or ()
+        children: Sequence[JsonObject] = next((one["children"] for one in shown if one["id"] == _ID), ())
+        return slash_items([(child["name"], child.get("description", "")) for child in children], text, offset)
 
 
 def _plugin(session_uri: str, commands: Sequence[Command]) -> PluginCustomization:
@@ -56,7 +50,7 @@ def _plugin(session_uri: str, commands: Sequence[Command]) -> PluginCustomizatio
     ]
     return {
         "type": "plugin",
-        "id": "agent-commands",
+        "id": _ID,
         "uri": uri,
         "name": "Agent commands",
         "load": {"kind": "loaded"},

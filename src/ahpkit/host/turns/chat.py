@@ -154,7 +154,7 @@ class LiveChat:
 
     def commands(self, commands: Sequence[Command]) -> None:
         if self.session:  # An agent may talk on while its session is disposed of.
-            self._commands.set_commands(self.uri, self.session_uri, commands)
+            self._commands.set_commands(self.session_uri, commands)
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
         config = self.session.get("config", {})

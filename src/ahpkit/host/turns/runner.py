@@ -155,6 +155,17 @@ class ChatRunner:
         if (agent_chat := await self._stop()) is not None:
             await agent_chat.aclose()
 
+    @property
+    def can_rest(self) -> bool:
+        """Whether nothing is under way here, and nothing is lost when the agent's side is closed."""
+        idle = self.turn is None and (self._task is None or self._task.done()) and not self._opening.locked()
+        return idle and (self._agent_chat is None or self._agent_chat.can_rest)
+
+    async def rest(self) -> None:
+        """Close the agent's side; another runner opens it again."""
+        if (agent_chat := await self._stop()) is not None:
+            await agent_chat.aclose()
+
     async def dispose(self) -> None:
         """Stop because the chat is gone for good."""
         if (agent_chat := await self._stop()) is not None:

@@ -44,7 +44,7 @@ class SessionTools:
         self._dispatch = dispatch
         self._agent_tools = agent_tools
         self._registries: dict[str, ToolRegistry] = {}
-        self._runs: dict[tuple[str, tuple[str, str]], ToolSource] = {}
+        self._runs: dict[str, dict[tuple[str, str], ToolSource]] = {}
         self._followers: dict[str, list[Callable[[], None]]] = {}
         self._busy: set[str] = set()
 
@@ -67,7 +67,7 @@ class SessionTools:
         """Who runs a tool; None for the agent's own."""
         if tool.owner.kind == "client":
             return CLIENT_TOOLS
-        return self._runs.get((session_uri, tool.owner.key))
+        return self._runs.get(session_uri, {}).get(tool.owner.key)
 
     def follow(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
         """Hear when the tools of a session are others; call the result to stop."""
@@ -78,8 +78,7 @@ class SessionTools:
     def forget(self, session_uri: str) -> None:
         self._registries.pop(session_uri, None)
         self._followers.pop(session_uri, None)
-        for key in [key for key in self._runs if key[0] == session_uri]:
-            del self._runs[key]
+        self._runs.pop(session_uri, None)
 
     def heard(self, applied: Applied) -> None:
         if applied.action["type"] in _ACTIVE and applied.channel in self._registries:
@@ -110,7 +109,7 @@ class SessionTools:
         for source in self._sources:
             for owner, definitions in source.offers(session_uri):
                 offers[owner] = definitions
-                self._runs[session_uri, owner.key] = source
+                self._runs.setdefault(session_uri, {})[owner.key] = source
         for client in state.get("activeClients") or ():
             owner = Owner("client", client["clientId"], client.get("displayName", ""))
             offers[owner] = client.get("tools") or []

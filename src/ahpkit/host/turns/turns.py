@@ -82,6 +82,7 @@ class Turns:
         host.listen(self._input_needed.heard)
         host.listen(self._ports.tools.heard)
         host.on_session_disposed(self._ports.tools.forget)
+        host.on_session_rested(self._ports.tools.forget)
         host.recover(self._end_interrupted)
         host.recover(self._input_needed.recover)
 
@@ -126,6 +127,10 @@ class Turns:
     def remove_chat(self, uri: str) -> None:
         self._runners.pop(uri, None)
         self._ports.index.remove_chat(uri)
+
+    def rest_chat(self, uri: str) -> None:
+        """Nobody uses a chat: its turns are run again after the next `add_chat`."""
+        self._runners.pop(uri, None)
 
     def runner(self, chat_uri: str) -> ChatRunner | None:
         return self._runners.get(chat_uri)
