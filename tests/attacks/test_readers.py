@@ -101,7 +101,7 @@ async def fill_log(client: RawClient, session: str, *, actions: int, each: int) 
     return before
 
 
-@pytest.mark.parametrize(("actions", "each"), [(20, MIB), (2, 10 * MIB), (1000, 20_000)])
+@pytest.mark.parametrize(("actions", "each"), [(20, MIB), (4, 7 * MIB), (1000, 20_000)])
 async def test_unread_replays_wait_on_the_disk(host: HostProcess, client: RawClient, actions: int, each: int) -> None:
     session, _ = await open_session(client)
     before = await fill_log(client, session, actions=actions, each=each)
@@ -119,7 +119,7 @@ async def test_unread_replays_wait_on_the_disk(host: HostProcess, client: RawCli
 async def test_unread_states_share_what_is_in_memory(host: HostProcess, client: RawClient) -> None:
     session, _ = await open_session(client)
     await client.ask("subscribe", f"{session}/annotations")
-    await client.accepted(f"{session}/annotations", remark("z" * (12 * MIB)))
+    await client.accepted(f"{session}/annotations", remark("z" * (7 * MIB)))
     client.received.clear()
     memory = Memory(host)
     with ExitStack() as open_sockets:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for
-from ahpkit.dialects.base import Identity, Resync
+from ahpkit.dialects.base import Forms, Identity, Resync
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.log.entry import Entry
@@ -188,7 +188,7 @@ class Shouting(Identity):
     def is_same(self, action_type: str) -> bool:
         return action_type == "same"
 
-    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         self.projected += 1
         if action_type == "impossible":
             raise Resync
@@ -242,7 +242,8 @@ def every_generation(wire: type[Wire]) -> tuple[Fanout, dict[Generation, Wire]]:
 
 
 def logged(seq: int, action: dict[str, Any]) -> Entry:
-    return typed(seq, action["type"])._replace(payload=encode({"channel": "a", "action": action, "serverSeq": seq}))
+    envelope = {"channel": "a", "action": action}
+    return typed(seq, action["type"])._replace(payload=encode({**envelope, "serverSeq": seq}), forms=Forms(envelope))
 
 
 STREAMED: list[dict[str, Any]] = [
@@ -266,8 +267,8 @@ def test_what_streams_is_decoded_for_nobody_and_framed_once_for_all_generations(
     def never(data: bytes) -> None:
         raise AssertionError("an action that is the same for all was decoded")
 
-    monkeypatch.setattr("ahpkit.dialects.actions_down.decode_json", never)
-    monkeypatch.setattr("ahpkit.host.clients.outlet.decode_json", never)
+    monkeypatch.setattr("ahpkit.dialects.actions_down.decode_own", never)
+    monkeypatch.setattr("ahpkit.host.clients.outlet.decode_own", never)
     fanout, wires = every_generation(Counting)
     Counting.framed = 0
     fanout.deliver([logged(number, action) for number, action in enumerate(STREAMED)])

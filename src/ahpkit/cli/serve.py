@@ -41,7 +41,7 @@ from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
-from ahpkit.platform.limits import allow_open_files, give_freed_memory_back
+from ahpkit.platform.limits import allow_open_files, give_freed_memory_back, keep_collections_short
 from ahpkit.platform.processes import end_orphans
 from ahpkit.platform.signals import handling_signals, keep_ignored_signals_from_children
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
@@ -198,6 +198,7 @@ async def _run(
     give_freed_memory_back()
     with _stop_signals() as stop:
         async with running_here as running:
+            keep_collections_short()
             url, token, data_dir = running.server.url, running.token, running.data_dir
             started = time.time_ns() // 1_000_000
             with publish_endpoint(

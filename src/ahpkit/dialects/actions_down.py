@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final, cast
 
 from ahpkit.dialects import states_down as states
+from ahpkit.dialects.base import Forms
 from ahpkit.dialects.generations import CHANGED, PRIMARY, SELECTION, Generation, Stream, knows_action, selection_of
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.codec import decode_own, encode
 
 V = Generation
 
@@ -202,16 +202,23 @@ _PROJECTIONS: Final[Mapping[str, _Projection]] = {
 _AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
 """The oldest reader of a stream: what is written for it, all its readers take."""
 
-_RECENT = 64
-"""Envelopes that are kept in their other forms: those of the batch that is being delivered."""
 
+def payload(logged: bytes, stream: Stream, forms: Forms | None = None) -> bytes:
+    """A logged envelope in the bytes of a stream that `routes` chose for it.
 
-@lru_cache(maxsize=_RECENT)
-def payload(logged: bytes, stream: Stream) -> bytes:
-    """A logged envelope in the bytes of a stream that `routes` chose for it: the same object for all its readers."""
+    With its `forms` they are the same object for all readers of the stream.
+    """
     if stream not in _AS:
         return logged
-    envelope: JsonObject = decode_json(logged)
+    if forms is None:
+        return _written(decode_own(logged), stream)
+    if stream not in forms.made:
+        seq = int(logged[logged.rindex(b":") + 1 : -1])  # The number is added at the end.
+        forms.made[stream] = _written({**forms.envelope, "serverSeq": seq}, stream)
+    return forms.made[stream]
+
+
+def _written(envelope: JsonObject, stream: Stream) -> bytes:
     return encode({**envelope, "action": _projected(envelope["action"], _AS[stream])})
 
 

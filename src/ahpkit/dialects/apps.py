@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.codec import decode_own, encode
 
 ACTIONS: Final = frozenset(
     {"session/customizationsChanged", "session/customizationUpdated", "session/mcpServerStateChanged"}
@@ -20,7 +20,7 @@ def without(envelope: bytes) -> bytes:
     """The envelope of one of `ACTIONS` without it. Most have nothing of it, and are not decoded."""
     if not any(mark in envelope for mark in _MARKS):
         return envelope
-    told: JsonObject = decode_json(envelope)
+    told: JsonObject = decode_own(envelope)
     return encode({**told, "action": action_without(told["action"])})
 
 

@@ -31,6 +31,16 @@ class Reading(NamedTuple):
     """The newest canonical state of a channel, by URI."""
 
 
+class Forms:
+    """An action on its way to its readers: its envelope as data, without the number, and the bytes made of it."""
+
+    __slots__ = ("envelope", "made")
+
+    def __init__(self, envelope: JsonObject) -> None:
+        self.envelope = envelope
+        self.made: dict[object, bytes] = {}
+
+
 class Dialect(Protocol):
     """One generation, as one connection speaks it."""
 
@@ -89,8 +99,11 @@ class Dialect(Protocol):
         """Whether a replay may contain actions of this type. If not, only snapshots can bring the client up to date."""
         ...
 
-    def action(self, action_type: str, envelope: bytes) -> bytes | None:
-        """The envelope of an action for this stream, or None when it is left out. Raises `Resync`."""
+    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
+        """The envelope of an action for this stream, or None when it is left out. Raises `Resync`.
+
+        With its `forms` nothing has to be decoded, and nothing is made twice.
+        """
         ...
 
     def rejection(self, envelope: JsonObject) -> JsonObject:
@@ -146,7 +159,7 @@ class Identity:
     def is_told(self, action_type: str) -> bool:
         return True
 
-    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         return envelope
 
     def rejection(self, envelope: JsonObject) -> JsonObject:
@@ -168,4 +181,4 @@ class Identity:
         return method, params
 
 
-__all__ = ["Dialect", "Identity", "Reading", "Resync"]
+__all__ = ["Dialect", "Forms", "Identity", "Reading", "Resync"]

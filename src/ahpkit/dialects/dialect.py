@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from ahpkit.dialects import actions_down, actions_up, apps, shapes
 from ahpkit.dialects import states_down as states
-from ahpkit.dialects.base import Dialect, Reading, Resync
+from ahpkit.dialects.base import Dialect, Forms, Reading, Resync
 from ahpkit.dialects.generations import (
     IDENTICAL,
     OUR_ACTIONS,
@@ -112,13 +112,13 @@ class GenerationDialect:
     def is_told(self, action_type: str) -> bool:
         return not needs_snapshot(self.generation, frozenset({action_type}))
 
-    def action(self, action_type: str, envelope: bytes) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         stream = routes(action_type, envelope, ours=self.ours)[self.generation]
         if stream is Stream.RESYNC:
             raise Resync(f"version {self.version} has no way to tell {action_type}")
         if stream is Stream.OMIT:
             return None
-        told = envelope if stream is Stream.N else actions_down.payload(envelope, stream)
+        told = envelope if stream is Stream.N else actions_down.payload(envelope, stream, forms)
         return told if self.apps or action_type not in apps.ACTIONS else apps.without(told)
 
     def _action(self, action: JsonObject) -> JsonObject | None:

@@ -21,6 +21,14 @@ BYTE_BURST = 64 * 1024 * 1024
 MAX_VALUES = 50_000
 """JSON values in one message. Each costs time wherever the message goes; long texts are one value."""
 
+MAX_ESCAPES = 1_000_000
+"""Backslashes in one message. Text in which every character is escaped takes ten times as long as other text, wherever
+it is read or written; a source file of 10 MB has some hundred thousand."""
+
+MAX_ACTION_BYTES = 8 * 1024 * 1024
+"""Of a message that dispatches an action: an image fits. It is written to the log and sent to every subscriber, each
+time as a whole."""
+
 LONG_MESSAGE = 256 * 1024
 """Bytes of a message that a thread reads, so that the event loop goes on."""
 
@@ -110,8 +118,10 @@ __all__ = [
     "BYTES_PER_SECOND",
     "BYTE_BURST",
     "LONG_MESSAGE",
+    "MAX_ACTION_BYTES",
     "MAX_CHATS",
     "MAX_DIRECTORIES",
+    "MAX_ESCAPES",
     "MAX_PENDING_REQUESTS",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",

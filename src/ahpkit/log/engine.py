@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step, hole
 from ahpkit.log.log import Log
@@ -28,6 +28,10 @@ _PAGE = 1000
 """Entries read at a time for a follower that starts in the past."""
 
 
+_LONG = 64 * 1024
+"""Bytes of an envelope that is better copied only once."""
+
+
 class Draft(NamedTuple):
     """An action that has no number yet. `envelope` is the JSON object of its envelope without the `serverSeq`."""
 
@@ -37,11 +41,16 @@ class Draft(NamedTuple):
     client_id: str | None
     client_seq: int | None
     at: int
+    forms: Any = None
+    """Handed on to the entry."""
 
     def numbered(self, seq: int) -> Entry:
         """The entry this draft becomes under a number."""
-        payload = b'%b,"serverSeq":%d}' % (self.envelope[:-1], seq)
-        return Entry(seq, self.channel, payload, self.client_id, self.client_seq, self.at, self.type)
+        if len(self.envelope) < _LONG:
+            payload = b'%b,"serverSeq":%d}' % (self.envelope[:-1], seq)
+        else:
+            payload = b"".join((memoryview(self.envelope)[:-1], b',"serverSeq":%d}' % seq))
+        return Entry(seq, self.channel, payload, self.client_id, self.client_seq, self.at, self.type, self.forms)
 
 
 class Refused(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -24,6 +24,8 @@ class Entry(NamedTuple):
     """When, in milliseconds since the epoch; only used to forget by age."""
     type: str = ""
     """The type of its action, while that is known: it is not stored."""
+    forms: Any = None
+    """Whatever else is known of it while it is on its way to its readers; not stored either."""
 
 
 def hole(seq: int, at: int) -> Entry:

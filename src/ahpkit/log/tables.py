@@ -186,7 +186,7 @@ class Tables:
     def _rows(self, entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
         for given in entries:
             entry = as_stored(given)
-            seq, channel, payload, client_id, client_seq, at, _ = entry
+            seq, channel, payload, client_id, client_seq, at, *_ = entry
             self._head = seq
             self._total += len(payload)
             id_ = self._ids.get(channel, _NO_CHANNEL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 from contextlib import suppress
 from typing import Any, Final
@@ -14,6 +15,9 @@ _ARENA_MAX: Final = -8
 
 _LARGE = 256 * 1024
 """Bytes of a block that goes back to the system as soon as it is freed."""
+
+_COLLECT_AFTER = (10_000, 10, 10)
+"""Objects, and collections of younger ones, between two searches for garbage. Most objects go without a search."""
 
 _HEAPS = 2
 """Heaps of the C library, for all threads together."""
@@ -46,11 +50,13 @@ def give_freed_memory_back() -> None:
         set_option(_ARENA_MAX, _HEAPS)
 
 
-def give_back_holes() -> None:
-    """Give back what is free between used blocks, now. Takes a few milliseconds. Does nothing without glibc."""
-    release = _glibc("malloc_trim")
-    if release is not None:
-        release(0)
+def keep_collections_short() -> None:
+    """Called when everything has started: what is there now is for good, and is not searched for garbage any more.
+
+    Otherwise each full search for unreachable objects would stop the event loop for a tenth of a second.
+    """
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def _glibc(name: str) -> Any:
@@ -63,4 +69,4 @@ def _glibc(name: str) -> Any:
         return None
 
 
-__all__ = ["allow_open_files", "give_back_holes", "give_freed_memory_back"]
+__all__ = ["allow_open_files", "give_freed_memory_back", "keep_collections_short"]

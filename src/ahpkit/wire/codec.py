@@ -114,11 +114,19 @@ def encode(obj: Json) -> bytes:
 
 
 def decode_json(data: bytes | str) -> Json:
-    """The JSON value in `data`, however long: for values of our own. Raises `ParseError` or `InvalidRequest`."""
+    """The JSON value in `data`, however long. Raises `ParseError` or `InvalidRequest`."""
     value, repeated = _read(_as_bytes(data))
     if repeated:
         raise InvalidRequest(_twice(repeated))
     return value
+
+
+def decode_own(data: bytes) -> Json:
+    """The JSON value in what `encode` wrote: it repeats no name, so nobody has to look. Raises `ParseError`."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise ParseError(f"Parse error: {exc}") from None
 
 
 def _as_bytes(data: bytes | str) -> bytes:
@@ -196,6 +204,14 @@ def _check_values(data: bytes, limit: int) -> None:
     raise InvalidRequest(f"Invalid request: one message may hold {limit} values")
 
 
+def _check_escapes(data: bytes, limit: int) -> None:
+    """Reading and writing them takes ten times as long as other text."""
+    if len(data) > limit and data.count(b"\\") > limit:
+        raise InvalidRequest(
+            f"Invalid request: one message may hold {limit} backslashes; send long text with many escapes as base64"
+        )
+
+
 def _check_depth(value: Json, data: bytes, limit: int) -> None:
     if len(data) <= 2 * limit or data.count(b"{") + data.count(b"[") <= limit:
         return
@@ -260,6 +276,7 @@ def decode(
     *,
     max_bytes: int = MAX_BYTES,
     max_values: int | None = None,
+    max_escapes: int | None = None,
     errors: ErrorClasses = RPC_ERRORS,
 ) -> Message:
     """The message in `data`; an error in it becomes one of `errors`.
@@ -269,6 +286,8 @@ def decode(
     raw = _as_bytes(data)
     if len(raw) > max_bytes:
         raise InvalidRequest(f"Invalid request: {len(raw)} bytes, at most {max_bytes} are accepted")
+    if max_escapes is not None:
+        _check_escapes(raw, max_escapes)
     if max_values is not None:
         _check_values(raw, max_values)
     value, repeated = _read(raw)
@@ -360,6 +379,7 @@ __all__ = [
     "Response",
     "decode",
     "decode_json",
+    "decode_own",
     "encode",
     "encode_error",
     "encode_notification",

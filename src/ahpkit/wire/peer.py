@@ -88,11 +88,13 @@ class Peer:
         max_pending: int = MAX_PENDING,
         max_bytes: int = MAX_BYTES,
         max_values: int | None = None,
+        max_escapes: int | None = None,
         errors: ErrorClasses = RPC_ERRORS,
     ) -> None:
         self._max_pending = max_pending
         self._max_bytes = max_bytes
         self._max_values = max_values
+        self._max_escapes = max_escapes
         self._errors = errors
         self._last_id = 0
         self._asked: set[int] = set()
@@ -154,7 +156,13 @@ class Peer:
     def read(self, data: bytes) -> Message | RpcError:
         """The message in `data`, or what is wrong with it. Changes nothing, so a thread may do it for a long one."""
         try:
-            return decode(data, max_bytes=self._max_bytes, max_values=self._max_values, errors=self._errors)
+            return decode(
+                data,
+                max_bytes=self._max_bytes,
+                max_values=self._max_values,
+                max_escapes=self._max_escapes,
+                errors=self._errors,
+            )
         except RpcError as error:
             return error
 

@@ -12,24 +12,27 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+
+import msgspec
 
 from ahpkit.dialects.base import Identity, Reading
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Command
-from ahpkit.host.limits import LONG_MESSAGE, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
+from ahpkit.host.limits import LONG_MESSAGE, MAX_ACTION_BYTES, MAX_ESCAPES, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
 from ahpkit.host.policy.methods import Call
 from ahpkit.host.spine.delivery import Delivery
+from ahpkit.host.spine.store import Origin
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.protocol.validation import check_params, make_whole
-from ahpkit.wire.codec import encode
-from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
-from ahpkit.wire.peer import Event, Peer
+from ahpkit.wire.codec import Message, encode
+from ahpkit.wire.errors import AhpError, InvalidRequest, RequestId, RpcError, TransportClosed
+from ahpkit.wire.peer import Event, Peer, Rejected
 from ahpkit.wire.rpc import RpcLoop, Work
 from ahpkit.wire.transport import Transport
 
@@ -50,6 +53,12 @@ _MAX_SETTINGS = 256 * 1024
 
 _AT_REST = frozenset({"subscribe", "unsubscribe", "fetchTurns", "disposeSession", "initialize", "reconnect", "ping"})
 """Methods that need nothing of a session but its state."""
+
+_SHARE = 256 * 1024
+"""Bytes that are taken from one client before others are served: some milliseconds of work."""
+
+_MESSAGE = 4 * 1024
+"""Bytes that a message counts for, however short it is."""
 
 _ANYONE = Identity("")
 """How a client is spoken to before it has said which version it speaks."""
@@ -80,16 +89,56 @@ class Shared:
     sessions: LiveSessions
 
 
+_MAX_NAMES = 4096
+"""Characters of names that a refusal repeats."""
+
+
+class _Action(msgspec.Struct):
+    type: str
+
+
+class _Dispatched(msgspec.Struct):
+    channel: str
+    clientSeq: int
+    action: _Action
+
+
+class _Dispatch(msgspec.Struct):
+    """What has to be known of an action to refuse it."""
+
+    method: Literal["dispatchAction"]
+    params: _Dispatched
+
+
+class _TooMuch(InvalidRequest):
+    """An action that is too much to be read."""
+
+    def __init__(self, message: str, sent: _Dispatched) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+def _skim(data: bytes) -> _Dispatched | None:
+    """Which action a message dispatches, if it does. Nothing else is taken out of it, so it does not take long."""
+    try:
+        sent = msgspec.json.decode(data, type=_Dispatch).params
+        return sent if len(sent.channel) + len(sent.action.type) <= _MAX_NAMES else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 class Connection(RpcLoop):
     """Implements `ahpkit.host.feature.ConnectedClient` once the handshake is done."""
 
     def __init__(self, shared: Shared, transport: Transport) -> None:
         config = shared.config
-        peer = Peer(max_bytes=config.max_message_bytes, max_values=MAX_VALUES, errors=ERRORS)
+        peer = Peer(max_bytes=config.max_message_bytes, max_values=MAX_VALUES, max_escapes=MAX_ESCAPES, errors=ERRORS)
         super().__init__(transport, peer, max_serving=MAX_PENDING_REQUESTS)
         self._shared = shared
         self._flood = FloodLimit(now=shared.monotonic(), rate=config.message_rate, burst=config.message_burst)
         self._bytes = FloodLimit(now=shared.monotonic(), rate=config.byte_rate, burst=config.byte_burst)
+        self._unshared = _SHARE
+        """What it may still take before others are served."""
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(
@@ -161,7 +210,11 @@ class Connection(RpcLoop):
     async def next_event(self) -> Event:
         """The next message, when the log has room for it and the client has not sent too much."""
         await self._shared.delivery.wait_room()
+        if self._unshared <= 0:
+            self._unshared = _SHARE
+            await asyncio.sleep(0)  # Messages may be there already, so nothing else would wait: others are served now.
         data = await self.transport.receive()
+        self._unshared -= len(data) + _MESSAGE
         if self._closing is None and not self._flood.take(now=self._shared.monotonic()):
             self.close(f"too many messages: more than {self._flood.rate:.0f} a second")
         if self._closing is not None:
@@ -174,7 +227,28 @@ class Connection(RpcLoop):
         """A long message is read in a thread, so that others are served meanwhile. This connection waits for it."""
         if len(data) <= LONG_MESSAGE:
             return self._peer.receive(data)
-        return self._peer.take(await asyncio.to_thread(self._peer.read, data))
+        message = await asyncio.to_thread(self._read_long, data)
+        if isinstance(message, _TooMuch):
+            self._refuse_unread(message)
+            return Rejected(None, message)
+        return self._peer.take(message)
+
+    def _read_long(self, data: bytes) -> Message | RpcError:
+        """A message, or why it is refused. Runs in a thread."""
+        if len(data) > MAX_ACTION_BYTES and (sent := _skim(data)) is not None:
+            reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
+            return _TooMuch(reason, sent)
+        message = self._peer.read(data)
+        if isinstance(message, InvalidRequest) and (sent := _skim(data)) is not None:
+            return _TooMuch(message.message, sent)
+        return message
+
+    def _refuse_unread(self, error: _TooMuch) -> None:
+        """An action that is too much to be read is refused under its number, like any other. It is not repeated."""
+        sent = error.sent
+        origin = Origin(self.client_id, sent.clientSeq)
+        head = self._shared.delivery.committed_head
+        self.outlet.answer_action(sent.channel, {"type": sent.action.type}, head, origin, error.message)
 
     def on_rejected(self, error: AhpError) -> None:
         _log.debug("%s sent something unusable: %s", self.transport.peer.address, error)

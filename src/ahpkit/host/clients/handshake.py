@@ -38,7 +38,7 @@ from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
 from ahpkit.protocol.session.enablement import sorted_decisions
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.protocol.validation import check_params
-from ahpkit.wire.codec import decode_json
+from ahpkit.wire.codec import decode_own
 
 _log = logging.getLogger(__name__)
 
@@ -333,7 +333,7 @@ async def _nothing() -> None:
 
 
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:
-    logged: Any = decode_json(entry.payload)
+    logged: Any = decode_own(entry.payload)
     return logged["channel"] == uri and dialect.is_repeat(sent, logged["action"])
 
 

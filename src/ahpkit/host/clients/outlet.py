@@ -16,12 +16,12 @@ from typing import Any
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.limits import MAX_REASON
-from ahpkit.host.spine.fanout import Sameness
+from ahpkit.host.spine.fanout import Sameness, action_message
 from ahpkit.host.spine.store import Origin, envelope
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RequestId, RpcError
-from ahpkit.wire.codec import decode_json
+from ahpkit.wire.codec import decode_own
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.pieces import PIECE, is_light, write_pieces
 from ahpkit.wire.transport import Transport
@@ -104,12 +104,12 @@ class Outlet:
         if self._dialect.is_same(entry.type):
             return entry.payload
         kind = entry.type or _kind(entry.payload)
-        return entry.payload if self._dialect.is_same(kind) else self._dialect.action(kind, entry.payload)
+        return entry.payload if self._dialect.is_same(kind) else self._dialect.action(kind, entry.payload, entry.forms)
 
     def echo(self, entry: Entry) -> None:
         """Send a logged action again, to a client that repeated it."""
         if (body := self.project(entry)) is not None:
-            self.send(self._peer.notify("action", decode_json(body)))
+            self.send(action_message(body))
 
     def answer_action(self, uri: str, sent: JsonObject, seq: int, origin: Origin, reason: str | None = None) -> None:
         """Send a client its own action back, as it sent it; with a reason it was refused."""
@@ -268,7 +268,7 @@ async def _message(head: bytes, result: AsyncIterator[bytes]) -> AsyncIterator[b
 def _kind(payload: bytes) -> str:
     """The type of the action in an envelope."""
     found = _KIND.match(payload)
-    return found[1].decode() if found else decode_json(payload)["action"]["type"]
+    return found[1].decode() if found else decode_own(payload)["action"]["type"]
 
 
 __all__ = ["Outlet"]

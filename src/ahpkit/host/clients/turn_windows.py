@@ -24,7 +24,7 @@ from ahpkit.protocol.chat.constructors import chat_turns_loaded
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.codec import decode_json, decode_own, encode
 
 _PAGE = 50
 """Turns that are loaded at a time: a few screenfuls, and a frame of moderate size."""
@@ -146,7 +146,7 @@ def _turn_of(uri: str, cursor: str) -> str:
 
 def _names_turn(entry: Entry) -> bool:
     return any(name.encode() in entry.payload for name in _NAMING) and (
-        decode_json(entry.payload)["action"]["type"] in _NAMING
+        decode_own(entry.payload)["action"]["type"] in _NAMING
     )
 
 

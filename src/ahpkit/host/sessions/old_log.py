@@ -18,7 +18,7 @@ from ahpkit.host.spine.durable_values import PREFIX as VALUES
 from ahpkit.log.engine import OPENED
 from ahpkit.log.entry import ChannelSnapshot, Recovery
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.codec import decode_own, encode
 
 _log = logging.getLogger(__name__)
 
@@ -27,13 +27,13 @@ _ANNOTATIONS: Final = "/annotations"
 
 def convert_0_4(old: Recovery) -> Recovery | None:
     """What an older host left, as this one keeps it; None when it is 1.0.0 already."""
-    states: dict[str, JsonObject] = {uri: decode_json(one.state) for uri, one in old.snapshots.items()}
+    states: dict[str, JsonObject] = {uri: decode_own(one.state) for uri, one in old.snapshots.items()}
     sessions = [state for uri, state in states.items() if _kind(uri) == "session"]
     if sessions and not any("summary" in state for state in sessions):
         return None
     for entry in old.tail:
         try:
-            action = decode_json(entry.payload)["action"]
+            action = decode_own(entry.payload)["action"]
             states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
         except Exception:  # What cannot be read costs this action. All others are needed.
             _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)

@@ -20,7 +20,7 @@ from ahpkit.log.engine import Commit, LogEngine
 from ahpkit.log.entry import Entry, is_hole
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError
-from ahpkit.wire.codec import decode_json
+from ahpkit.wire.codec import decode_own
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Delivery:
         changes = self._store.commit(commit)
         for entry, _ in commit.refused:
             if entry.client_id is not None and entry.client_seq is not None:
-                action = decode_json(entry.payload)["action"]
+                action = decode_own(entry.payload)["action"]
                 self._on_refused(entry.channel, action, Origin(entry.client_id, entry.client_seq), _NOT_STORED)
         self._fan_out(commit.entries)
         for uri in changes.gone:
@@ -119,6 +119,11 @@ class Delivery:
             waiting = heapq.heappop(self._waiting)[2]
             if not waiting.done():
                 waiting.set_result(None)
+
+    @property
+    def committed_head(self) -> int:
+        """serverSeq up to which everything was delivered."""
+        return self._store.committed_head
 
     # -- waiting for the disk --------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, KeysView, Mapping, Sequence
 from typing import Any
 
-from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.codec import decode_own, encode
 
 PREFIX = "value/"
 """Keeps these keys apart from what the log stores for itself."""
@@ -25,7 +25,7 @@ class DurableValues:
         for key, data in stored.items():
             if key.startswith(PREFIX):
                 own = key.removeprefix(PREFIX)
-                self._group(own)[own] = decode_json(data)
+                self._group(own)[own] = decode_own(data)
 
     def _group(self, key: str) -> dict[str, Any]:
         return self._groups.setdefault(key.partition("/")[0], {})

@@ -131,12 +131,17 @@ class _Run:
         return self._made[key][0]
 
 
+def action_message(envelope: bytes) -> bytes:
+    """The notification that tells of an action."""
+    return b"".join((_PREFIX, envelope, _SUFFIX))
+
+
 def _framed(envelopes: Iterable[bytes], frame: Callable[[bytes], bytes]) -> Iterable[bytes]:
-    return (frame(b"%b%b%b" % (_PREFIX, envelope, _SUFFIX)) for envelope in envelopes)
+    return (frame(action_message(envelope)) for envelope in envelopes)
 
 
 def _channel(entry: Entry) -> str:
     return entry.channel
 
 
-__all__ = ["Fanout", "Receiver", "Sameness"]
+__all__ = ["Fanout", "Receiver", "Sameness", "action_message"]

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ahpkit.dialects.base import Forms
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.codec import decode_own, encode
 
 _log = logging.getLogger(__name__)
 
@@ -104,10 +105,10 @@ class Store:
         self.committed_head = recovery.head_seq
 
     def _read(self, uri: str, text: _Text) -> JsonObject:
-        state: JsonObject = decode_json(text.snapshot)
+        state: JsonObject = decode_own(text.snapshot)
         for entry in text.tail:
             try:
-                state = self._kinds.reduce(uri, state, decode_json(entry.payload)["action"])
+                state = self._kinds.reduce(uri, state, decode_own(entry.payload)["action"])
             except Exception:  # What cannot be read costs this action. All others are needed.
                 _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
         return state
@@ -194,9 +195,10 @@ class Store:
         before, at = channel.state, self._now()
         assert before is not None
         after = self._kinds.reduce(uri, before, action)
-        body = encode(envelope(uri, action, origin))
+        told = envelope(uri, action, origin)
+        body = encode(told)
         client_id, client_seq = origin or (None, None)
-        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at))
+        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at, Forms(told)))
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         channel.state = after
         self._uncommitted.append(_Change(step, channel, after, action))
