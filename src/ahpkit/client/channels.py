@@ -50,6 +50,8 @@ class Channel:
         self.listeners: list[Listener] = []
         self.turns: int | None = None
         """How many turns of a chat to ask for; None: all."""
+        self.max_latency_ms: int | None = None
+        """How long the host may hold actions back; None: as it likes."""
         self.joining: asyncio.Task[None] | None = None
         self.ended: AhpError | None = None
         """Why it is not followed any more: nothing will change on it, and nobody will be told."""
@@ -78,7 +80,9 @@ class Channel:
     @property
     def wanted(self) -> JsonObject:
         """The params of `subscribe`."""
-        return {"channel": self.uri, **({} if self.turns is None else {"view": {"turns": self.turns}})}
+        view = {} if self.turns is None else {"view": {"turns": self.turns}}
+        delivery = {} if self.max_latency_ms is None else {"delivery": {"maxLatencyMs": self.max_latency_ms}}
+        return {"channel": self.uri, **view, **delivery}
 
     @property
     def seq(self) -> int:
@@ -129,25 +133,29 @@ class Channels:
 
     # Holding.
 
-    def hold(self, uri: str, kind: str | None = None, *, turns: int | None = None) -> Channel:
+    def hold(
+        self, uri: str, kind: str | None = None, *, turns: int | None = None, max_latency_ms: int | None = None
+    ) -> Channel:
         """Follow a channel, of a kind that its URI need not tell. Every hold needs a `release`.
 
-        `turns`: so many of a chat's newest turns are enough, unless it is followed already. Raises when the client is
-        closed.
+        `turns`: so many of a chat's newest turns are enough; `max_latency_ms`: actions may come that late. Both only
+        count if it is not followed already. Raises when the client is closed.
         """
         if self._connection.failure is not None:
             raise self._connection.failure
         channel = self._channels.get(uri)
         if channel is None:
             channel = self._channels[uri] = Channel(self._mirror.follow(uri, kind))
-            channel.turns = turns
+            channel.turns, channel.max_latency_ms = turns, max_latency_ms
             self._join(channel)
         channel.holders += 1
         return channel
 
-    async def open(self, uri: str, kind: str | None = None, *, turns: int | None = None) -> Channel:
+    async def open(
+        self, uri: str, kind: str | None = None, *, turns: int | None = None, max_latency_ms: int | None = None
+    ) -> Channel:
         """Hold a channel and wait for its state."""
-        channel = self.hold(uri, kind, turns=turns)
+        channel = self.hold(uri, kind, turns=turns, max_latency_ms=max_latency_ms)
         try:
             await channel.wait_ready()
         except BaseException:

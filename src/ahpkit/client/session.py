@@ -90,15 +90,18 @@ class Session:
         """The session's chats, as summaries."""
         return self.state["chats"]
 
-    async def chat(self, uri: str | None = None, *, turns: int | None = None) -> Chat:
+    async def chat(
+        self, uri: str | None = None, *, turns: int | None = None, max_latency_ms: int | None = None
+    ) -> Chat:
         """Open a chat: the one with that URI, or the one that input to the session goes to.
 
         `turns`: its newest turns are enough for now; the host may send more. `chat.fetch_turns` gets the older ones.
+        `max_latency_ms`: streamed text may come that late, in fewer pieces of the network.
         """
         if uri is None and (uri := _default_chat(self.state)) is None:
             await self.wait_ready()
             uri = _default_chat(await wait_for(self._channel, lambda state: _default_chat(state) is not None))
-        channel = await self._core.channels.open(cast("str", uri), "chat", turns=turns)
+        channel = await self._core.channels.open(cast("str", uri), "chat", turns=turns, max_latency_ms=max_latency_ms)
         return Chat(self._core, channel, self._responders)
 
     async def create_chat(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
-from ahpkit.host.spine.fanout import Fanout
+from ahpkit.host.spine.fanout import Fanout, latency_class
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -129,6 +129,14 @@ class Clients:
                 _log.warning("%d connections did not end in time", len(self._connections))
 
     # -- subscriptions ---------------------------------------------------------------------------------------------
+
+    def set_latency(self, uri: str, connection: Connection, milliseconds: float) -> None:
+        """Actions of a channel may be held back for a client so long, to be written together."""
+        if not milliseconds >= 0:
+            raise InvalidParams("delivery.maxLatencyMs: must not be negative")
+        connection.outlet.latencies.pop(uri, None)
+        if (seconds := latency_class(milliseconds)) > 0:
+            connection.outlet.latencies[uri] = seconds
 
     def follow(self, uri: str, connection: Connection) -> None:
         """From here on a connection gets what happens in a channel."""

@@ -194,6 +194,8 @@ class Handshake:
         if not await self._opened(uri):
             raise _no_channel(uri)
         view: JsonObject = params.get("view") or {}
+        delivery: JsonObject = params.get("delivery") or {}
+        self._clients.set_latency(uri, client, delivery.get("maxLatencyMs", 0))
         return {"snapshot": self._snapshot(uri, client, view.get("turns"))}
 
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.limits import MAX_REASON
-from ahpkit.host.spine.fanout import Sameness, action_message
+from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message
 from ahpkit.host.spine.store import Origin, envelope
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.common.state import JsonObject
@@ -44,6 +44,7 @@ class Outlet:
         "_budget",
         "_dialect",
         "_largest",
+        "_late",
         "_on_lagging",
         "_on_resync",
         "_peer",
@@ -52,8 +53,10 @@ class Outlet:
         "_waiting",
         "_writing",
         "channels",
+        "due",
         "frame",
         "lagging",
+        "latencies",
         "parts",
         "sameness",
     )
@@ -85,6 +88,10 @@ class Outlet:
         self.frame = transport.frame
         self.channels: set[str] = set()
         self.parts: list[bytes] = []
+        self.latencies: dict[str, float] = {}
+        self.due = LATENCIES[-1]
+        self._late: list[bytes] = []
+        """Actions that the client allowed to be held back: they go before everything else that is written."""
         self.lagging = False
         self.speak(dialect)
 
@@ -157,6 +164,7 @@ class Outlet:
         self._behind = deque()
 
     def _answer(self, method: str, answer: bytes | AsyncIterator[bytes]) -> None:
+        self.flush()
         held = b""
         if method == "reconnect" and self._writing is None:
             held = b"".join(frames for frames in self._behind or () if isinstance(frames, bytes))
@@ -175,7 +183,24 @@ class Outlet:
         """Frame and write one message."""
         self.write(self.frame(message))
 
+    def hold_back(self, frames: bytes) -> None:
+        """Keep actions until the next write, or until their time is over; not more than a piece of them."""
+        self._late.append(frames)
+        self._waiting += len(frames)
+        if sum(map(len, self._late)) > PIECE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the actions that were held back."""
+        late, self._late = self._late, []
+        if late:
+            frames = b"".join(late)
+            self._waiting -= len(frames)
+            self.write(frames)
+
     def write(self, frames: bytes) -> None:
+        if self._late:
+            self.flush()
         if self.lagging:
             return
         if self._behind is None:
@@ -253,6 +278,7 @@ class Outlet:
     def close(self) -> None:
         """The connection is over: nothing is written any more."""
         self.lagging = True
+        self._late = []
         if self._behind is not None:
             self._behind.clear()
         self._waiting = 0

@@ -6,6 +6,7 @@ framing, then joined into one buffer per subscriber. So the cost of a delivery i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
@@ -45,12 +46,27 @@ class Receiver(Protocol):
         """End the connection: an action cannot be expressed in what it speaks."""
         ...
 
+    latencies: dict[str, float]
+    """Seconds that actions of a channel may be held back for it; channels that are not here: none."""
+    due: float
+    """Seconds that the frames in `parts` may be held back."""
+
+    def hold_back(self, frames: bytes) -> None:
+        """Keep frames until the next `write` or `flush`."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was held back."""
+        ...
+
 
 class Fanout:
     """Subscriptions of all clients by channel."""
 
     def __init__(self) -> None:
         self._subscribers: dict[str, set[Receiver]] = {}
+        self._late: dict[float, set[Receiver]] = {}
+        """Class → receivers for which something is held back."""
 
     def subscribe(self, uri: str, receiver: Receiver) -> None:
         self._subscribers.setdefault(uri, set()).add(receiver)
@@ -58,6 +74,7 @@ class Fanout:
 
     def unsubscribe(self, uri: str, receiver: Receiver) -> None:
         receiver.channels.discard(uri)
+        receiver.latencies.pop(uri, None)
         subscribers = self._subscribers.get(uri)
         if subscribers is not None:
             subscribers.discard(receiver)
@@ -68,6 +85,7 @@ class Fanout:
         """Forget a channel that is gone."""
         for receiver in self._subscribers.pop(uri, ()):
             receiver.channels.discard(uri)
+            receiver.latencies.pop(uri, None)
 
     def has_subscribers(self, uri: str) -> bool:
         return uri in self._subscribers
@@ -81,15 +99,48 @@ class Fanout:
         for uri, run in groupby(entries, key=_channel):
             subscribers = self._subscribers.get(uri)
             if subscribers:
-                _add_run(list(run), subscribers)
+                _add_run(uri, list(run), subscribers)
                 touched |= subscribers
         for receiver in touched:
             parts, receiver.parts = receiver.parts, []
             if frames := parts[0] if len(parts) == 1 else b"".join(parts):
-                receiver.write(frames)
+                if receiver.latencies:
+                    self._write_late(receiver, frames)
+                else:
+                    receiver.write(frames)
+
+    def _write_late(self, receiver: Receiver, frames: bytes) -> None:
+        """Write to a receiver that may wait, now or when the time of its class is over."""
+        due, receiver.due = receiver.due, LATENCIES[-1]
+        if due <= 0:
+            receiver.write(frames)
+            return
+        receiver.hold_back(frames)
+        if due not in self._late:
+            self._late[due] = set()
+            asyncio.get_running_loop().call_later(due, self._flush, due)
+        self._late[due].add(receiver)
+
+    def _flush(self, due: float) -> None:
+        for receiver in self._late.pop(due):
+            receiver.flush()
 
 
-def _add_run(entries: list[Entry], subscribers: set[Receiver]) -> None:
+LATENCIES = (0.0, 0.05, 0.25, 1.0)
+"""Seconds: the few classes of receivers that may wait. All of a class are written to together."""
+
+_URGENT = frozenset(
+    {"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/inputRequested", "chat/toolCallReady"}
+)
+"""Actions that somebody waits for: with them everything goes out."""
+
+
+def latency_class(milliseconds: float) -> float:
+    """The class of a receiver for which actions may be held back that long: never longer."""
+    return max(seconds for seconds in LATENCIES if seconds * 1000 <= max(0, milliseconds))
+
+
+def _add_run(uri: str, entries: list[Entry], subscribers: set[Receiver]) -> None:
     """Add the actions of one channel to what each subscriber is about to get."""
     run = _Run(entries)
     for receiver in subscribers:
@@ -98,6 +149,8 @@ def _add_run(entries: list[Entry], subscribers: set[Receiver]) -> None:
             receiver.resync()
         else:
             receiver.parts.append(buffer)
+            if receiver.latencies:
+                receiver.due = min(receiver.due, 0.0 if run.is_urgent else receiver.latencies.get(uri, 0.0))
 
 
 class _Run:
@@ -112,6 +165,11 @@ class _Run:
         self._known: dict[Sameness, bytes | None] = {}
         self._made: dict[tuple[str, tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
         """By framing and the identities of the bodies; the bodies are kept, so that no other gets their identity."""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether somebody waits for one of these actions."""
+        return any(entry.type in _URGENT for entry in self._entries)
 
     def frames(self, receiver: Receiver) -> bytes | None:
         """The run for everyone who is like this receiver; None when one of its actions cannot be expressed."""
@@ -144,4 +202,4 @@ def _channel(entry: Entry) -> str:
     return entry.channel
 
 
-__all__ = ["Fanout", "Receiver", "Sameness", "action_message"]
+__all__ = ["LATENCIES", "Fanout", "Receiver", "Sameness", "action_message", "latency_class"]
