@@ -86,7 +86,7 @@ async def runtime(bench: Bench, client: RawClient, chat: str, turn_id: str = "t1
         await asyncio.Event().wait()
 
     bench.agent.script = script
-    await client.accepted(chat, say("go", turn_id))
+    await client.accepted(chat, say("go", turn_id, startedAt="2026-11-15T12:00:00.000Z"))
     async with asyncio.timeout(BOUND):
         return await got
 

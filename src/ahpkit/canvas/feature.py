@@ -11,6 +11,7 @@ from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completio
 from ahpkit.canvas.pages import Pages
 from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
+from ahpkit.canvas.released import ReleasedCanvases
 from ahpkit.canvas.tools import CanvasTools
 from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
@@ -48,6 +49,7 @@ class Canvases(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
+        self._released = ReleasedCanvases(services)
         if self._pages is not None:
             host.route(self._pages.mount)
         host.recover(self._recover)
@@ -80,6 +82,7 @@ class Canvases(Feature):
         self._bridge(session_uri).publish()
 
     def _session_disposed(self, session_uri: str) -> None:
+        self._released.forget(session_uri)
         bridge = self._bridges.pop(session_uri, None)
         if bridge is not None:
             bridge.dispose()
@@ -153,6 +156,8 @@ class Canvases(Feature):
         if bridge is None:
             return
         action = applied.action
+        if action["type"].startswith("session/canvasInstance") and applied.after is not applied.before:
+            self._released.sync(applied.channel, applied.before)
         match action["type"]:
             case "session/activeClientSet" | "session/activeClientRemoved":
                 bridge.active_clients_changed(applied.before, applied.after)

@@ -27,6 +27,7 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.repeated_actions import RepeatedActions
 from ahpkit.host.spine.store import Origin, Store
+from ahpkit.host.spine.told_only import stored_action
 from ahpkit.host.tasks import Tasks
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
@@ -336,7 +337,7 @@ async def _nothing() -> None:
 
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:
     logged: Any = decode_own(entry.payload)
-    return logged["channel"] == uri and dialect.is_repeat(sent, logged["action"])
+    return logged["channel"] == uri and dialect.is_repeat(stored_action(sent), logged["action"])
 
 
 def _check_subscriptions(count: int) -> None:

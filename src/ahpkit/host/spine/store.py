@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ahpkit.dialects.base import Forms
 from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.told_only import stored_action, stored_state
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
@@ -58,6 +59,8 @@ class _Channel:
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
     """What it is while it rests. It is durable."""
+    told_at: int = 0
+    """The number of the last action that has more than what is stored: a replay cannot tell it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +74,8 @@ class _Change:
     """The channel's state then; None: the channel is closed."""
     action: JsonObject | None = None
     """The action that an entry of the log belongs to."""
+    told: bytes | None = None
+    """The envelope that subscribers get, where it has more than what is stored."""
 
 
 class ChannelChanges(NamedTuple):
@@ -156,7 +161,7 @@ class Store:
         if not self._log.oldest_seq - 1 <= after <= self.committed_head:
             return False
         visible = (self._visible(uri) for uri in channels)
-        return all(channel is None or channel.opened_at <= after for channel in visible)
+        return all(channel is None or max(channel.opened_at, channel.told_at) <= after for channel in visible)
 
     def channels(self) -> list[str]:
         return list(self._channels)
@@ -175,7 +180,7 @@ class Store:
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
-        step = self._log.open(uri, encode(state))
+        step = self._log.open(uri, encode(stored_state(state)))
         channel = _Channel(uri, state, self._log.head_seq, self.committed(uri))
         self._channels[uri] = channel
         self._uncommitted.append(_Change(step, channel, state))
@@ -195,13 +200,13 @@ class Store:
         before, at = channel.state, self._now()
         assert before is not None
         after = self._kinds.reduce(uri, before, action)
-        told = envelope(uri, action, origin)
-        body = encode(told)
+        told, stored = envelope(uri, action, origin), stored_action(action)
+        body = encode(told if stored is action else envelope(uri, stored, origin))
         client_id, client_seq = origin or (None, None)
         step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at, Forms(told)))
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         channel.state = after
-        self._uncommitted.append(_Change(step, channel, after, action))
+        self._uncommitted.append(_Change(step, channel, after, action, None if stored is action else encode(told)))
         return before, after
 
     def skip(self, uri: str) -> None:
@@ -217,22 +222,28 @@ class Store:
         if channel is None:
             return
         if channel.text is None:
-            self._log.checkpoint(uri, encode(channel.state))
+            self._log.checkpoint(uri, encode(stored_state(channel.state or {})))
         elif channel.text.tail:
-            channel.text = _Text(encode(self._read(uri, channel.text)))
-            self._log.checkpoint(uri, channel.text.snapshot)
+            state = self._read(uri, channel.text)
+            channel.text = _Text(encode(state))
+            self._log.checkpoint(uri, encode(stored_state(state)))
 
     def commit(self, commit: Commit) -> ChannelChanges:
-        """Show what is durable now."""
+        """Show what is durable now. Entries get what subscribers are told, where that is more than what is stored."""
         if commit.refused:
             self._undo(commit)
         changes = ChannelChanges([], [])
-        numbers = iter(commit.entries)
+        numbers = iter(enumerate(commit.entries))
         while self._uncommitted and self._uncommitted[0].step <= commit.step:
             change = self._uncommitted.popleft()
             channel = change.channel
             if change.action is not None:
-                self.committed_head = next(numbers).seq
+                place, entry = next(numbers)
+                self.committed_head = entry.seq
+                if change.told is not None:
+                    channel.told_at = entry.seq
+                    payload = Draft(channel.uri, entry.type, change.told, None, None, 0).numbered(entry.seq).payload
+                    commit.entries[place] = entry._replace(payload=payload)
             elif change.state is not None:
                 channel.opened_at = self.committed_head
             if change.state is None:

@@ -1,0 +1,40 @@
+"""Addresses of canvases: clients are told them, and nothing ever stores them. Pure.
+
+They hold a secret and are good for one run of the host. So the log, and the states it keeps, have the same actions and
+states without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ahpkit.protocol.common.reducing import without
+from ahpkit.protocol.common.state import JsonObject
+
+_PLACES: Final[Mapping[str, str]] = {
+    "canvas/stateChanged": "canvas",
+    "session/canvasInstanceOpened": "instance",
+    "session/canvasInstanceUpdated": "changes",
+    "session/canvasRequestCompleted": "result",
+}
+"""The member of an action that may have an address."""
+
+
+def stored_action(action: JsonObject) -> JsonObject:
+    """An action as it is stored; the same object when there is no address in it."""
+    place = _PLACES.get(action["type"])
+    inner: JsonObject | None = None if place is None else action.get(place)
+    if place is None or inner is None or inner.get("url") is None:
+        return action
+    return {**action, place: without(inner, "url")}
+
+
+def stored_state(state: JsonObject) -> JsonObject:
+    """A state as it is stored: of a session with open canvases, or of a canvas."""
+    if "openCanvases" in state:
+        return {**state, "openCanvases": [without(one, "url") for one in state["openCanvases"]]}
+    return without(state, "url") if "instanceId" in state else state
+
+
+__all__ = ["stored_action", "stored_state"]
