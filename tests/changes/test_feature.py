@@ -297,7 +297,7 @@ async def test_clients_change_neither_catalogues_nor_files(desk: Desk) -> None:
     await newest.ask("subscribe", desk.chat)
     assert await newest.rejected(desk.chat, {"type": "chat/changesetsChanged", "changesets": []})
     await newest.ask("subscribe", uri)
-    for action in (
+    of_the_host: tuple[Json, ...] = (
         {"type": "changeset/cleared"},
         {"type": "changeset/statusChanged", "status": "error", "error": {"errorType": "x", "message": "y"}},
         {"type": "changeset/fileRemoved", "fileId": state["files"][0]["id"]},
@@ -305,7 +305,8 @@ async def test_clients_change_neither_catalogues_nor_files(desk: Desk) -> None:
         {"type": "changeset/contentChanged", "files": []},
         {"type": "changeset/operationsChanged"},
         {"type": "changeset/operationStatusChanged", "operationId": "undo", "status": "idle"},
-    ):
+    )
+    for action in of_the_host:
         assert await newest.rejected(uri, action), action
     await newest.accepted(uri, review(state["files"][0]["id"]))
 

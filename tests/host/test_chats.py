@@ -314,7 +314,8 @@ async def test_flags_of_one_chat_are_its_own(sockets: Bench) -> None:
 
 def _told(said: Json, chat: str) -> int:
     """The status of a chat in a change of a summary."""
-    changes = said.get("params", {}).get("changes", {}) if said.get("method") == "root/sessionSummaryChanged" else {}
+    told = said.get("method") == "root/sessionSummaryChanged"
+    changes: Json = said.get("params", {}).get("changes", {}) if told else {}
     return next((one["status"] for one in changes.get("chats", ()) if one["resource"] == chat), 0)
 
 
@@ -373,7 +374,8 @@ async def test_a_chat_gets_another_place_in_its_session(sockets: Bench) -> None:
 
 
 def _order(said: Json) -> list[str]:
-    changes = said.get("params", {}).get("changes", {}) if said.get("method") == "root/sessionSummaryChanged" else {}
+    told = said.get("method") == "root/sessionSummaryChanged"
+    changes: Json = said.get("params", {}).get("changes", {}) if told else {}
     return [one["resource"] for one in changes.get("chats", ())]
 
 

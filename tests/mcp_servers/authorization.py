@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from starlette.routing import Route
 class AuthorizationServer:
     """Remembers what it was asked. `granted` is told of each token."""
 
-    def __init__(self, granted: Any = lambda token: None, **odd: Any) -> None:
+    def __init__(self, granted: Callable[[str], Any] = str, **odd: Any) -> None:
         self.granted = granted
         self.odd = odd
         self.origin = ""

@@ -34,7 +34,7 @@ async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> t
     if "twice" in MODES:
         names = ["add", "add", "bad name!", "x" * 200, "додати"]
     if "apps" in MODES:
-        page = {"_meta": {"ui": {"resourceUri": "ui://board"}}}
+        page: dict[str, Any] = {"_meta": {"ui": {"resourceUri": "ui://board"}}}
         return types.ListToolsResult(tools=[tool("add", **page), *(tool(name) for name in ("slow", "grow", *extra))])
     hint = {"annotations": {"readOnlyHint": True}} if "readonly" in MODES else {}
     return types.ListToolsResult(tools=[tool(name, f"The {name} tool", **hint) for name in (*names, *extra)])
@@ -177,7 +177,7 @@ async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.Empt
 
 
 def make() -> Server[Any]:
-    logs = {"on_set_logging_level": set_level} if "apps" in MODES else {}
+    logs: dict[str, Any] = {"on_set_logging_level": set_level} if "apps" in MODES else {}
     return Server(
         "test-server",
         version="1",

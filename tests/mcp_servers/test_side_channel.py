@@ -79,7 +79,7 @@ async def test_who_renders_apps_is_told_of_the_channel_and_nobody_else(bench: Be
     assert plain["channel"] != shown["channel"]
     assert "mcpApp" not in plain
     capabilities = shown["mcpApp"]["capabilities"]
-    samples = {"sampling": {"tools": {}}} if bench.agent.sampling else {}
+    samples: Json = {"sampling": {"tools": {}}} if bench.agent.sampling else {}
     assert capabilities == {
         "serverTools": {"listChanged": True},
         "serverResources": {"listChanged": True},

@@ -82,6 +82,11 @@ class TurnSeen:
         return [str(part["content"]) for part in parts if part["kind"] == "systemNotification"]
 
 
+def _shown(name: str) -> Callable[[Json], str]:
+    """A tool that says it was shown."""
+    return lambda given: f"{name} was shown"
+
+
 @dataclass
 class Stage:
     """One session and the client in it."""
@@ -135,8 +140,8 @@ class Stage:
                 return message["params"]["action"]
 
     async def _waiting(self) -> set[str]:
-        turn = (await self.bench.state(self.client, self.chat)).get("activeTurn") or {}
-        calls = [part["toolCall"] for part in turn.get("responseParts", ()) if part["kind"] == "toolCall"]
+        turn: Json = (await self.bench.state(self.client, self.chat)).get("activeTurn") or {}
+        calls: list[Json] = [part["toolCall"] for part in turn.get("responseParts", ()) if part["kind"] == "toolCall"]
         return {call["toolCallId"] for call in calls if call["status"] == "pending-confirmation"}
 
     def _decide(self, ready: Json, option: str) -> None:
@@ -149,10 +154,11 @@ class Stage:
         self.client.post(self.chat, {"type": "chat/toolCallConfirmed", **about, **decision})
 
     async def _run_own(self, ready: Json) -> None:
-        turn = (await self.bench.state(self.client, self.chat)).get("activeTurn") or {}
-        calls = [part["toolCall"] for part in turn.get("responseParts", ()) if part["kind"] == "toolCall"]
-        call = next((one for one in calls if one["toolCallId"] == ready["toolCallId"]), {})
-        owner = call.get("contributor") or {}
+        turn: Json = (await self.bench.state(self.client, self.chat)).get("activeTurn") or {}
+        calls: list[Json] = [part["toolCall"] for part in turn.get("responseParts", ()) if part["kind"] == "toolCall"]
+        empty: Json = {}
+        call = next((one for one in calls if one["toolCallId"] == ready["toolCallId"]), empty)
+        owner: Json = call.get("contributor") or {}
         if owner.get("clientId") != self.client.client_id or call["status"] != "running":
             return
         given = json.loads(call.get("toolInput") or "{}")
@@ -225,7 +231,7 @@ async def staged(
         session, chat = await bench.session(client, workingDirectory=work.as_uri())
         active = {"clientId": "editor", "displayName": "Editor", "tools": list(tools)}
         await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
-        answers = {tool["name"]: (lambda given, name=tool["name"]: f"{name} was shown") for tool in tools}
+        answers = {tool["name"]: _shown(tool["name"]) for tool in tools}
         yield Stage(bench, client, session, chat, board, answers)
     finally:
         await bench.stop()

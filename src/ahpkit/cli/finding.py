@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ def age(text: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-class Age(click.ParamType):
+class Age(click.ParamType[timedelta]):
     """An option's value such as `30d`."""
 
     name = "duration"
@@ -100,7 +100,7 @@ class Hit:
     """What stands around the first of the words."""
 
 
-async def search(client: Client, summaries: Iterable[Any], words: Sequence[str]) -> AsyncIterator[Hit]:
+async def search(client: Client, summaries: Iterable[Any], words: Sequence[str]) -> AsyncGenerator[Hit]:
     """The turns of these sessions that have all words, in any case. Agents that do not run are not started for it."""
     for summary in summaries:
         with suppress(AhpError):  # It was deleted while we looked.

@@ -9,7 +9,7 @@ import webbrowser
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -88,7 +88,8 @@ def _line(server: McpServer) -> str:
     placed, state = server.placed, server.state
     off = "" if placed.effective.enabled else "  off"
     where = "configuration" if placed.container is None else placed.container["name"]
-    trust = (placed.entry.get("_meta") or {}).get("ahpkit/trust")
+    meta: dict[str, Any] = placed.entry.get("_meta") or {}
+    trust = meta.get("ahpkit/trust")
     why = f"  not trusted ({trust}); see: ahpkit trust list" if trust else ""
     if state["kind"] == "error":
         why = f"  {shorten(state['error']['message'], 200)}"
@@ -161,7 +162,7 @@ def _arguments(text: str) -> dict[str, Any]:
         raise click.BadParameter(f"no JSON: {error}", param_hint="'ARGUMENTS'") from None
     if not isinstance(given, dict):
         raise click.BadParameter("a JSON object is expected", param_hint="'ARGUMENTS'")
-    return given
+    return cast("dict[str, Any]", given)
 
 
 def _shown(result: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ class TurnPrinter:
             case events.ToolCallRunning(call=call):
                 self._output.say(f"… {_title(call)}", "cyan")
             case events.AuthenticationNeeded(call=call):
-                self._console.say(
+                self._output.say(
                     f"! {call['toolName']} waits: its MCP server wants you to log in (ahpkit mcp login)", "yellow"
                 )
             case events.ToolCallCompleted(call=call):

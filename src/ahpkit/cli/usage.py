@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -160,8 +160,10 @@ def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
     for value in (meta.get("ahpkit/cost"), acp.get("cost"), meta.get("cost")):
         if isinstance(value, int | float):
             return float(value), "USD"
-        if isinstance(value, dict) and isinstance(value.get("amount"), int | float):  # pyright: ignore[reportUnknownMemberType]
-            found: Any = value
+        if isinstance(value, dict):
+            found = cast("dict[str, Any]", value)
+            if not isinstance(found.get("amount"), int | float):
+                continue
             return float(found["amount"]), str(found.get("currency") or "USD")
     return None, "USD"
 

@@ -66,7 +66,8 @@ class McpServer:
     @property
     def app(self) -> JsonObject | None:
         """What a View of this server is told about its host (`mcpApp.capabilities`), to be passed on unchanged."""
-        return (self.placed.entry.get("mcpApp") or {}).get("capabilities")
+        app: JsonObject = self.placed.entry.get("mcpApp") or {}
+        return app.get("capabilities")
 
     async def wait_ready(self) -> None:
         """Wait while it starts; raises `McpNotReady` when it does something else than becoming ready."""

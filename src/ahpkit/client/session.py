@@ -132,8 +132,8 @@ class Session:
             return  # It has no words for what agents offer: the host decides.
         provider = self.state["provider"]
         agents = (self._core.root.confirmed or {}).get("agents", ())
-        known = next((one for one in agents if one["provider"] == provider), {})
-        offered = known.get("capabilities", {}).get("multipleChats")
+        known: Any = next((one for one in agents if one["provider"] == provider), cast("Any", {}))
+        offered: Any = known.get("capabilities", {}).get("multipleChats")
         if offered is None:
             raise LocalProtocolError(f"sessions of {provider} have one chat")
         if source is not None and not offered.get(source["kind"]):

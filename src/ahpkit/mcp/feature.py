@@ -229,7 +229,8 @@ class McpServers(Feature):
     async def _take_token(self, client_id: str, params: JsonObject) -> bool:
         """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting."""
         resource, token = params["resource"], params["token"]
-        keep = (params.get("_meta") or {}).get(KEEP_TOKEN) is True
+        meta: JsonObject = params.get("_meta") or {}
+        keep = meta.get(KEEP_TOKEN) is True
         giver = "" if keep else client_id
         waiting = [
             (session, server)

@@ -413,7 +413,8 @@ class McpServer:
 
     async def _checked(self, name: str, result: JsonObject) -> JsonObject:
         """A result that fits what its tool promises."""
-        tool = next((tool for tool in self.tools if tool["name"] == name), {})
+        empty: JsonObject = {}
+        tool = next((tool for tool in self.tools if tool["name"] == name), empty)
         if "outputSchema" in tool and not result.get("isError"):
             problem = await asyncio.to_thread(result_problem, tool["outputSchema"], result.get("structuredContent"))
             if problem is not None:

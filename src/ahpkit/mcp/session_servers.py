@@ -37,6 +37,10 @@ Offers = Callable[[str], Awaitable[Sequence[McpServerOffer]]]
 """The servers of a session that are switched on and may run."""
 
 
+def _tell_nobody(servers: SessionServers, server: McpServer, method: str, params: JsonObject) -> None:
+    """Until somebody wants to hear notifications."""
+
+
 class SessionServers:
     """The servers of one session. All methods belong to one event loop."""
 
@@ -72,7 +76,7 @@ class SessionServers:
         self._again = False
         self._closed = False
         self._news = asyncio.Event()
-        self.heard: Callable[[SessionServers, McpServer, str, JsonObject], None] = lambda *said: None
+        self.heard: Callable[[SessionServers, McpServer, str, JsonObject], None] = _tell_nobody
         """Told of every notification of a server."""
 
     # -- what is wanted --------------------------------------------------------------------------------------------

@@ -152,7 +152,8 @@ class SideChannels:
     async def _check(
         self, session: SessionServers, server: McpServer, asked: JsonObject, client: ConnectedClient
     ) -> None:
-        name, given = asked.get("name"), asked.get("arguments") or {}
+        name = asked.get("name")
+        given: JsonObject = asked.get("arguments") or {}
         tools = self._services.tools(session.uri)
         tool = next((one for one in tools if one.owner.id == server.id and one.own_name == name), None)
         if tool is None:

@@ -239,7 +239,8 @@ class ScriptedAgent:
         answer = await self._request(
             "session/request_permission", {"sessionId": id, "toolCall": call, "options": options}
         )
-        outcome: Json = (answer.get("result") or {}).get("outcome") or {}
+        result: Json = answer.get("result") or {}
+        outcome: Json = result.get("outcome") or {}
         return str(outcome.get("optionId", "")).startswith("allow")
 
     def _tell(self, id: str, update: Json) -> None:

@@ -89,7 +89,7 @@ def is_light(value: Json) -> bool:
     todo: list[Any] = [value]
     while todo:
         one = todo.pop()
-        kind = type(one)
+        kind = cast("Any", type(one))
         if kind is str:
             left -= len(one)
         elif kind is dict:

@@ -74,7 +74,7 @@ def test_reducers_up_to_0_8_take_the_error_from_new_content() -> None:
     old = OLD["changeset"].reducer
     assert old is not None
     state: Json = {"status": "ready", "files": [], "error": ERROR}
-    told = {"type": "changeset/contentChanged", "files": []}
+    told: Json = {"type": "changeset/contentChanged", "files": []}
     assert "error" not in old(state, told, now=0)
     assert old(state, {**told, "error": ERROR}, now=0)["error"] == ERROR
     assert "error" not in make.changeset_content_changed(files=[])

@@ -111,13 +111,13 @@ def with_workers(chat: str, session: JsonObject) -> list[str]:
     """A chat and those that its turns opened for sub-agents, and these for theirs."""
     found = [chat]
     for uri in found:
-        origins = ((entry["resource"], entry.get("origin") or {}) for entry in session["chats"])
-        found += [one for one, origin in origins if _is_worker(origin, uri) and one not in found]
+        workers = [entry["resource"] for entry in session["chats"] if _is_worker(entry.get("origin"), uri)]
+        found += [one for one in workers if one not in found]
     return found
 
 
-def _is_worker(origin: JsonObject, chat: str) -> bool:
-    return origin.get("kind") == "tool" and origin.get("chat") == chat
+def _is_worker(origin: JsonObject | None, chat: str) -> bool:
+    return origin is not None and origin.get("kind") == "tool" and origin.get("chat") == chat
 
 
 def placed(order: Sequence[str], moving: Sequence[str], after: str | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.dialects.generations import selection_of, unmarked
 from ahpkit.host.agent import Command, McpServerOffer
@@ -177,7 +177,8 @@ class LiveChat:
     def moved(self, session_uri: str) -> None:
         """The chat belongs to another session from here on; what its agent said about it goes along."""
         meta: JsonObject = self.session.get("_meta") or {}
-        said = {key: about[self.uri] for key, about in meta.items() if isinstance(about, dict) and self.uri in about}
+        told = {key: cast("JsonObject", about) for key, about in meta.items() if isinstance(about, dict)}
+        said = {key: about[self.uri] for key, about in told.items() if self.uri in about}
         self.clear_meta()
         self.session_uri = session_uri
         for key, value in said.items():

@@ -72,8 +72,12 @@ def named_chats(session: JsonObject) -> list[JsonObject]:
 def only_chat(session: JsonObject) -> JsonObject | None:
     """The chat that is the only one of its session, leaving chats of tools aside."""
     chats: list[JsonObject] = session["chats"]
-    own = [chat for chat in chats if (chat.get("origin") or {}).get("kind") != "tool"]
+    own = [chat for chat in chats if not _is_of_tool(chat.get("origin"))]
     return own[0] if len(own) == 1 else None
+
+
+def _is_of_tool(origin: JsonObject | None) -> bool:
+    return origin is not None and origin.get("kind") == "tool"
 
 
 def _derived(shown: JsonObject, session: JsonObject) -> JsonObject:
