@@ -10,7 +10,19 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
-EDGE = {"agents", "authoring", "canvas", "changes", "customizations", "http", "mcp", "tools", "transports", "web"}
+EDGE = {
+    "agents",
+    "authoring",
+    "canvas",
+    "changes",
+    "customizations",
+    "http",
+    "mcp",
+    "telemetry",
+    "tools",
+    "transports",
+    "web",
+}
 
 ALLOWED: dict[str, set[str]] = {
     "platform": {"platform"},
@@ -40,6 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"platform", "protocol", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
     "changes": {"platform", "protocol", "wire", "host", "changes"},
     "web": {"platform", "protocol", "wire", "client", "http", "transports", "web"},
+    "telemetry": {"protocol", "host", "telemetry"},
     "tools": {"protocol", "wire", "tools"},
     "mcp": {"platform", "protocol", "wire", "host", "tools", "agents", "mcp", "transports"},
 }

@@ -53,6 +53,7 @@ from ahpkit.web.page import PageServer, page_name
 
 if TYPE_CHECKING:
     from ahpkit.customizations.feature import Customizations
+    from ahpkit.telemetry.feature import Telemetry
 
 _log = logging.getLogger(__name__)
 
@@ -289,10 +290,12 @@ async def running_host(
         agents, features = make_parts(
             settings, data_dir, pages, fence=fence, directory=directory, environ=environments.of
         )
+        telemetry = make_telemetry()
         host = Host(
             open_storage(data_dir, settings.durability, convert=convert_0_4),
             agents=agents,
-            features=features,
+            features=[*features, telemetry],
+            tracer_provider=telemetry.tracer_provider,
             config=HostConfig(
                 default_directory=directory,
                 default_provider=settings.default_agent,
@@ -379,6 +382,13 @@ def make_parts(
     servers = McpServers(customizations.servers, directory=directory)
     features = [resources, terminals, customizations, canvases, changesets, servers]
     return make_agents(settings, resources, terminals, environ), features
+
+
+def make_telemetry() -> Telemetry:
+    """Traces, metrics and logs for those who subscribe, and metrics for a scraper."""
+    from ahpkit.telemetry.feature import Telemetry  # Late: other commands do not need an SDK.
+
+    return Telemetry()
 
 
 def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence) -> Feature:

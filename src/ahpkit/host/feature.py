@@ -70,6 +70,21 @@ class Values(Protocol):
     def items(self, prefix: str) -> Sequence[tuple[str, Any]]: ...
 
 
+class Measures(NamedTuple):
+    """How much the host did, and how much waits, at one moment."""
+
+    commits: int
+    """Commits of the log since the start."""
+    deliveries: int
+    """Batches of actions that were written to connections since the start."""
+    backlog: int
+    """Changes that wait to become durable."""
+    unread: int
+    """Bytes that connections have not taken yet."""
+    connections: int
+    sessions: int
+
+
 class Services(Protocol):
     """What a feature may use of the host."""
 
@@ -112,6 +127,10 @@ class Services(Protocol):
 
     async def room(self, uri: str) -> None:
         """Wait while the disk or the subscribers of a channel are behind: the pace of whoever produces without end."""
+        ...
+
+    def measures(self) -> Measures:
+        """How much the host did so far, and how much waits now."""
         ...
 
     def client(self, client_id: str) -> ConnectedClient | None: ...
@@ -225,6 +244,7 @@ class Registration:
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
         self.authenticators: list[Callable[[str, JsonObject], Awaitable[bool]]] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
+        self.telemetry: JsonObject | None = None
         self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
         self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
         self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
@@ -250,6 +270,10 @@ class Registration:
     def serve_stateless(self, serves: Callable[[str], bool]) -> None:
         """`serves(uri)`: whether clients may subscribe to this channel although it has no state (telemetry, MCP)."""
         self.stateless_channels.append(serves)
+
+    def advertise_telemetry(self, channels: JsonObject) -> None:
+        """`InitializeResult.telemetry`: channels, or templates of channels, by signal. One feature can."""
+        self.telemetry = channels
 
     def open_channels(self, opens: Callable[[str], Awaitable[bool]]) -> None:
         """`opens(uri)`: make a channel that exists only while somebody is subscribed; False: not mine."""
@@ -409,6 +433,7 @@ __all__ = [
     "CommandHandler",
     "ConnectedClient",
     "Feature",
+    "Measures",
     "Registration",
     "Services",
     "ToolSource",

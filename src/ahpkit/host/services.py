@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ahpkit.host.agent import Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.feature import ConnectedClient, Measures
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -94,6 +94,17 @@ class HostServices:
     async def room(self, uri: str) -> None:
         await self.delivery.flush()
         await self.clients.drained(uri)
+
+    def measures(self) -> Measures:
+        connections = self.clients.clients()
+        return Measures(
+            commits=self.delivery.commits,
+            deliveries=self.delivery.deliveries,
+            backlog=self.store.backlog,
+            unread=sum(connection.outlet.unread for connection in connections),
+            connections=len(connections),
+            sessions=len(self.index),
+        )
 
     def client(self, client_id: str) -> ConnectedClient | None:
         return self.clients.get(client_id)

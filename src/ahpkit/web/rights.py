@@ -47,9 +47,24 @@ ANSWERS = frozenset(
 """Actions that answer what was asked."""
 
 
+_TELEMETRY = "ahp-otlp:"
+"""Channels that tell of everybody's work."""
+
+
+def _channels(params: JsonObject) -> list[str]:
+    """The channels that a request names."""
+    lists = [params.get(key) for key in ("initialSubscriptions", "subscriptions")]
+    named = [params.get("channel"), *(uri for one in lists if isinstance(one, list) for uri in cast("list[Any]", one))]
+    return [uri for uri in named if isinstance(uri, str)]
+
+
 def refusal(right: Right, method: str, params: JsonObject) -> str | None:
     """Why a device with this right may not do this; None: it may."""
-    if right == "everything" or method in WATCHING:
+    if right == "everything":
+        return None
+    if any(uri.startswith(_TELEMETRY) for uri in _channels(params)):
+        return f"this device may {right} only; telemetry of the host needs the right to everything"
+    if method in WATCHING:
         return None
     if method != "dispatchAction":
         return f"this device may {right} only; {method} needs the right to everything"

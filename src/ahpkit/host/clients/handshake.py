@@ -135,6 +135,7 @@ class Handshake:
             "snapshots": snapshots,
             "defaultDirectory": self._default_directory.as_uri(),
             "completionTriggerCharacters": ["/", "@", "#"],
+            **({"telemetry": self._registered.telemetry} if self._registered.telemetry else {}),
             "_meta": root.get("_meta", {}),
         }
 

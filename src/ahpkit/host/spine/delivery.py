@@ -52,6 +52,8 @@ class Delivery:
         self._listener = listener
         self._on_refused = on_refused
         self._max_backlog = max_backlog
+        self.commits = 0
+        """Commits of the log since the start."""
         self._delivered = 0
         """The last step of the log that was delivered."""
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
@@ -84,6 +86,7 @@ class Delivery:
             self._free_waiting(commit.step)
 
     def _deliver(self, commit: Commit) -> None:
+        self.commits += 1
         changes = self._store.commit(commit)
         for entry, _ in commit.refused:
             if entry.client_id is not None and entry.client_seq is not None:
@@ -112,6 +115,11 @@ class Delivery:
                 self._private.popleft()(entry.seq)
                 start = at + 1
         self._fanout.deliver(entries[start:])
+
+    @property
+    def deliveries(self) -> int:
+        """Batches that were written to connections since the start."""
+        return self._fanout.deliveries
 
     def _free_waiting(self, step: int) -> None:
         self._delivered = max(self._delivered, step)

@@ -64,6 +64,8 @@ class Fanout:
     """Subscriptions of all clients by channel."""
 
     def __init__(self) -> None:
+        self.deliveries = 0
+        """Batches that were written to connections."""
         self._subscribers: dict[str, set[Receiver]] = {}
         self._late: dict[float, set[Receiver]] = {}
         """Class → receivers for which something is held back."""
@@ -101,6 +103,7 @@ class Fanout:
             if subscribers:
                 _add_run(uri, list(run), subscribers)
                 touched |= subscribers
+        self.deliveries += len(touched)
         for receiver in touched:
             parts, receiver.parts = receiver.parts, []
             if frames := parts[0] if len(parts) == 1 else b"".join(parts):

@@ -1,0 +1,176 @@
+"""Telemetry channels and the page for a scraper: the part that the host is given.
+
+`ahp-otlp:/traces`, `ahp-otlp:/metrics` and `ahp-otlp:/logs/{level}` have no state: whoever subscribes gets what happens
+from then on, in OTLP/JSON. Nothing is recorded for nobody. What a reader cannot take in time is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from starlette.responses import PlainTextResponse
+
+from ahpkit import __version__
+from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.telemetry import exposition, otlp_json
+from ahpkit.telemetry.metrics import Metrics
+from ahpkit.telemetry.tracing import ObservedTracerProvider
+
+TRACES, METRICS, LOGS = "ahp-otlp:/traces", "ahp-otlp:/metrics", "ahp-otlp:/logs"
+ADVERTISED: JsonObject = {"traces": TRACES, "metrics": METRICS, "logs": f"{LOGS}/{{level}}"}
+
+PATH = "/metrics"
+"""Where a scraper finds the metrics, behind the same gate as everything else."""
+
+INTERVAL = 10.0
+"""Seconds between two exports of metrics to a subscriber."""
+
+_GATHERED = 1.0
+"""Seconds that spans and records are gathered for one notification."""
+
+_MOST = 2_000
+"""Spans or records of one notification; the oldest are dropped."""
+
+
+class Telemetry(Feature):
+    """The feature. Give `tracer_provider` to the host."""
+
+    name = "telemetry"
+
+    def __init__(self, *, interval: float = INTERVAL, gathered: float = _GATHERED) -> None:
+        self.resource = Resource.create({"service.name": "ahpkit", "service.version": __version__})
+        self.tracer_provider = ObservedTracerProvider(self.resource, self._span_ended)
+        self._interval = interval
+        self._patience = gathered
+        self._spans: deque[ReadableSpan] = deque(maxlen=_MOST)
+        self._records: deque[logging.LogRecord] = deque(maxlen=_MOST)
+        self._handler = _Handler(self)
+        self._followed: set[str] = set()
+        self.flushing = False
+        """Something was gathered and is about to be sent."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._exporting: asyncio.Task[None] | None = None
+
+    def register(self, host: Registration, services: Services) -> None:
+        self.services = services
+        self.metrics = Metrics(self.resource, services.measures)
+        host.advertise_telemetry(ADVERTISED)
+        host.serve_stateless(is_channel)
+        host.listen(self.metrics.heard)
+        host.on_subscribed(self._subscribed)
+        host.on_unsubscribed(self._unsubscribed)
+        host.route(self._mount)
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def aclose(self) -> None:
+        for uri in list(self._followed):
+            self._unsubscribed(uri)
+        self.metrics.close()
+        self.tracer_provider.close()
+
+    # -- who looks ---------------------------------------------------------------------------------------------------
+
+    def _subscribed(self, uri: str) -> None:
+        if not is_channel(uri):
+            return
+        self._followed.add(uri)
+        self._look()
+        if uri == METRICS and self._exporting is None:
+            self._exporting = self.services.spawn(self._export_metrics(), name="export metrics")
+
+    def _unsubscribed(self, uri: str) -> None:
+        if uri not in self._followed:
+            return
+        self._followed.discard(uri)
+        self._look()
+        if uri == METRICS and self._exporting is not None:
+            self._exporting.cancel()
+            self._exporting = None
+
+    def _look(self) -> None:
+        """Record what somebody wants to see, and nothing else."""
+        self.tracer_provider.observed = TRACES in self._followed
+        logger = logging.getLogger("ahpkit")
+        if any(level_of(uri) is not None for uri in self._followed):
+            if self._handler not in logger.handlers:
+                logger.addHandler(self._handler)
+        else:
+            logger.removeHandler(self._handler)
+
+    # -- gathering ---------------------------------------------------------------------------------------------------
+
+    def _span_ended(self, span: ReadableSpan) -> None:
+        self._spans.append(span)
+        self._flush_soon()
+
+    def record(self, record: logging.LogRecord) -> None:
+        """A line of the host's log, from any thread."""
+        self._records.append(record)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self.flushing and self._loop is not None and not self._loop.is_closed():
+            self.flushing = True
+            self._loop.call_soon_threadsafe(self._loop.call_later, self._patience, self._flush)
+
+    def _flush(self) -> None:
+        self.flushing = False
+        spans = [self._spans.popleft() for _ in range(len(self._spans))]
+        records = [otlp_json.log_record(self._records.popleft()) for _ in range(len(self._records))]
+        if spans:
+            self._tell(TRACES, "otlp/exportTraces", otlp_json.traces(spans, self.resource))
+        for uri in self._followed:
+            at_least = level_of(uri)
+            if at_least is not None and (seen := [one for one in records if one["severityNumber"] >= at_least]):
+                self._tell(uri, "otlp/exportLogs", otlp_json.logs(seen, self.resource))
+
+    async def _export_metrics(self) -> None:
+        while True:
+            payload = otlp_json.metrics(self.metrics.collect(), self.resource)
+            self._tell(METRICS, "otlp/exportMetrics", payload)
+            await asyncio.sleep(self._interval)
+
+    def _tell(self, uri: str, method: str, payload: JsonObject) -> None:
+        for client in self.services.subscribers(uri):
+            client.notify(method, {"channel": uri, "payload": payload})
+
+    # -- the scraper -------------------------------------------------------------------------------------------------
+
+    def _mount(self, router: Any) -> None:
+        router.mount(PATH, self._scraped)
+
+    async def _scraped(self, scope: Any, receive: Any, send: Any) -> None:
+        answer = PlainTextResponse(exposition.text(self.metrics.collect()), media_type=exposition.CONTENT_TYPE)
+        await answer(scope, receive, send)
+
+
+class _Handler(logging.Handler):
+    """Passes the host's log on."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        super().__init__()
+        self._telemetry = telemetry
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._telemetry.record(record)
+
+
+def is_channel(uri: str) -> bool:
+    """Whether a URI is one of the telemetry channels."""
+    return uri in (TRACES, METRICS) or level_of(uri) is not None
+
+
+def level_of(uri: str) -> int | None:
+    """The least severity that a logs channel is for; None: it is none."""
+    return otlp_json.SEVERITIES.get(uri.removeprefix(f"{LOGS}/")) if uri.startswith(f"{LOGS}/") else None
+
+
+__all__ = ["ADVERTISED", "INTERVAL", "PATH", "Telemetry", "is_channel", "level_of"]

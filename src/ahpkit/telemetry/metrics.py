@@ -1,0 +1,97 @@
+"""The host's metrics: counted where things happen, read by the OpenTelemetry SDK when somebody wants to know.
+
+Counting is one addition, because actions come by the hundred thousand. Only the ends of turns and tool calls, which are
+rare, go through an instrument directly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricsData
+from opentelemetry.sdk.resources import Resource
+
+from ahpkit.host.feature import Applied, Measures
+from ahpkit.protocol.common.state import JsonObject
+
+_OUTCOMES = {"chat/turnComplete": "completed", "chat/turnCancelled": "cancelled", "chat/error": "failed"}
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class Metrics:
+    """All instruments of one host."""
+
+    def __init__(self, resource: Resource, measures: Callable[[], Measures]) -> None:
+        self._reader = InMemoryMetricReader()
+        self._provider = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
+        self._measures = measures
+        self._actions: Counter[str] = Counter()
+        self._turns: Counter[str] = Counter()
+        self._tool_calls: Counter[str] = Counter()
+        meter = self._provider.get_meter("ahpkit")
+        counter, gauge = meter.create_observable_counter, meter.create_observable_gauge
+        counter("ahpkit.actions", [self._observe(self._actions, "channel")], "{action}", "Actions that were applied.")
+        counter("ahpkit.turns", [self._observe(self._turns, "outcome")], "{turn}", "Turns that ended.")
+        counter("ahpkit.tool_calls", [self._observe(self._tool_calls, "outcome")], "{call}", "Tool calls that ended.")
+        counter("ahpkit.commits", [self._of(lambda now: now.commits)], "{commit}", "Commits of the log.")
+        counter(
+            "ahpkit.deliveries", [self._of(lambda now: now.deliveries)], "{write}", "Batches written to connections."
+        )
+        gauge("ahpkit.connections", [self._of(lambda now: now.connections)], "{connection}", "Open connections.")
+        gauge("ahpkit.sessions", [self._of(lambda now: now.sessions)], "{session}", "Sessions there are.")
+        gauge(
+            "ahpkit.log.queue",
+            [self._of(lambda now: now.backlog)],
+            "{change}",
+            "Changes that wait to become durable.",
+        )
+        gauge(
+            "ahpkit.readers.queue", [self._of(lambda now: now.unread)], "By", "Bytes that connections have not taken."
+        )
+        gauge("process.memory.usage", [lambda options: [Observation(memory())]], "By", "Physical memory in use.")
+        self._durations = meter.create_histogram("ahpkit.turn.duration", "s", "How long turns took.")
+
+    def heard(self, applied: Applied) -> None:
+        """An action was applied."""
+        kind: str = applied.action["type"]
+        self._actions[kind.partition("/")[0]] += 1
+        if (outcome := _OUTCOMES.get(kind)) is not None:
+            self._turns[outcome] += 1
+            duration = applied.action.get("duration")
+            if isinstance(duration, int | float):
+                self._durations.record(duration / 1000, {"outcome": outcome})
+        elif kind == "chat/toolCallComplete":
+            result: JsonObject = applied.action.get("result") or {}
+            self._tool_calls["succeeded" if result.get("success", True) else "failed"] += 1
+        elif kind == "chat/toolCallConfirmed" and applied.action.get("approved") is False:
+            self._tool_calls["denied"] += 1
+
+    def collect(self) -> MetricsData | None:
+        """What every instrument says now."""
+        return self._reader.get_metrics_data()
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+    def _observe(self, counted: Counter[str], key: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        return lambda options: [Observation(number, {key: name}) for name, number in sorted(counted.items())]
+
+    def _of(self, value: Callable[[Measures], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        return lambda options: [Observation(value(self._measures()))]
+
+
+def memory() -> int:
+    """Bytes of physical memory that this process uses; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+__all__ = ["Metrics", "memory"]
