@@ -9,6 +9,7 @@ import pytest
 
 from ahpkit.cli import doctor
 from ahpkit.cli.doctor import look_at
+from support import requirement
 from support.process import HostProcess, finish_cli, host_process
 from support.records import unprivileged
 
@@ -41,6 +42,27 @@ async def test_a_running_host_is_asked(host: HostProcess) -> None:
     assert (code, found["host"]["ok"]) == (0, True)
     assert found["host"]["detail"].startswith(f"{host.url}, ")
     assert found["host"]["detail"].endswith("agents: demo")
+
+
+@requirement("gen:forward:implementation-info")
+async def test_it_says_who_is_connected_with_which_version(tmp_path: Path) -> None:
+    async with host_process(tmp_path) as host:
+        _, found = await findings(tmp_path)
+        assert found["client"]["detail"] == "none is connected"
+        named, unnamed = await host.connect("window"), await host.connect("old-one")
+        info = {"name": "vscode", "title": "Visual Studio Code", "version": "1.139.1"}
+        answer = await named.initialize("ahp-root://", protocolVersions=["0.9.0", "0.7.0"], clientInfo=info)
+        assert answer["serverInfo"]["name"] == "ahpkit"
+        await unnamed.initialize()
+        code, output, _ = await finish_cli(["doctor"], tmp_path)
+        assert code == 0
+        lines = [line for line in output.splitlines() if line.startswith("✓ client")]
+        assert len(lines) == 2
+        assert lines[0].startswith("✓ client: Visual Studio Code 1.139.1, protocol 0.9.0, window from ")
+        assert lines[0].endswith(", 1 channel")
+        assert lines[1].startswith("✓ client: no name given, protocol 0.4.0, old-one from ")
+        for one in (named, unnamed):
+            await one.aclose()
 
 
 async def test_a_host_that_does_not_answer_needs_attention(tmp_path: Path) -> None:

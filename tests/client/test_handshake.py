@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ahpkit import __version__
 from ahpkit.client import ChannelGone, Client
 from ahpkit.dialects import states_up
 from ahpkit.protocol.channels import ROOT_URI
@@ -29,6 +30,7 @@ async def test_initialize_says_who_we_are_what_we_speak_and_what_we_follow(host:
                 "protocolVersions": ["1.0.0", "0.9.0", "0.4.0"],
                 "clientId": "me",
                 "initialSubscriptions": [ROOT_URI],
+                "clientInfo": {"name": "ahpkit", "version": __version__},
                 "locale": "de",
                 "capabilities": {"_meta": {"ahpkit/canvases": True, "example.com/x": {"version": "1.0"}}},
             }

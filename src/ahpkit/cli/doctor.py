@@ -15,9 +15,11 @@ import click
 from ahpkit import __version__
 from ahpkit.cli.output import Output
 from ahpkit.cli.settings import default_data_dir
-from ahpkit.cli.text import as_json
-from ahpkit.client import connect, find_endpoint, find_endpoints
+from ahpkit.cli.text import as_json, shorten
+from ahpkit.client import Client, connect, find_endpoint, find_endpoints
 from ahpkit.client.endpoints import URL_VARIABLE, endpoints_directory
+from ahpkit.host.clients.client_list import EXTENSION
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
 
 _LITTLE_ROOM = 500 * 1024 * 1024
@@ -91,20 +93,39 @@ async def _hosts() -> list[Finding]:
         running = [named, *running]
     if not running:
         return [Finding("host", True, "none is running", "start one with: ahpkit serve")]
-    return [await _host(endpoint.url, endpoint.token) for endpoint in running]
+    return [finding for endpoint in running for finding in await _host(endpoint.url, endpoint.token)]
 
 
-async def _host(url: str, token: str | None) -> Finding:
+async def _host(url: str, token: str | None) -> list[Finding]:
+    """The host itself, and each client that is connected to it."""
     try:
         async with asyncio.timeout(_PATIENCE), connect(url, token=token) as client:
             agents = ", ".join(agent["provider"] for agent in client.root["agents"])
             milliseconds = await client.ping() * 1000
-            return Finding("host", True, f"{url}, {milliseconds:.1f} ms away, agents: {agents}")
+            version = client.host.protocol_version
+            detail = f"{url}, {milliseconds:.1f} ms away, protocol {version}, agents: {agents}"
+            return [Finding("host", True, detail), *await _clients(client)]
     except TimeoutError:
         problem = f"{url}: no answer within {_PATIENCE} s"
     except (AhpError, OSError) as error:
         problem = str(error)
-    return Finding("host", False, problem, "stop it and start it again: ahpkit serve")
+    return [Finding("host", False, problem, "stop it and start it again: ahpkit serve")]
+
+
+async def _clients(client: Client) -> list[Finding]:
+    """Who else is connected, with which version. A host that is not ours does not say."""
+    if EXTENSION not in client.host.meta:
+        return []
+    told = await client.request(f"_{EXTENSION}/list", {})
+    found = [_described(one) for one in told["clients"] if not one.get("self")] or ["none is connected"]
+    return [Finding("client", True, detail) for detail in found]
+
+
+def _described(one: JsonObject) -> str:
+    name = shorten(one.get("name") or "no name given", 60)
+    who = f"{shorten(one['clientId'], 40)} from {one['address']}"
+    channels = f"{one['channels']} channel{'' if one['channels'] == 1 else 's'}"
+    return f"{name}, protocol {one['protocolVersion']}, {who}, {channels}"
 
 
 __all__ = ["Finding", "doctor", "look_at"]

@@ -28,6 +28,7 @@ from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
 from ahpkit.host.agent import Agent
+from ahpkit.host.clients import client_list
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
@@ -305,6 +306,7 @@ async def running_host(
             ),
         )
         session_import.register(host.extension, host.sessions)
+        client_list.register(host.extension, host.clients)
         for mount in host.registered.routes:
             mount(routes)
         async with (

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ahpkit import __version__
 from ahpkit.client.channels import Channels
 from ahpkit.client.errors import ExtensionNotSupported
 from ahpkit.dialects.generations import generation_of
@@ -78,6 +79,7 @@ class Handshake:
             "clientId": self._client_id,
             "initialSubscriptions": self._channels.followed(),
         }
+        params["clientInfo"] = {"name": "ahpkit", "version": __version__}
         if self._locale is not None:
             params["locale"] = self._locale
         if self._capabilities:

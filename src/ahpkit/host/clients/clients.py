@@ -34,6 +34,9 @@ _MAX_OWNERS = 10_000
 _MAX_CAPABILITIES = 16 * 1024
 """Bytes of one client's capabilities that are remembered while it is away."""
 
+_MAX_INFO = 4 * 1024
+"""Bytes of what a client calls itself that are remembered."""
+
 _FAR_BEHIND = 1024 * 1024
 """Bytes unread, a quarter of what costs a connection."""
 
@@ -56,6 +59,7 @@ class Clients:
         self._by_id: dict[str, Connection] = {}
         self._owners: dict[str, str | None] = {}
         self._capabilities: dict[str, JsonObject] = {}
+        self._infos: dict[str, JsonObject] = {}
         self._empty = asyncio.Event()
 
     # -- coming and going ------------------------------------------------------------------------------------------
@@ -64,7 +68,13 @@ class Clients:
         self._connections.add(connection)
 
     def admit(
-        self, connection: Connection, client_id: str, *, capabilities: JsonObject | None, dialect: Dialect
+        self,
+        connection: Connection,
+        client_id: str,
+        *,
+        capabilities: JsonObject | None,
+        dialect: Dialect,
+        info: JsonObject | None = None,
     ) -> None:
         """Give a connection its client id, or refuse.
 
@@ -72,6 +82,7 @@ class Clients:
         """
         self._take_over(connection, client_id)
         self._take_capabilities(connection, capabilities)
+        self._take_info(connection, info)
         connection.outlet.speak(dialect)
 
     def back(self, connection: Connection, *, resumed: bool) -> None:
@@ -97,6 +108,13 @@ class Clients:
         if gone is not None:
             del self._owners[gone]
             self._capabilities.pop(gone, None)
+            self._infos.pop(gone, None)
+
+    def _take_info(self, connection: Connection, info: JsonObject | None) -> None:
+        """A client names itself in `initialize` only, as it does with what it can do."""
+        if info is not None and len(encode(info)) <= _MAX_INFO:
+            self._infos[connection.client_id] = info
+        connection.info = self._infos.get(connection.client_id, {})
 
     def _take_capabilities(self, connection: Connection, capabilities: JsonObject | None) -> None:
         known = self._capabilities.pop(connection.client_id, {})

@@ -154,6 +154,8 @@ class Connection(RpcLoop):
         """Large answers are made one at a time, when the client has read what came before."""
         self.client_id = ""
         self.capabilities: JsonObject = {}
+        self.info: JsonObject = {}
+        """What it calls itself (`clientInfo`): shown and logged, and nothing else."""
         self.settings: JsonObject = {}
         """What the client set for itself on the root channel: it holds for this connection only."""
 

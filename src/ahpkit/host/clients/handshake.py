@@ -122,7 +122,9 @@ class Handshake:
             raise
         wanted = dict.fromkeys(params.get("initialSubscriptions", ()))
         _check_subscriptions(len(wanted))
-        self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
+        info: JsonObject = params.get("clientInfo") or {}
+        self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect, info=info)
+        _log.info("%s speaks %s: %s", client.client_id, dialect.version, info.get("name") or "it gives no name")
         self._repeated.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
         self._windows.begin(client.client_id)
