@@ -98,7 +98,7 @@ def test_the_selected_agents_body_is_the_system_prompt(offering: Offering, tmp_p
     ],
 )
 def test_a_rule_applies_always_by_glob_or_when_asked_for(offering: Offering, message: str, rules: list[str]) -> None:
-    assert sorted(rule.strip() for rule in rules_for(offering, user(message))) == sorted(rules)
+    assert sorted(rule.strip() for rule in rules_for(offering, user(message))[0]) == sorted(rules)
 
 
 def test_attached_files_and_attached_rules_count(offering: Offering, tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_attached_files_and_attached_rules_count(offering: Offering, tmp_path: P
         "label": "x",
         "_meta": {META_KEY: {"uri": (tmp_path / ".cursor/rules/manual.mdc").as_uri()}},
     }
-    assert "Python.\n" in rules_for(offering, user("hi", file))
-    assert "Manual.\n" in rules_for(offering, user("hi", rule))
+    assert "Python.\n" in rules_for(offering, user("hi", file))[0]
+    assert "Manual.\n" in rules_for(offering, user("hi", rule))[0]
 
 
 def test_paths_are_found_in_prose(tmp_path: Path) -> None:

@@ -191,17 +191,27 @@ class Stage:
 
     async def switch(self, name: str, *, on: bool) -> None:
         """Switch an MCP server, and wait until it is so."""
-        entry = _server(await self.state(), name)
-        assert entry is not None
+        await self.toggle(name, "mcpServer", on=on)
+        await self.server(name, "ready" if on else "stopped")
+
+    async def customization(self, name: str, type: str) -> Json:
+        [entry] = [one for one in _every(await self.state()) if (one["name"], one["type"]) == (name, type)]
+        return entry
+
+    async def toggle(self, name: str, type: str, *, on: bool) -> None:
+        entry = await self.customization(name, type)
         toggled = {"type": "session/customizationToggled", "id": entry["id"], "enabled": on}
         await self.client.accepted(self.session, toggled)
-        await self.server(name, "ready" if on else "stopped")
 
 
 def _server(state: Json, name: str) -> Json | None:
+    servers = [one for one in _every(state) if one["type"] == "mcpServer"]
+    return next((one for one in servers if one["name"] == name), None)
+
+
+def _every(state: Json) -> list[Json]:
     containers: list[Json] = state.get("customizations", [])
-    every = [*containers, *(child for one in containers for child in one.get("children", []))]
-    return next((one for one in every if one["type"] == "mcpServer" and one["name"] == name), None)
+    return [*containers, *(child for one in containers for child in one.get("children", []))]
 
 
 @asynccontextmanager
@@ -209,16 +219,21 @@ async def staged(
     agent: Agent,
     directory: Path,
     *,
-    servers: Mapping[str, Json],
+    servers: Mapping[str, Json] | None = None,
     features: Sequence[Feature] = (),
     trusted: bool = True,
     tools: Sequence[Json] = (NOTE,),
     allow_hooks: bool = False,
+    files: Mapping[str, str] | None = None,
+    **session_params: Any,
 ) -> AsyncGenerator[Stage]:
-    """A session of `agent` in a trusted workspace with these servers, and a client in it."""
+    """A session of `agent` in a trusted workspace with these servers and files, and a client in it."""
     work = directory / "work"
+    for name, content in (files or {}).items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(content)
     work.mkdir(exist_ok=True)
-    (work / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": servers or {}}))
     bench, board = Bench(work), Board()
     bench.agent = agent  # pyright: ignore[reportAttributeAccessIssue]
     settings = CustomizationSettings(default_directory=work, trusted=[work] if trusted else [], allow_hooks=allow_hooks)
@@ -228,7 +243,7 @@ async def staged(
     await bench.start()
     try:
         client = await bench.client(client_id="editor")
-        session, chat = await bench.session(client, workingDirectory=work.as_uri())
+        session, chat = await bench.session(client, workingDirectory=work.as_uri(), **session_params)
         active = {"clientId": "editor", "displayName": "Editor", "tools": list(tools)}
         await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
         answers = {tool["name"]: _shown(tool["name"]) for tool in tools}

@@ -121,23 +121,27 @@ class OpenAiAgent(Agent):
         self.tools = self._tools.definitions()
         self._environ = environ
         self._offer(config.models)
+        self.models_later = not config.models
 
     async def open(self, chat: Chat) -> AgentChat:
         if not self.models:
-            self._offer(await self._listed(chat.session_uri))
+            listed = await self._listed(chat.session_uri)
+            self.models_later = listed is None
+            self._offer(listed or ())
             self.changed()
         return OpenAiChat(self, self._config, self._tools, lambda: self._environ(chat.session_uri))
 
     def _offer(self, ids: Sequence[str]) -> None:
         self.models = [{"id": id, "provider": self.provider, "name": id} for id in ids]
 
-    async def _listed(self, session: str) -> list[str]:
+    async def _listed(self, session: str) -> list[str] | None:
+        """The models of the endpoint; None when it does not tell."""
         try:
             url, headers = self._config.url("models"), self._config.headers(self._environ(session))
             async with aclosing(request("GET", url, headers=headers, timeout=_LIST_TIMEOUT)) as lines:
                 listed = obj(msgspec.json.decode(b"".join([line async for line in lines])))
         except (HttpError, msgspec.MsgspecError):
-            return []  # The first turn says what is wrong.
+            return None  # The first turn says what is wrong.
         return [id for model in objects(listed.get("data")) if (id := text(model.get("id")))]
 
 

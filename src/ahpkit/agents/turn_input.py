@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import cast
 
@@ -35,9 +36,60 @@ def instructions(context: TurnContext) -> str:
     return "\n\n".join(["Instructions for this conversation:", *said]) if said else ""
 
 
+Told = Sequence[tuple[str, str]]
+"""Instructions that an agent was told: what people know each by, and a digest of it."""
+
+MAX_TOLD = 100
+"""Instructions that are remembered one by one."""
+_NAME = 80
+
+
+def told_after(told: Told, context: TurnContext) -> Told:
+    """What an agent knows once it was told what `context` says. Rules that wait for their files stay known."""
+    now, waiting = _named(context), _rules(context.other_rules)
+    return [*now, *(one for one in told if one in waiting and one not in now)]
+
+
+def news(told: Told, context: TurnContext) -> str:
+    """What to tell an agent that was told `told`: what ended, and what holds now. Empty when nothing changed."""
+    now, waiting = _named(context), _rules(context.other_rules)
+    ended = [name for name, digest in told if (name, digest) not in (*now, *waiting)]
+    if not ended:
+        return instructions(context) if any(one not in told for one in now) else ""
+    said = ["Instructions given earlier in this conversation no longer hold:", *(f"- {name}" for name in ended)]
+    follows = "What follows replaces them." if now else "There are no instructions now."
+    said.append(f"Do not follow them any more. {follows}")
+    return "\n\n".join(filter(None, ["\n".join(said), instructions(context)]))
+
+
+def _named(context: TurnContext) -> Told:
+    offers = [("skill", one) for one in context.skills] + [("agent", one) for one in context.agents]
+    said = [("your role", context.system_prompt)] if context.system_prompt else []
+    said += [(f"the {kind} {one.name}", f"{one.description} {one.uri}") for kind, one in offers]
+    named = [*_rules(context.rules), *((name, _digest(text)) for name, text in said)]
+    if len(named) <= MAX_TOLD:
+        return named
+    rest = "".join(digest for _, digest in named[MAX_TOLD:])
+    return [*named[:MAX_TOLD], ("other instructions", _digest(rest))]
+
+
+def _rules(rules: Sequence[str]) -> Told:
+    return [(_first_line(rule), _digest(rule)) for rule in rules if rule.strip()]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _first_line(rule: str) -> str:
+    lines = [line.strip(" #*-") for line in rule.splitlines()]
+    first = next((line for line in lines if line), "a rule")
+    return first if len(first) <= _NAME else f"{first[: _NAME - 1]}…"
+
+
 def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:
     lines = [f"- {offer.name}: {offer.description} ({offer.uri})" for offer in offers]
     return "\n".join([heading, *lines]) if lines else ""
 
 
-__all__ = ["GO_ON", "attachments", "instructions"]
+__all__ = ["GO_ON", "MAX_TOLD", "Told", "attachments", "instructions", "news", "told_after"]

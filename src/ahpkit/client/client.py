@@ -28,7 +28,7 @@ from ahpkit.dialects.generations import FORK, SELECTION
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.errors import MethodNotFound
-from ahpkit.protocol.extensions import check_method
+from ahpkit.protocol.extensions import announced, check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
 from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
 from ahpkit.protocol.root.notifications import ProgressParams
@@ -382,24 +382,32 @@ class Client:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Call an extension of the host; raises `ExtensionNotSupported` when the host did not announce it."""
-        self._check_extension(method)
+        """Call an extension of the host, or of a session's agent with the session or chat as `channel`.
+
+        Raises `ExtensionNotSupported` when nobody announced it.
+        """
+        self._check_extension(method, channel)
         return await self.request(method, params, channel=channel, timeout=timeout)
 
     def extension_notify(
         self, method: str, params: Mapping[str, Any] | None = None, *, channel: str = ROOT_URI
     ) -> None:
-        """Tell an extension of the host something; nothing is sent while there is no connection."""
-        self._check_extension(method)
+        """Tell an extension of the host or of an agent something; nothing is sent while there is no connection."""
+        self._check_extension(method, channel)
         self._core.connection.notify(method, {"channel": channel, **(params or {})})
 
     def announced(self) -> JsonObject:
         """What the host announced, extensions included: namespace → any JSON."""
         return {**self.host.meta, **self.root.get("_meta", {})}
 
-    def _check_extension(self, method: str) -> None:
+    def announced_by_agents(self) -> JsonObject:
+        """What the agents of the host announced, as far as they were started."""
+        facts = [agent.get("_meta", {}).get("ahpkit/agent", {}) for agent in self.root["agents"]]
+        return {name: value for one in facts for name, value in announced(one.get("capabilities")).items()}
+
+    def _check_extension(self, method: str, channel: str) -> None:
         check_method(method)
-        check_announced(method, self.announced())
+        check_announced(method, self.announced() | (self.announced_by_agents() if channel != ROOT_URI else {}))
 
 
 def _only_progress(token: str, callback: Callable[[ProgressParams], Awaitable[None] | None]) -> NotificationListener:

@@ -118,7 +118,9 @@ def fill_context(
 ) -> None:
     """Add to a turn what is in force."""
     context.system_prompt = system_prompt(offering, agent_uri) or context.system_prompt
-    context.rules += rules_for(offering, message)
+    applying, others = rules_for(offering, message)
+    context.rules += applying
+    context.other_rules += others
     context.skills += _for_model(offering, "skill")
     context.agents += _for_model(offering, "agent")
     context.mcp_servers += servers(offering, environment)
@@ -132,15 +134,19 @@ def system_prompt(offering: Offering, agent_uri: str | None) -> str | None:
     return None
 
 
-def rules_for(offering: Offering, message: Message) -> list[str]:
-    """Bodies of the rules for this message: always on, matching a file it mentions, or asked for with `#name`."""
+def rules_for(offering: Offering, message: Message) -> tuple[list[str], list[str]]:
+    """Bodies of the rules for this message, and of the others.
+
+    Those for it are always on, match a file it mentions, or are asked for with `#name`.
+    """
     paths = Paths(mentioned_paths(message, offering.workspace))
     asked = _mentioned(message, "#")
-    return [
-        offering.plain(text)
-        for text in offering.texts("rule")
-        if _applies(text.entry, paths) or text.entry["uri"] in asked or not asked.isdisjoint(text.detail.tokens)
-    ]
+    applying: list[str] = []
+    others: list[str] = []
+    for text in offering.texts("rule"):
+        named = text.entry["uri"] in asked or not asked.isdisjoint(text.detail.tokens)
+        (applying if named or _applies(text.entry, paths) else others).append(offering.plain(text))
+    return applying, others
 
 
 def _applies(rule: JsonObject, paths: Paths) -> bool:

@@ -12,6 +12,7 @@ from ahpkit.host.feature import Registration
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
+from ahpkit.protocol.meta_keys import MODELS_LATER
 from ahpkit.protocol.root.actions import RootAction
 from ahpkit.protocol.root.constructors import root_agents_changed
 from ahpkit.protocol.root.state import AgentInfo
@@ -175,9 +176,9 @@ def agent_info(agent: Agent) -> JsonObject:
         info["capabilities"] = capabilities
     if agent.protected_resources:
         info["protectedResources"] = list(agent.protected_resources)
-    if agent.meta:
-        info["_meta"] = {AGENT_META: agent.meta}
-    return info
+    meta: JsonObject = {AGENT_META: agent.meta} if agent.meta else {}
+    meta |= {MODELS_LATER: True} if agent.models_later and not agent.models else {}
+    return info | ({"_meta": meta} if meta else {})
 
 
 class MissingAgent(Agent):

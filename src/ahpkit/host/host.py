@@ -33,7 +33,7 @@ from ahpkit.dialects.base import Reading
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.active_client import ActiveClients
-from ahpkit.host.clients.agent_extensions import AgentExtensions
+from ahpkit.host.clients.agent_extensions import AgentExtensions, ExtensionsOfAgents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.connection import Connection, Shared
@@ -288,7 +288,7 @@ class Host:
         own = [ActiveClients(grace=config.client_grace), agent_commands, approvals, Questions()]
         self._features = [*own, *features]
         self._shared = Shared(
-            commands=Commands(registered, extensions, handshake.notifications()),
+            commands=Commands(registered, extensions, handshake.notifications(), ExtensionsOfAgents(turns.open_agent)),
             delivery=delivery,
             tasks=tasks,
             tracing=tracing,

@@ -34,6 +34,9 @@ CANVASES = "ahpkit/canvases"
 KEEP_TOKEN = "ahpkit/keep-token"
 """In `authenticate`: true keeps the token when the client that gave it leaves, until the host stops."""
 
+MODELS_LATER = "ahpkit/models-later"
+"""In an agent of root state: true while it has not told yet which models it has. It tells when a session is opened."""
+
 __all__ = [
     "ASK_AGENTS",
     "CANVASES",
@@ -42,6 +45,7 @@ __all__ = [
     "CONFIG_META",
     "KEEP_TOKEN",
     "MISSED",
+    "MODELS_LATER",
     "OURS",
     "UNSAVED_TEXT",
 ]

@@ -44,6 +44,7 @@ class AcpAgent(Agent):
         self.display_name = config.display_name
         self.description = config.description or f"{config.display_name}, over the Agent Client Protocol"
         self.permissions = config.permissions
+        self.models_later = True
         self._config = config
         self._files = files
         self._terminals = terminals
@@ -153,8 +154,8 @@ class AcpAgent(Agent):
     def _options_changed(self, options: SessionOptions) -> None:
         self._schema = options.schema if options.schema["properties"] else None
         models = options.models(self.provider)
-        if models and models != list(self.models):
-            self.models = models
+        if self.models_later or (models and models != list(self.models)):
+            self.models_later, self.models = False, models
             self.changed()
 
 

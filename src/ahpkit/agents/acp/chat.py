@@ -17,14 +17,19 @@ from ahpkit.agents.acp.connection import EXITED, AcpConnection
 from ahpkit.agents.acp.conversations import SESSION_ID
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
-from ahpkit.agents.turn_input import instructions
+from ahpkit.agents.turn_input import instructions, news, told_after
 from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
-from ahpkit.protocol.common.state import AgentSelection, ModelSelection
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.extensions import announced, announces
 from ahpkit.wire.backoff import backoff
+from ahpkit.wire.errors import MethodNotFound
 
 STARTS = 3
 """How often a process that dies while it starts is tried for one turn."""
+
+_TOLD = "told"
+"""Key of a chat's memory: the instructions that its ACP session was told."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +51,8 @@ class AcpChat(AgentChat):
         self._on_closed = on_closed
         self._session: AcpSession | None = None
         self._failures = 0
-        self._told = ""
+        self._repeats = False
+        """It took a conversation up again, and is told its instructions once more."""
         self._untold_history = False
         self._model: str | None = None
         """The model that the agent begins with by itself."""
@@ -107,11 +113,18 @@ class AcpChat(AgentChat):
             words.append(transcript([*self._chat.history, *_interrupted(turn)]))
             if len(self._chat.history) > len(self._chat.background):
                 turn.notice("The agent could not take this conversation up again, so it was told what was said before.")
-        told = instructions(turn.context)
-        if told != self._told:
-            self._told = told
-            words.append(told)
+        words.append(self._news(turn.context))
         return words
+
+    def _news(self, context: TurnContext) -> str:
+        """Instructions that are new, and which of those told before no longer hold."""
+        memory, repeats = self._chat.memory, self._repeats
+        told = [(str(one[0]), str(one[1])) for one in memory.get(_TOLD) or ()]
+        said = news(told, context) or (instructions(context) if repeats else "")
+        self._repeats = False
+        if (now := [list(one) for one in told_after(told, context)]) != memory.get(_TOLD, []):
+            self._chat.remember({**memory, _TOLD: now})
+        return said
 
     async def _select(self, session: AcpSession, turn: Turn) -> None:
         try:
@@ -161,6 +174,23 @@ class AcpChat(AgentChat):
         """Its process has ended, because nobody used it for `idle_timeout`."""
         return self._session is None
 
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        return await (await self._extended(method)).extension_request(method, params)
+
+    async def extension_notification(self, method: str, params: JsonObject) -> None:
+        (await self._extended(method)).extension_notification(method, params)
+
+    async def _extended(self, method: str) -> AcpSession:
+        """The session, started if need be, of an agent that announced an extension."""
+        if self._session is None or self._session.closed:
+            async with self._turns:
+                await self._ready(await self._chat.mcp_servers())
+                self._watch_idle()
+        assert self._session is not None
+        if not announces(announced(self._session.connection.capabilities), method):
+            raise MethodNotFound(f"{method}: {self._setup().config.display_name} does not offer it")
+        return self._session
+
     async def forget(self) -> None:
         if self._session is not None:
             await self._session.delete()
@@ -177,7 +207,7 @@ class AcpChat(AgentChat):
         session = self._session
         if session is not None and not session.closed and list(session.servers) != list(servers):
             if not session.prompted:
-                self._chat.remember({SESSION_ID: await session.new(servers)})
+                self._chat.remember({SESSION_ID: await session.new(servers)})  # It was told nothing yet.
             elif session.connection.restores:
                 await self._drop()
         if session is not None and session.closed:
@@ -211,7 +241,7 @@ class AcpChat(AgentChat):
         return session
 
     async def _take_up(self, session: AcpSession, servers: Sequence[McpServerOffer]) -> None:
-        self._told = ""
+        self._repeats = True
         id = self._chat.memory.get(SESSION_ID)
         if isinstance(id, str) and await session.restore(id, servers):
             session.prompted = True
@@ -227,7 +257,7 @@ class AcpChat(AgentChat):
         forked = await session.fork(source, servers) if isinstance(source, str) else None
         if forked is None:
             return False
-        self._chat.remember({SESSION_ID: forked})
+        self._chat.remember({**self._chat.forked_memory, SESSION_ID: forked})
         session.prompted = True
         return True
 

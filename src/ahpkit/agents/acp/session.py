@@ -32,7 +32,7 @@ from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError, Chat, History, McpServerOffer, StopReason, Turn
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
-from ahpkit.wire.errors import InvalidParams
+from ahpkit.wire.errors import InternalError, InvalidParams, TransportClosed
 from ahpkit.wire.trace_context import carried, passed_on
 
 MAX_EARLY = 64
@@ -40,6 +40,9 @@ MAX_EARLY = 64
 
 _PATIENCE = 2.0
 """Seconds for what is asked last: to close the session, and to take a steering message as the turn ends."""
+
+_EXTENSION = 60.0
+"""Seconds for an agent to answer a client's extension request."""
 
 _log = logging.getLogger(__name__)
 _tracer = trace.get_tracer("ahpkit.agents.acp")
@@ -320,6 +323,20 @@ class AcpSession:
         except AgentError:
             return False
         return result.get("outcome") in ("injected", "startedNewTurn")
+
+    # Extensions that clients call.
+
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        """Pass a client's request on, with our `sessionId`. An error of the agent is the answer too."""
+        try:
+            return await self.connection.rpc.request(method, {**params, "sessionId": self._id}, timeout=_EXTENSION)
+        except TransportClosed:
+            raise InternalError(f"{self._config.display_name} ended while it was asked") from None
+        except TimeoutError:
+            raise InternalError(f"{self._config.display_name} did not answer in {_EXTENSION:g} s") from None
+
+    def extension_notification(self, method: str, params: JsonObject) -> None:
+        self.connection.notify(method, {**params, "sessionId": self._id})
 
     # What the agent says.
 

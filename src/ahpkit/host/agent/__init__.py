@@ -60,6 +60,7 @@ from ahpkit.protocol.root.state import (
     SessionModelInfo,
 )
 from ahpkit.protocol.session.state import SessionConfigSchema, ToolDefinition
+from ahpkit.wire.errors import MethodNotFound
 
 
 class ToolCall(Protocol):
@@ -415,6 +416,13 @@ class AgentChat(abc.ABC):
     async def forget(self) -> None:
         """The chat was disposed of for good: what the agent keeps of it may go too. `aclose` follows."""
 
+    async def extension_request(self, method: str, params: JsonObject) -> Any:
+        """A client calls an extension of this agent (`_…`); raise `MethodNotFound` for what it did not announce."""
+        raise MethodNotFound(f"{method}: the agent of this session does not offer it")
+
+    async def extension_notification(self, method: str, params: JsonObject) -> None:
+        """A client tells something by an extension; what the agent did not announce is dropped."""
+
     async def aclose(self) -> None:
         """The chat is gone or the host stops."""
 
@@ -429,6 +437,8 @@ class Agent(abc.ABC):
     display_name: str
     description: str = ""
     models: Sequence[SessionModelInfo] = ()
+    models_later: bool = False
+    """It has not told its models yet: they are known once a session is open."""
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
     tools: Sequence[ToolDefinition] = ()
     """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""

@@ -94,6 +94,8 @@ class TurnContext:
     """Body of the selected custom agent."""
     rules: list[str] = field(default_factory=list[str])
     """Bodies of the rules that apply to this turn."""
+    other_rules: list[str] = field(default_factory=list[str])
+    """Bodies of rules that are in force and wait for other files than this message names."""
     skills: list[SkillOffer] = field(default_factory=list[SkillOffer])
     """What the model may invoke by itself."""
     agents: list[SkillOffer] = field(default_factory=list[SkillOffer])

@@ -6,13 +6,16 @@ Rows come from the host's own parts, from features, and from protocol extensions
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ahpkit.host.clients.extensions import Extensions
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
+
+if TYPE_CHECKING:
+    from ahpkit.host.clients.agent_extensions import ExtensionsOfAgents
 
 _MAX_NAME = 200
 """Characters of an unknown method that are repeated to whoever called it."""
@@ -30,15 +33,21 @@ class Commands:
     """Finds the row of a method."""
 
     def __init__(
-        self, registered: Registration, extensions: Extensions, notifications: Mapping[str, HeardNotification]
+        self,
+        registered: Registration,
+        extensions: Extensions,
+        notifications: Mapping[str, HeardNotification],
+        of_agents: ExtensionsOfAgents,
     ) -> None:
         self._registered = registered
         self._extensions = extensions
         self._notifications = notifications
+        self._of_agents = of_agents
 
     def find(self, call: Call) -> Command:
         """The row of a method that this client may call now; raises the reason otherwise."""
         found = self._registered.commands.get(call.method) or self._extensions.command(call.method)
+        found = found or self._of_agents.command(call.method)
         if found is None:
             known_client(call)
             raise MethodNotFound(f"there is no method {call.method[:_MAX_NAME]}")
@@ -52,11 +61,20 @@ class Commands:
         if found is None and (hear := self._registered.notifications.get(method)) is not None:
             found = HeardNotification(method, hear)
         if found is None and method.startswith("_"):
-            found = HeardNotification(method, self._extensions.hears(method))
+            found = HeardNotification(method, self._hears(method))
         if found is None:
             raise MethodNotFound(f"there is no notification {method[:_MAX_NAME]}")
         found.policy(call)
         return found
+
+    def _hears(self, method: str) -> Callable[[Any, JsonObject], Awaitable[None] | None]:
+        ours = self._extensions.hears(method)
+
+        def hear(client: Any, params: JsonObject) -> Awaitable[None]:
+            ours(client, params)
+            return self._of_agents.hear(method, params)
+
+        return hear
 
 
 __all__ = ["Commands", "HeardNotification"]

@@ -9,6 +9,7 @@ from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
 from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
 from ahpkit.host.policy.directories import check_directories
+from ahpkit.host.policy.session import check_agent, check_model
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.chat.parts import is_resumable, open_request
 from ahpkit.protocol.common.state import JsonObject
@@ -25,7 +26,19 @@ def _check_message(attempt: Attempt) -> str | None:
     # A session that is still being created takes messages: they run once it is ready.
     if attempt.session is not None and attempt.session["lifecycle"] == "failed":
         return "the session could not be created"
-    return _check_origin(attempt.action["message"]) or _check_writable(attempt)
+    message = attempt.action["message"]
+    return _check_origin(message) or _check_writable(attempt) or _check_choices(attempt, message)
+
+
+def _check_choices(attempt: Attempt, message: JsonObject) -> str | None:
+    """The model and the custom agent that a message names are there."""
+    session = attempt.session or {}
+    model, agent = message.get("model"), message.get("agent")
+    if model is not None and (reason := check_model(attempt.state_of(ROOT_URI), session["provider"], model["id"])):
+        return reason
+    if agent is None or session["lifecycle"] != "ready":
+        return None  # Its customizations are read first.
+    return check_agent(session, agent["uri"])
 
 
 def _check_origin(message: JsonObject) -> str | None:

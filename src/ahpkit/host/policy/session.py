@@ -13,7 +13,7 @@ from ahpkit.host.policy.config import check_change
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
-from ahpkit.protocol.meta_keys import CONFIG_META
+from ahpkit.protocol.meta_keys import CONFIG_META, MODELS_LATER
 from ahpkit.protocol.session import enablement
 from ahpkit.protocol.session.enablement import Placed, walk
 from ahpkit.wire.codec import encode
@@ -29,8 +29,10 @@ def check_title(title: str) -> str | None:
 def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | None:
     """Why a session of `provider` cannot use this model."""
     agent = find((root or {}).get("agents"), "provider", provider)
+    if agent is not None and MODELS_LATER in (agent.get("_meta") or {}):
+        return None  # Looked at once it has told.
     if agent is not None and not agent["models"]:
-        return None  # An agent that names no models takes any.
+        return f"{provider} has no models to choose from"
     model = find(agent["models"], "id", model_id) if agent else None
     if model is None:
         known = "; known: " + ", ".join(_usable(agent)) if agent else ""

@@ -51,7 +51,7 @@ from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.constructors import chat_movable_changed, chat_turn_started
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import (
     AlreadyExists,
     InvalidParams,
@@ -295,6 +295,12 @@ class Sessions:
         for runner in list(session.chats.values()):
             progress.step(f"Starting {session.agent.display_name}")
             await runner.open()
+            self._check_told_model(session.agent, runner.chat.model)
+
+    def _check_told_model(self, agent: Agent, model: ModelSelection | None) -> None:
+        """The model chosen at creation: an agent may have told only now which it has."""
+        if model is not None and (reason := check_model(self._state_of(ROOT_URI), agent.provider, model["id"])):
+            raise AgentError(reason, error_type="host/model")
 
     def _check_agent(self, uri: str) -> None:
         """The custom agent chosen at creation: known only now that the customizations are."""

@@ -1,61 +1,90 @@
-"""Slash commands that agents themselves understand: shows them in state, and offers what is shown as completions."""
+"""Slash commands that agents themselves understand: offers them as completions and shows them in state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from ahpkit.host.agent import Command
+from ahpkit.host.agent import AgentError, Chat, Command, TurnContext
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.turns.completions import slash_items
 from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import session_customization_updated
 from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
+from ahpkit.protocol.session.enablement import Placed, find, walk
 
-_ID = "agent-commands"
+PLUGIN = "agent-commands"
+"""Id of the plugin that stands for an agent's own commands."""
 
 
 class AgentCommands(Feature):
-    """What the agent of a session announced."""
+    """What the agent of a session announced. They and their plugin have switches like any other customization."""
 
     name = "agent-commands"
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
         host.complete(self._complete)
+        host.prepare_turn(self._prepare_turn)
 
     def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
         """Replace the commands of a session: state shows them as the prompts of one plugin."""
-        plugin = _plugin(session_uri, commands)
+        shown = find(self._services.state(session_uri) or {}, PLUGIN)
+        plugin = _plugin(session_uri, commands, {} if shown is None else shown.entry)
         self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session: JsonObject = self._services.state(self._services.session_of(chat_uri) or "") or {}
-        shown: Sequence[JsonObject] = session.get("customizations") or ()
-        children: Sequence[JsonObject] = next((one["children"] for one in shown if one["id"] == _ID), ())
-        return slash_items([(child["name"], child.get("description", "")) for child in children], text, offset)
+        usable = [placed.entry for placed in _commands(session) if placed.effective.user_invocable]
+        return slash_items([(entry["name"], entry.get("description", "")) for entry in usable], text, offset)
+
+    async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+        """A command that is switched off does not reach the agent, which knows no switches."""
+        words = prompt.split(maxsplit=1)
+        called = words[0][1:] if words and words[0].startswith("/") else ""
+        session = self._services.state(chat.session_uri) or {}
+        off = {placed.entry["name"] for placed in _commands(session) if not placed.effective.user_invocable}
+        others = {placed.entry.get("name") for placed in walk(session) if placed.effective.enabled}
+        if called in off - others:
+            reason = f"`/{called}` is switched off in this session; switch it on to use it"
+            raise AgentError(reason, error_type="host/off")
+        return prompt
 
 
-def _plugin(session_uri: str, commands: Sequence[Command]) -> PluginCustomization:
+def _commands(session: JsonObject) -> Iterator[Placed]:
+    return (placed for placed in walk(session) if (placed.container or {}).get("id") == PLUGIN)
+
+
+def _plugin(session_uri: str, commands: Sequence[Command], shown: JsonObject) -> PluginCustomization:
+    """The plugin, with the switches as people have set them."""
+    known: dict[str, JsonObject] = {child["id"]: child for child in shown.get("children", ())}
     uri = f"{session_uri}/agent-commands"
     children: list[ChildCustomization] = [
         {
             "type": "prompt",
-            "id": f"agent-command:{command.name}",
+            "id": (id := f"agent-command:{command.name}"),
             "uri": f"{uri}/{command.name}",
             "name": command.name,
             "description": command.description,
+            **_switches(known.get(id, {})),
         }
         for command in commands
     ]
     return {
         "type": "plugin",
-        "id": _ID,
+        "id": PLUGIN,
         "uri": uri,
         "name": "Agent commands",
         "load": {"kind": "loaded"},
         "children": children,
+        **_switches(shown),
     }
 
 
-__all__ = ["AgentCommands"]
+def _switches(entry: JsonObject) -> Any:
+    return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
+
+
+__all__ = ["PLUGIN", "AgentCommands"]

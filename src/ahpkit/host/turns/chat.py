@@ -10,6 +10,7 @@ from ahpkit.dialects.generations import selection_of, unmarked
 from ahpkit.host.agent import Command, McpServerOffer
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.feature import Services
+from ahpkit.host.policy import check_agent
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.platform.file_uris import local_path
@@ -91,7 +92,9 @@ class LiveChat:
 
     @property
     def agent(self) -> AgentSelection | None:
-        return selection_of(self.state).get("agent") or selection_of(self.session).get("agent")
+        """The custom agent that is chosen, as long as it is there and switched on."""
+        chosen = selection_of(self.state).get("agent") or selection_of(self.session).get("agent")
+        return None if chosen is None or check_agent(self.session, chosen["uri"]) is not None else chosen
 
     @property
     def config(self) -> Mapping[str, Any]:

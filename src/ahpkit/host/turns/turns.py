@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.dialects.generations import selection_of
-from ahpkit.host.agent import Agent, AgentError, Chat, McpServerOffer, SubChat, Turn
+from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer, SubChat, Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
@@ -134,6 +134,12 @@ class Turns:
 
     def runner(self, chat_uri: str) -> ChatRunner | None:
         return self._runners.get(chat_uri)
+
+    async def open_agent(self, channel: str) -> AgentChat | None:
+        """The agent's side of a chat, or of a session's default chat."""
+        default: str = (self._ports.store.state(channel) or {}).get("defaultChat", "")
+        runner = self._runners.get(channel) or self._runners.get(default)
+        return None if runner is None else await runner.open()
 
     def running_turn(self, chat_uri: str) -> LiveTurn | None:
         """The turn that runs in a chat."""

@@ -1,0 +1,282 @@
+"""Instructions that end: what was told is taken back, commands obey switches, what is gone is not chosen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
+from ahpkit.agents.python import PythonAgent
+from ahpkit.agents.turn_input import instructions, news, told_after
+from ahpkit.host.agent import Command, SkillOffer, Turn, TurnContext
+from ahpkit.testing.acp_agent import scripted_command
+from ahpkit.testing.fake_model import FakeModel
+from support.bench import Bench, say
+from support.raw_client import Json
+from support.stage import Stage, staged
+from support.waiting import until
+
+FILES = {
+    ".claude/rules/kind.md": "Be kind to people.",
+    ".claude/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDF files\n---\nRead it.",
+    ".claude/agents/critic.md": "---\nname: critic\ndescription: Criticises\n---\nYou are a critic.",
+}
+
+
+def acp(directory: Path, *, idle: float = 900.0, **script: Any) -> AcpAgent:
+    record = {"record": str(directory / "record.jsonl"), "store": str(directory / "store")}
+    command = scripted_command(directory / "script.json", **{**record, **script})
+    return AcpAgent(AcpAgentConfig(name="acp", command=command[0], args=tuple(command[1:]), idle_timeout=idle))
+
+
+def received(directory: Path, method: str) -> list[Json]:
+    lines = map(json.loads, (directory / "record.jsonl").read_text().splitlines())
+    return [message["params"] for message in lines if message.get("method") == method]
+
+
+def last_prompt(directory: Path) -> str:
+    return "\n".join(block["text"] for block in received(directory, "session/prompt")[-1]["prompt"])
+
+
+async def test_an_acp_agent_is_told_what_no_longer_holds_also_when_it_was_the_last(tmp_path: Path) -> None:
+    async with staged(acp(tmp_path), tmp_path, files=FILES) as stage:
+        await stage.turn("one")
+        told = last_prompt(tmp_path)
+        assert "Be kind" in told
+        assert "- pdf: Reads PDF files" in told
+        assert "- critic: Criticises" in told
+        assert "no longer" not in told
+
+        await stage.toggle("kind", "rule", on=False)
+        await stage.turn("two")
+        changed = last_prompt(tmp_path)
+        assert "no longer hold:\n- Be kind to people." in changed
+        assert "- pdf: Reads PDF files" in changed
+
+        await stage.turn("three")
+        assert last_prompt(tmp_path) == "three"
+
+        await stage.toggle("pdf", "skill", on=False)
+        await stage.toggle("critic", "agent", on=False)
+        await stage.turn("four")
+        ended = last_prompt(tmp_path)
+        assert "- the skill pdf\n- the agent critic" in ended
+        assert "There are no instructions now." in ended
+        assert "Instructions for this conversation:" not in ended
+
+        await stage.toggle("kind", "rule", on=True)
+        await stage.turn("five")
+        assert "Be kind" in last_prompt(tmp_path)
+
+
+async def test_an_agent_that_was_started_again_is_told_too(tmp_path: Path) -> None:
+    agent = acp(tmp_path, idle=0.05)
+    async with staged(agent, tmp_path, files={".claude/rules/kind.md": "Be kind to people."}) as stage:
+        await stage.turn("one")
+        await until(lambda: received(tmp_path, "session/close"))
+        await stage.toggle("kind", "rule", on=False)
+        await stage.turn("two")
+        assert received(tmp_path, "session/resume")
+        assert "no longer hold:\n- Be kind to people." in last_prompt(tmp_path)
+
+
+async def test_a_model_and_a_python_function_get_only_what_holds(tmp_path: Path) -> None:
+    async def function(turn: Turn) -> str:
+        return instructions(turn.context) or "nothing"
+
+    async with staged(PythonAgent(function, name="python"), tmp_path / "a", files=FILES) as stage:
+        assert "Be kind" in (await stage.turn("one")).text
+        for name, type in (("kind", "rule"), ("pdf", "skill"), ("critic", "agent")):
+            await stage.toggle(name, type, on=False)
+        assert (await stage.turn("two")).text == "nothing"
+    async with FakeModel() as model:
+        agent = OpenAiAgent(OpenAiConfig(name="model", base_url=model.url))
+        async with staged(agent, tmp_path / "b", files=FILES) as stage:
+            await stage.turn("one")
+            assert "Be kind" in json.dumps(model.requests[-1].body)
+            await stage.toggle("kind", "rule", on=False)
+            await stage.turn("two")
+            assert "Be kind" not in json.dumps(model.requests[-1].body)
+
+
+def test_rules_that_wait_for_other_files_still_hold() -> None:
+    python, always = "Use tabs in Python.", "Be kind."
+    first = TurnContext(rules=[always, python])
+    told = told_after([], first)
+    without = TurnContext(rules=[always], other_rules=[python])
+    assert news(told, without) == ""
+    assert news(told_after(told, without), TurnContext(rules=[always])).splitlines()[1] == "- Use tabs in Python."
+    again = TurnContext(rules=[always, python])
+    assert news(told_after(told, without), again) == ""
+
+
+def test_hundreds_of_rules_are_remembered_in_bounds() -> None:
+    many = TurnContext(rules=[f"Rule {number}" for number in range(500)], skills=[SkillOffer("s", "d", "file:///s")])
+    told = told_after([], many)
+    assert len(told) == 101
+    assert news(told, many) == ""
+    assert "other instructions" in news(told, TurnContext(rules=many.rules))
+
+
+COMMANDS = [Command("plan", "Make a plan"), Command("quit", "Stop")]
+
+
+async def test_the_commands_of_an_agent_obey_their_switches(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def function(turn: Turn) -> str:
+        said.append(turn.prompt)
+        return "done"
+
+    agent = PythonAgent(function, name="python", commands=COMMANDS)
+    async with staged(agent, tmp_path) as stage:
+        assert await _completed(stage, "/") == ["/plan ", "/quit "]
+        await stage.toggle("plan", "prompt", on=False)
+        assert await _completed(stage, "/") == ["/quit "]
+        refused = await stage.turn("/plan the day")
+        assert "switched off" in str(refused.record)
+        await stage.turn("/quit")
+        assert said == ["/quit"]
+
+        await stage.toggle("Agent commands", "plugin", on=False)
+        assert await _completed(stage, "/") == []
+        assert "switched off" in str((await stage.turn("/quit")).record)
+        await stage.toggle("Agent commands", "plugin", on=True)
+        assert await _completed(stage, "/") == ["/quit "]
+
+
+async def test_a_switch_stays_when_an_agent_tells_its_commands_again(tmp_path: Path) -> None:
+    def commands(*names: str) -> Json:
+        listed = [{"name": name, "description": name} for name in names]
+        return {"update": {"sessionUpdate": "available_commands_update", "availableCommands": listed}}
+
+    agent = acp(tmp_path, opened=[commands("plan", "quit")], turns=[[commands("plan", "quit", "new"), {"text": "ok"}]])
+    async with staged(agent, tmp_path) as stage:
+        await until(lambda: _has_commands(stage))
+        await stage.toggle("plan", "prompt", on=False)
+        await stage.turn("go")
+        assert await _completed(stage, "/") == ["/quit ", "/new "]
+
+
+def _has_commands(stage: Stage) -> bool:
+    state = stage.bench.host.services.state(stage.session) or {}
+    return "agent-commands" in [one["id"] for one in state.get("customizations", [])]
+
+
+async def _completed(stage: Stage, text: str) -> list[str]:
+    asked = {"kind": "userMessage", "text": text, "offset": len(text)}
+    result = await stage.client.ask("completions", stage.chat, **asked)
+    return [item["insertText"] for item in result["items"]]
+
+
+@pytest.mark.parametrize("how", ["switched off", "gone"])
+async def test_a_custom_agent_that_is_not_there_is_no_longer_selected(tmp_path: Path, how: str) -> None:
+    roles: list[str | None] = []
+
+    async def function(turn: Turn) -> str:
+        roles.append(turn.context.system_prompt)
+        return "done"
+
+    async with staged(PythonAgent(function, name="python"), tmp_path, files=FILES) as stage:
+        critic = await stage.customization("critic", "agent")
+        chosen = {"type": "session/agentChanged", "agent": {"uri": critic["uri"]}}
+        await stage.client.accepted(stage.session, chosen)
+        await stage.turn("one")
+        if how == "gone":
+            (tmp_path / "work/.claude/agents/critic.md").unlink()
+        else:
+            await stage.toggle("critic", "agent", on=False)
+        await stage.client.action(lambda one: one["action"] == {"type": "session/agentChanged"})
+        await stage.turn("two")
+        assert [role is not None for role in roles] == [True, False]
+        assert "agent" not in await stage.state()
+        assert "critic" in await stage.client.rejected(stage.session, chosen)
+
+
+async def test_one_session_of_the_agent_also_with_servers(tmp_path: Path) -> None:
+    servers = {"slow": {"command": "sleep", "args": ["60"]}, "web": {"url": "http://127.0.0.1:9/mcp"}}
+    async with staged(acp(tmp_path), tmp_path, servers=servers) as stage:
+        await stage.turn("one")
+        await stage.toggle("slow", "mcpServer", on=False)
+        await stage.turn("two")
+    [new] = received(tmp_path, "session/new")
+    assert [server["name"] for server in new["mcpServers"]] == ["ahp"]
+    assert len(received(tmp_path, "session/prompt")) == 2
+
+
+@pytest.mark.parametrize("kind", ["python", "acp", "model"])
+async def test_a_model_that_the_agent_does_not_have_is_refused_also_when_it_lists_none(
+    tmp_path: Path, kind: str
+) -> None:
+    async def function(turn: Turn) -> str:
+        return "done"
+
+    def nothing(asked: Any) -> Any:
+        raise AssertionError("no model is asked")
+
+    async with FakeModel(nothing) as endpoint:
+        agent: Any = {
+            "python": lambda: PythonAgent(function, name="python"),
+            "acp": lambda: acp(tmp_path),
+            "model": lambda: OpenAiAgent(OpenAiConfig(name="model", base_url=endpoint.url, models=("small",))),
+        }[kind]()
+        bench = Bench(tmp_path)
+        bench.agent = agent
+        await bench.start()
+        try:
+            client = await bench.client()
+            session, chat = await bench.session(client)
+            wanted = {"type": "session/modelChanged", "model": {"id": "gpt-99"}}
+            assert "model" in await client.rejected(session, wanted)
+            newer = await bench.connect("newer")
+            await newer.initialize(session, chat, protocolVersions=["1.0.0"])
+            message = {"text": "hi", "origin": {"kind": "user"}, "model": {"id": "gpt-99"}}
+            begun = {**say("hi"), "message": message, "startedAt": "2026-11-15T12:00:00.000Z"}
+            assert "model" in await newer.rejected(chat, begun)
+            error = await client.call("createSession", "ahp-session:/other", model={"id": "gpt-99"})
+            assert "gpt-99" in str(error) or "no models" in str(error)
+        finally:
+            await bench.stop()
+
+
+async def test_a_model_chosen_before_the_agent_told_is_looked_at_when_it_did(tmp_path: Path) -> None:
+    models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}]}
+    bench = Bench(tmp_path)
+    bench.agent = acp(tmp_path, session={"models": models})  # pyright: ignore[reportAttributeAccessIssue]
+    await bench.start()
+    try:
+        client = await bench.client()
+        await client.ask("createSession", "ahp-session:/wrong", model={"id": "b"})
+        await client.ask("subscribe", "ahp-session:/wrong")
+        failed = await client.action("session/creationFailed")
+        assert "'b'" in failed["action"]["error"]["message"]
+    finally:
+        await bench.stop()
+
+
+ANNOUNCED = {"agentCapabilities": {"loadSession": True, "_meta": {"example.com/notes": {"version": "1"}}}}
+
+
+async def test_a_client_calls_an_extension_that_the_agent_of_its_session_announced(tmp_path: Path) -> None:
+    methods = {
+        "_example.com/notes/search": [{"result": {"found": 1}}],
+        "_example.com/notes/wrong": [{"error": {"code": -32050, "message": "no notes"}}],
+    }
+    async with staged(acp(tmp_path, initialize=ANNOUNCED, methods=methods), tmp_path) as stage:
+        for channel in (stage.session, stage.chat):
+            assert await stage.client.ask("_example.com/notes/search", channel, words="milk") == {"found": 1}
+        [asked, _] = received(tmp_path, "_example.com/notes/search")
+        assert (asked["words"], "channel" in asked) == ("milk", False)
+        assert asked["sessionId"]
+        refused = await stage.client.refused("_example.com/notes/wrong", stage.session)
+        assert (refused["code"], refused["message"]) == (-32050, "no notes")
+        for method, channel in (
+            ("_example.com/other/search", stage.session),
+            ("_example.com/notes/search", "ahp-root://"),
+            ("_example.com/notes/search", "ahp-session:/nobody"),
+        ):
+            assert (await stage.client.refused(method, channel))["code"] == -32601
