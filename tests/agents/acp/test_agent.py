@@ -23,7 +23,7 @@ async def test_what_the_agent_says_about_itself_is_shown_once_it_has_started(scr
     await agent.open(scripted.chat())
     await agent.open(scripted.chat())
 
-    assert len(changes) == 1
+    assert len(changes) == 2, "what it is, then which models it has"
     assert agent.meta is not None
     assert agent.meta["info"]["name"] == "scripted"
     assert agent.meta["capabilities"]["loadSession"] is True
