@@ -33,12 +33,12 @@ from ahpkit.dialects.base import Reading
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.active_client import ActiveClients
-from ahpkit.host.clients.agent_extensions import AgentExtensions, ExtensionsOfAgents
+from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.connection import Connection, Shared
 from ahpkit.host.clients.dialect_choice import DialectChoice, Surroundings
-from ahpkit.host.clients.extensions import HOST_META, Extension, Extensions
+from ahpkit.host.clients.extensions import HOST_META, Extension, Extensions, ExtensionsOfAgents
 from ahpkit.host.clients.handshake import Handshake
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.clock import steady

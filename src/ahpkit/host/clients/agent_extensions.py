@@ -1,19 +1,18 @@
-"""Protocol extensions between agents and clients, both ways.
+"""The way from an agent to whoever shares a protocol extension with it: the host, or a client that announced it.
 
-An agent reaches whoever shares an extension with it: the host, or a client that announced it in `capabilities._meta`. A
-client reaches the agent of a session with the session or chat as `channel`. Who did not announce one is never called.
+Clients announce their extensions in `capabilities._meta`. A client that did not announce one is never called. The other
+way, from a client to an agent, is in `extensions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Any, cast
 
-from ahpkit.host.agent import AgentChat, AgentError, Chat
+from ahpkit.host.agent import Chat
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.extensions import Extensions, served
-from ahpkit.host.feature import Command, ConnectedClient
+from ahpkit.host.feature import ConnectedClient
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, MethodNotFound, TransportClosed
 from ahpkit.protocol.extensions import announced, announces
@@ -25,9 +24,6 @@ AGENT_CHANNEL = "ahpkit/agent-channel"
 
 PATIENCE = 60.0
 """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
-
-_MAX_NAME = 200
-"""Characters of a method that are repeated to whoever called it."""
 
 MAX_ANNOUNCEMENT = 8 * 1024
 """Bytes of what one client announces under one name. Agents read a line of some size; a manual is no announcement."""
@@ -90,50 +86,6 @@ class AgentExtensions:
         return sorted(self._clients.clients(), key=lambda c: (c.client_id != active, c not in following))
 
 
-class ExtensionsOfAgents:
-    """What clients call of the agents of their sessions."""
-
-    def __init__(self, open_chat: Callable[[str], Awaitable[AgentChat | None]]) -> None:
-        """`open_chat(channel)`: the agent's side of a chat, or of a session's default chat."""
-        self._open_chat = open_chat
-
-    def command(self, method: str) -> Command | None:
-        """The row of a client's request, if it may be for an agent."""
-        if not _for_agents(method):
-            return None
-
-        async def serve(client: ConnectedClient, params: JsonObject) -> Any:
-            chat = await self._chat(method, params)
-            try:
-                return await chat.extension_request(method, _without_channel(params))
-            except AgentError as error:
-                raise InternalError(error.message) from None
-
-        return Command(method, serve)
-
-    async def hear(self, method: str, params: JsonObject) -> None:
-        """Pass a client's notification on."""
-        if _for_agents(method):
-            with suppress(AgentError, MethodNotFound):
-                chat = await self._chat(method, params)
-                await chat.extension_notification(method, _without_channel(params))
-
-    async def _chat(self, method: str, params: JsonObject) -> AgentChat:
-        channel = params.get("channel")
-        chat = await self._open_chat(channel) if isinstance(channel, str) else None
-        if chat is None:
-            raise MethodNotFound(f"there is no method {method[:_MAX_NAME]}; `channel` names no session with an agent")
-        return chat
-
-
-def _for_agents(method: str) -> bool:
-    return method.startswith("_") and not method.removeprefix("_").startswith(OUR_PREFIXES)
-
-
-def _without_channel(params: JsonObject) -> JsonObject:
-    return {key: value for key, value in params.items() if key != "channel"}
-
-
 def _addressed(params: JsonObject, channel: str) -> JsonObject:
     """An agent's params for a client: `channel` says which chat it is about. What stood there is kept in `_meta`."""
     meta: object = params.get("_meta")
@@ -148,4 +100,4 @@ def _is_small(value: Any) -> bool:
     return len(encode(value)) <= MAX_ANNOUNCEMENT
 
 
-__all__ = ["AGENT_CHANNEL", "MAX_ANNOUNCEMENT", "PATIENCE", "AgentExtensions", "ExtensionsOfAgents"]
+__all__ = ["AGENT_CHANNEL", "MAX_ANNOUNCEMENT", "PATIENCE", "AgentExtensions"]

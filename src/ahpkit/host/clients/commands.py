@@ -6,16 +6,13 @@ Rows come from the host's own parts, from features, and from protocol extensions
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ahpkit.host.clients.extensions import Extensions
+from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
-
-if TYPE_CHECKING:
-    from ahpkit.host.clients.agent_extensions import ExtensionsOfAgents
 
 _MAX_NAME = 200
 """Characters of an unknown method that are repeated to whoever called it."""

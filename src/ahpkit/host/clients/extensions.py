@@ -1,6 +1,6 @@
-"""Protocol extensions that the host offers: methods that begin with `_`, for clients and for agents.
+"""Protocol extensions: methods that begin with `_`, of the host for clients and agents, and of agents for clients.
 
-They are registered with `Host.extension` before the host starts. What clients offer to agents is in `agent_extensions`.
+The host's are registered with `Host.extension` before it starts. What clients offer to agents is in `agent_extensions`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from ahpkit.host.agent import Chat
+from ahpkit.host.agent import AgentChat, AgentError, Chat
 from ahpkit.host.feature import Command, ConnectedClient
 from ahpkit.host.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InternalError, LocalProtocolError
+from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotFound
 from ahpkit.protocol.extensions import check_feature, check_name
+from ahpkit.protocol.meta_keys import OUR_PREFIXES
 from ahpkit.wire.codec import encode
 
 _log = logging.getLogger(__name__)
@@ -29,6 +31,9 @@ AgentHandler = Callable[[Chat, JsonObject], Awaitable[Any] | Any]
 
 HOST_META = "ahpkit/host"
 """Where the host tells about itself: no extension can have this name."""
+
+_MAX_NAME = 200
+"""Characters of a method that are repeated to whoever called it."""
 
 C = TypeVar("C", bound=type[Any])
 
@@ -159,6 +164,50 @@ class Extensions:
             self._tasks.spawn(_finish(result), name=method)
 
 
+class ExtensionsOfAgents:
+    """What clients call of the agents of their sessions."""
+
+    def __init__(self, open_chat: Callable[[str], Awaitable[AgentChat | None]]) -> None:
+        """`open_chat(channel)`: the agent's side of a chat, or of a session's default chat."""
+        self._open_chat = open_chat
+
+    def command(self, method: str) -> Command | None:
+        """The row of a client's request, if it may be for an agent."""
+        if not _for_agents(method):
+            return None
+
+        async def serve(client: ConnectedClient, params: JsonObject) -> Any:
+            chat = await self._chat(method, params)
+            try:
+                return await chat.extension_request(method, _without_channel(params))
+            except AgentError as error:
+                raise InternalError(error.message) from None
+
+        return Command(method, serve)
+
+    async def hear(self, method: str, params: JsonObject) -> None:
+        """Pass a client's notification on."""
+        if _for_agents(method):
+            with suppress(AgentError, MethodNotFound):
+                chat = await self._chat(method, params)
+                await chat.extension_notification(method, _without_channel(params))
+
+    async def _chat(self, method: str, params: JsonObject) -> AgentChat:
+        channel = params.get("channel")
+        chat = await self._open_chat(channel) if isinstance(channel, str) else None
+        if chat is None:
+            raise MethodNotFound(f"there is no method {method[:_MAX_NAME]}; `channel` names no session with an agent")
+        return chat
+
+
+def _for_agents(method: str) -> bool:
+    return method.startswith("_") and not method.removeprefix("_").startswith(OUR_PREFIXES)
+
+
+def _without_channel(params: JsonObject) -> JsonObject:
+    return {key: value for key, value in params.items() if key != "channel"}
+
+
 async def served(method: str, handler: Callable[..., Any], caller: object, params: JsonObject) -> Any:
     """Let a handler, plain or async, serve a request."""
     try:
@@ -176,4 +225,4 @@ async def _finish(work: Awaitable[Any]) -> None:
     await work
 
 
-__all__ = ["HOST_META", "AgentHandler", "Extension", "Extensions", "Handler", "served"]
+__all__ = ["HOST_META", "AgentHandler", "Extension", "Extensions", "ExtensionsOfAgents", "Handler", "served"]
