@@ -37,10 +37,8 @@ from ahpkit.customizations.runnables import (
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.shown import decided, is_ours
 from ahpkit.customizations.watch import Watched, Watcher
-from ahpkit.dialects.generations import selected, selection_of
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
-from ahpkit.host.policy import check_agent
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
 from ahpkit.protocol.chat.commands import CompletionItem
@@ -49,7 +47,6 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import (
     session_customization_updated,
     session_customizations_changed,
-    session_meta_changed,
 )
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import SWITCH, find
@@ -61,14 +58,6 @@ _TRUST = "trust"
 
 _NAMED = "named by "
 """Before a location's id: the key of the watched files that it names."""
-
-_CUSTOMIZED = frozenset(
-    {
-        *("session/customizationsChanged", "session/customizationUpdated", "session/customizationToggled"),
-        *("session/customizationRemoved", "session/ready"),
-    }
-)
-"""After these a custom agent may be gone."""
 
 _UNREAD: Any = object()
 """Stands for what was never read."""
@@ -218,8 +207,6 @@ class Customizations(Feature):
     def _heard(self, applied: Applied) -> None:
         if not self._started:  # Roles that a restart set free: `_prepare_session` shows what is left.
             return
-        if applied.action["type"] in _CUSTOMIZED:
-            self._deselect(applied.channel)
         match applied.action["type"]:
             case "session/customizationToggled":
                 self._toggled(applied)
@@ -238,16 +225,6 @@ class Customizations(Feature):
         states = [_server_state(one, id) for one in (applied.before, applied.after)]
         if "error" in states and applied.before is not applied.after and applied.channel in self._trees:
             self._publish(self._trees[applied.channel])
-
-    def _deselect(self, session_uri: str) -> None:
-        """A custom agent that is gone or switched off is no longer selected. What is still being read may bring it."""
-        state = self.services.state(session_uri) or {}
-        chosen: JsonObject | None = selection_of(state).get("agent")
-        loading = any((one.get("load") or {}).get("kind") == "loading" for one in state.get("customizations") or ())
-        if chosen is None or loading or state.get("lifecycle") != "ready":
-            return
-        if check_agent(state, chosen["uri"]) is not None:
-            self.services.dispatch(session_uri, session_meta_changed(meta=selected(state, "agent", None)))
 
     def _describe_agent(self, provider: str) -> JsonObject:
         """Every agent of this host comes with the configured plugins; root state says so before any session exists."""

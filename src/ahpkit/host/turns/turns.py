@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ahpkit.dialects.generations import selection_of
+from ahpkit.dialects.generations import selected, selection_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer, SubChat, Turn
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Applied, Registration, Services, ToolSource
+from ahpkit.host.policy import check_agent
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
@@ -32,9 +33,17 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol.session.constructors import session_chat_added
+from ahpkit.protocol.session.constructors import session_chat_added, session_meta_changed
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
+
+_CUSTOMIZED = frozenset(
+    {
+        *("session/customizationsChanged", "session/customizationUpdated", "session/customizationToggled"),
+        *("session/customizationRemoved", "session/ready"),
+    }
+)
+"""After these the custom agent that was chosen may be gone."""
 
 INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
 
@@ -278,6 +287,8 @@ class Turns:
 
     def _heard(self, applied: Applied) -> None:
         uri = applied.channel
+        if applied.action["type"] in _CUSTOMIZED:
+            self._deselect(uri)
         if (runner := self._runners.get(uri)) is not None:
             runner.on_applied(applied)
         elif (turn := self._subturns.get(uri)) is not None:
@@ -287,6 +298,16 @@ class Turns:
             for chat in self._ports.index.chats(uri):
                 if (runner := self._runners.get(chat)) is not None:
                     self._ports.tasks.spawn(runner.configure(), name="configure")
+
+    def _deselect(self, session_uri: str) -> None:
+        """A custom agent that is gone or switched off is no longer selected. What is still being read may bring it."""
+        state = self._ports.store.state(session_uri) or {}
+        chosen: JsonObject | None = selection_of(state).get("agent")
+        loading = any((one.get("load") or {}).get("kind") == "loading" for one in state.get("customizations") or ())
+        if chosen is None or loading or state.get("lifecycle") != "ready":
+            return
+        if check_agent(state, chosen["uri"]) is not None:
+            self._dispatch(session_uri, session_meta_changed(meta=selected(state, "agent", None)))
 
     def _end_interrupted(self) -> None:
         """A turn that ran when the host stopped ends with an error that says so.
