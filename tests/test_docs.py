@@ -15,6 +15,7 @@ import pytest
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.cli import chat_commands
 from ahpkit.cli.main import COMMANDS, cli
+from ahpkit.cli.markdown import rendered
 from ahpkit.cli.settings import Settings
 from ahpkit.host.sessions import session_import
 from ahpkit.protocol import meta_keys
@@ -100,13 +101,18 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
+def _rendered(text: str) -> list[str]:
+    """As a terminal shows it, without styles."""
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in rendered(text, 200)]
+
+
 async def test_the_readme_shows_a_session_that_the_demo_agent_gives(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     said = re.search(r"\n> hello\n(Hello!.*?)\n> /tool", text, re.S)
     assert said is not None
     async with memory_host(DemoAgent(), directory=tmp_path) as host, host.client() as client:
         chat = await (await client.create_session()).chat()
-        assert said[1] == (await chat.ask("hello")).strip()
+        assert said[1].split() == "\n".join(_rendered((await chat.ask("hello")).strip())).split()
 
 
 def test_the_readme_uses_targets_and_commands_that_exist() -> None:

@@ -51,7 +51,7 @@ async def test_an_answer_is_streamed_and_the_prompt_comes_back(host: HostProcess
         await person.see("Session ", "with demo. Ctrl-C cancels a turn, Ctrl-D leaves.")
         await person.ready()
         person.enter("hello")
-        await person.see("Hello! You said:", "> hello", "I am the demo agent")
+        await person.see("Hello! You said:", "▌ hello", "I am the demo agent (demo-small).")
         await leave(person)
 
 
@@ -101,7 +101,7 @@ async def test_a_paste_of_several_lines_is_one_message(host: HostProcess) -> Non
         person.type("\x1b[200~one\ntwo\n\x1b[201~")
         await person.until(lambda screen: screen.line == "> one⏎two")
         person.type("\r")
-        await person.see("> one\n> two\n")
+        await person.see("▌ one two\n")
         await leave(person)
 
 
@@ -137,7 +137,7 @@ async def test_a_running_turn_is_steered(host: HostProcess) -> None:
         person.enter("/sleep 60")
         await person.see("Sleeping")
         person.enter(":steer over here")
-        await person.see("You steered me", "> over here")
+        await person.see("You steered me", "▌ over here")
         person.interrupt()
         await person.see("✗ cancelled")
         await leave(person)
@@ -185,12 +185,12 @@ async def test_the_model_and_the_settings_are_changed_in_mid_session(host: HostP
     async with terminal(["chat"], host.home) as person:
         await person.ready()
         person.enter("hello")
-        await person.see("(`demo-small`)")
+        await person.see("(demo-small)")
         person.enter(":model demo-large")
         person.enter(":set greeting Hola")
         await person.see("greeting = Hola")
         person.enter("again")
-        await person.see("Hola! You said:", "(`demo-large`)")
+        await person.see("Hola! You said:", "(demo-large)")
         await leave(person)
 
 
@@ -201,13 +201,13 @@ async def test_a_fork_goes_on_in_a_chat_of_its_own(host: HostProcess) -> None:
         await person.see("I am the demo agent")
         await person.ready()
         person.enter(":fork")
-        await person.see("Chat ", "» first", "I am the demo agent")
+        await person.see("first", ":chats lists them", "> first", "I am the demo agent")
         await person.ready()
         person.enter("second")
         await person.see("I am the demo agent")
         await person.ready()
         person.enter(":chat 1")
-        await person.see("Chat ", "» first", "I am the demo agent")
+        await person.see("first", ":chats lists them", "> first", "I am the demo agent")
         await person.ready()
         assert "second" not in person.screen.text.rpartition(":chat 1")[2]
         await leave(person)
@@ -398,7 +398,7 @@ async def test_every_kind_of_question_can_be_answered(host: HostProcess) -> None
         person.enter("nonsense")
         await person.see("must be a valid email")
         person.enter("ada@example.org")
-        await person.ready("  a whole number: ")
+        await person.ready("  a whole number from 0 to 150: ")
         person.enter("many")
         await person.see("please give a whole number")
         person.enter("300")
@@ -414,8 +414,8 @@ async def test_every_kind_of_question_can_be_answered(host: HostProcess) -> None
         person.enter("1 2 3")
         await person.see("must be at most 2 selections")
         person.enter("1 plum")
-        await person.see("**name**: Ada", "**email**: ada@example.org", "**age**: 36", "**ratio**: 0.5")
-        await person.see("**agree**: False", "**colour**: mauve", "**fruit**: apple, plum")
+        await person.see(" • name: Ada", " • email: ada@example.org", " • age: 36", " • ratio: 0.5")
+        await person.see(" • agree: False", " • colour: mauve", " • fruit: apple, plum")
         await leave(person)
 
 
@@ -427,7 +427,7 @@ async def test_questions_can_be_skipped_or_declined(host: HostProcess) -> None:
         person.enter("Ada")
         await person.ready("  email: ")
         person.enter("")
-        await person.ready("  a whole number: ")
+        await person.ready("  a whole number from 0 to 150: ")
         person.type("\x04")
         await person.see("You chose to decline.")
         await leave(person)
@@ -540,7 +540,7 @@ async def test_leaving_says_how_to_come_back(host: HostProcess) -> None:
         await leave(person)
         assert person.screen.text.rstrip().endswith(f"Go on with:  ahpkit chat --session {name}")
     async with terminal(["chat", "--session", name], host.home) as person:
-        await person.see("» remember me", "Hello! You said:", "I am the demo agent")
+        await person.see("> remember me", "Hello! You said:", "I am the demo agent")
         await leave(person)
 
 
@@ -554,12 +554,12 @@ async def test_the_last_session_of_the_directory_is_gone_on_with_and_one_of_seve
     async with terminal(["chat", "--continue", "--dir", "several"], host.home) as person:
         await person.see("  1. ", "second of two", "  2. ", "first of two", "Which one [1]:")
         person.type("2\n")
-        await person.see("» first of two")
+        await person.see("> first of two")
         await leave(person)
     async with terminal(["chat", "--session", "of two"], host.home) as person:
         await person.see("Which one [1]:")
         person.type("\n")
-        await person.see("» second of two")
+        await person.see("> second of two")
         await leave(person)
 
 

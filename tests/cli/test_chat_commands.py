@@ -53,7 +53,8 @@ async def test_models_are_listed_and_chosen() -> None:
         for line in (":model", ":model demo-large", ":model", ":model huge"):
             await typed.run(line)
         first, chosen, then, refused = notes.said[:2], notes.said[2], notes.said[3:5], notes.said[5]
-        assert [line.split()[0] for line in first] == ["demo-small", "demo-large"]
+        assert [line.split()[:2] for line in first] == [["*", "demo-small"], ["demo-large", "Demo"]]
+        assert first[0].endswith("(in use)")
         assert chosen == "  From now on: demo-large"
         assert then[1].startswith("* demo-large")
         assert refused == "✗ demo has no model 'huge'; known: demo-small, demo-large"
@@ -63,11 +64,16 @@ async def test_settings_are_shown_and_changed() -> None:
     async with commands() as (typed, notes, _):
         for line in (":set", ":set greeting Hola", ":set greeting Ciao", ":set nosuch", ":set nosuch x"):
             await typed.run(line)
-        assert notes.said[0] == "  greeting = Hello   (Hello, Hallo, Hola) How the demo agent greets you."
-        assert notes.said[1].startswith("  topic = ?   (astronomy, botany)")
-        assert notes.said[2].startswith("  greeting = Hola")
-        assert all(line.startswith("✗ ") for line in notes.said[3:])
-        assert len(notes.said) == 6
+        assert notes.said[:5] == [
+            "  greeting = Hello",
+            "      Greeting: How the demo agent greets you.",
+            "    * Hello",
+            "      Hallo",
+            "      Hola",
+        ]
+        assert "  topic = (not set)" in notes.said
+        assert "    * Hola" in notes.said
+        assert len([line for line in notes.said if line.startswith("✗ ")]) == 3
 
 
 async def test_queued_messages_are_listed_and_dropped() -> None:

@@ -56,7 +56,7 @@ def test_a_line_becomes_the_value_the_question_wants(asked: Question, line: str,
         (question("number"), "nan", "please give a number"),
         (question("number"), "1e999", "please give a number"),
         (question("boolean"), "maybe", "please answer y or n"),
-        (select("single-select"), "4", "'4' is not in the list: please give a number from the list"),
+        (select("single-select"), "4", "'4' is not in the list: please give a number from the list, 1 to 3"),
         (select("single-select"), "0", "'0' is not in the list"),
         (select("single-select"), "-1", "'-1' is not in the list"),
         (select("multi-select"), "1 green", "'green' is not in the list: please give numbers from the list"),
@@ -65,6 +65,27 @@ def test_a_line_becomes_the_value_the_question_wants(asked: Question, line: str,
 def test_a_line_that_does_not_fit_is_refused_with_what_is_expected(asked: Question, line: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_answer(asked, line)
+
+
+@pytest.mark.parametrize("kind", ["single-select", "multi-select"])
+def test_a_number_out_of_range_is_no_own_word(kind: str) -> None:
+    with pytest.raises(ValueError, match=r"'7' is not in the list: please give .*number.* from the list.*, 1 to 3"):
+        read_answer(select(kind, allowFreeformInput=True), "7")
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        (question("integer", min=0, max=150), "a whole number from 0 to 150"),
+        (question("number", max=1.5), "a number at most 1.5"),
+        (question("text", min=3), "text, at least 3 characters"),
+        (question("text", min=3, max=20, format="email"), "email, 3 to 20 characters"),
+        (select("multi-select", max=2), "numbers from the list, separated by spaces, at most 2"),
+        (question("integer", min=1, max=9, defaultValue=5), "a whole number from 1 to 9 [5]"),
+    ],
+)
+def test_limits_are_said_before_the_answer(asked: Question, text: str) -> None:
+    assert hint(asked) == text
 
 
 def test_own_words_are_taken_where_they_are_allowed() -> None:

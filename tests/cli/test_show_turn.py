@@ -48,7 +48,7 @@ def test_parts_are_streamed_one_below_the_other(capsys: pytest.CaptureFixture[st
         (events.ToolCallCancelled(call(reasonMessage="no")), "✗ Shell: not run (no)"),
         (events.Notice("Compacted"), "! Compacted"),
         (events.Usage({"inputTokens": 1, "outputTokens": 2}), "· tokens: 1 in, 2 out"),
-        (events.Usage({"model": "m"}), "· tokens: unknown"),
+        (events.Usage({"outputTokens": 2, "_meta": {"ahpkit/cost": 0.5}}), "· tokens: 2 out, $0.5000"),
         (events.TurnFailed(ERROR, TURN), "✗ it broke"),
         (events.TurnCancelled(None), "✗ cancelled"),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.tail import describe
+from ahpkit.cli.tail import describe, in_words
 from support.bench import say
 from support.process import HostProcess, finish_cli, run_cli, start_host
 from support.raw_client import RawClient
@@ -91,9 +91,7 @@ async def test_people_get_a_line_for_each_action(host: HostProcess) -> None:
         assert await tail.note() == f"following {session}\n"
         envelope = await client.accepted(session, {"type": "session/titleChanged", "title": "Better"})
         line = await tail.line()
-        assert line.split() == [
-            str(envelope["serverSeq"]), "session/titleChanged", '{"title":', '"Better"}', "by", "tail-people"
-        ]  # fmt: skip
+        assert line.split() == [str(envelope["serverSeq"]), "session/titleChanged", "Better", "by", "tail-people"]
     await client.aclose()
 
 
@@ -176,6 +174,20 @@ async def test_a_long_action_is_cut_and_a_refusal_is_named() -> None:
     action = {"type": "chat/delta", "content": "x" * 1000}
     envelope = {"channel": "c", "serverSeq": 7, "action": action, "rejectionReason": "no"}
     line = describe(envelope)
-    assert line.startswith('       7  chat/delta  {"content": "xxx')
+    assert line.startswith("       7  chat/delta  xxx")
     assert line.endswith("xxx…  refused: no")
     assert len(line) < 220
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ({"type": "chat/turnStarted", "message": {"text": "hi\nthere"}}, "> hi there"),
+        ({"type": "chat/toolCallConfirmed", "approved": False}, "denied"),
+        ({"type": "chat/toolCallComplete", "result": {"success": True}}, "done"),
+        ({"type": "chat/toolCallStart", "displayName": "Shell"}, "Shell"),
+        ({"type": "unheard/of", "a": 1}, None),
+    ],
+)
+def test_what_happens_most_is_told_in_words(action: Any, words: str | None) -> None:
+    assert in_words(action) == words

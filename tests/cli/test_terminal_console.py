@@ -52,15 +52,15 @@ async def started(person: Terminal) -> None:
     await person.see("Wait for it.")
 
 
-async def test_what_the_agent_says_is_shown_in_whole_lines_above_the_line_being_typed(home: Path) -> None:
+async def test_what_the_agent_says_is_shown_above_the_line_being_typed(home: Path) -> None:
     async with terminal(["chat"], home, columns=20) as person:
         await started(person)
         person.type("my words")
         await person.until(lambda screen: screen.line == "> my words")
         (home / "speak").touch()
-        await person.see("\nhm\none two three four\nfive six seven\n漢字漢字 eight nine\n> my words")
+        await person.see("\nhm\none two three four\nfive six seven\n漢字漢字 eight nine\nten\n> my words")
         person.type("\x15")
-        await person.until(lambda screen: screen.line == "ten ")
+        await person.until(lambda screen: screen.line == "ten")
         (home / "ask").touch()
         await person.until(lambda screen: "? Climb" in screen.text)
 

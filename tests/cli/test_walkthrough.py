@@ -63,7 +63,7 @@ async def test_the_first_session_of_the_readme(host: HostProcess) -> None:
         _, output, _ = await shell(listing, host.home)
         assert output.endswith(" hello\n")
         async with terminal(joining.split()[1:], host.home) as other:
-            await other.see("» hello")
+            await other.see("> hello")
         _, output, errors = await shell(f"{tailing} --json | head -2", host.home)
         assert (output.count("\n"), errors) == (2, "")
         assert await shell(prompting, host.home) == (0, "delta 1 delta 2 delta 3 delta 4 delta 5 \n", "")

@@ -17,7 +17,7 @@ __all__ = ["agents"]
 @click.option("--check", is_flag=True, help="Also start each installed agent and see whether it answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def agents(*, check: bool, as_json: bool) -> None:
-    """List the agents that ahpkit knows by name: installed or not, version, state, key.
+    """List the agents that ahpkit knows by name: installed or not, version, whether they ask before they act, key.
 
     \b
     Example:
@@ -48,19 +48,20 @@ def _as_json(found: Found) -> dict[str, Any]:
         "version": found.version,
         "keys": found.keys,
         "install": agent.install,
+        "asks": agent.asks,
         "detail": found.detail,
     }
 
 
-def _row(found: Found) -> tuple[str, str, str, str]:
+def _row(found: Found) -> tuple[str, ...]:
     set_keys = [name for name, is_set in found.keys.items() if is_set]
     if found.state == "missing":
-        return found.agent.name, "not installed", "", found.agent.install
+        return found.agent.name, "not installed", "", found.agent.asks, found.agent.install
     key = f"{set_keys[0]} is set" if set_keys else f"no key in {found.agent.keys[0]}; a login may do"
-    return found.agent.name, found.state, found.version or "?", key
+    return found.agent.name, found.state, found.version or "?", found.agent.asks, key
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    rows = [("NAME", "STATE", "VERSION", "KEY, OR HOW TO INSTALL"), *rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
+    rows = [("NAME", "STATE", "VERSION", "ASKS BEFORE IT ACTS", "KEY, OR HOW TO INSTALL"), *rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows]

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.chat_commands import chat_title, is_read_only
 from ahpkit.cli.connecting import (
     EXIT_INTERRUPTED,
     check_session_options,
@@ -96,7 +97,20 @@ async def _talk(terminal: Console, client: Client, session: Session, chat: Chat,
         if other is None:
             return
         chat = await session.chat(other)
-        terminal.say(f"Chat {short_id(chat.uri)}. :chats lists them.", "dim")
+        terminal.say(_entering(session, chat.uri), "dim")
+
+
+def _entering(session: Session, uri: str) -> str:
+    """Which chat this is, and from one where nobody can write, how to get back."""
+    numbered = list(enumerate(session.chats, 1))
+    number, summary = next((pair for pair in numbered if pair[1]["resource"] == uri), (0, None))
+    if summary is None:
+        return f"Chat {short_id(uri)}. :chats lists them."
+    title = chat_title(summary, number)
+    if is_read_only(summary):
+        back = next((number for number, one in numbered if not is_read_only(one)), 1)
+        return f"{title}: a sub-agent's chat, to read only. :chat {back} goes back, :chats lists them."
+    return f"{title}. :chats lists them."
 
 
 def _greeting(session: Session) -> str:

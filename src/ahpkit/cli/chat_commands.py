@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from ahpkit.cli.connecting import short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.plans import plan_lines, plan_of
 from ahpkit.cli.text import shorten
@@ -97,9 +96,10 @@ class Commands:
             await self._told(self._session.set_model(argument))
             self._say(f"  From now on: {argument}")
             return
-        chosen = self._session.selection.get("model", {}).get("id")
+        current = self._session.selection.get("model", {}).get("id") or _last_model(self._chat.confirmed, models)
         for model in models:
-            self._say(f"{'*' if model['id'] == chosen else ' '} {model['id']:24}  {model['name']}")
+            mark, use = ("*", "  (in use)") if model["id"] == current else (" ", "")
+            self._say(f"{mark} {model['id']:24}  {model['name']}{use}")
         if not models:
             self._say("  The agent names no models.")
 
@@ -113,7 +113,8 @@ class Commands:
             raise Refused(f"there is no setting {key!r}" if key else "the agent has no settings")
         values = self._session.state.get("config", {}).get("values", {})
         for name, one in shown.items():
-            self._say(f"  {name} = {_written(values.get(name))}   {_describe(one)}".rstrip())
+            for line in _setting_lines(name, one, values.get(name)):
+                self._say(line)
 
     async def steer(self, argument: str) -> None:
         if not argument:
@@ -151,7 +152,8 @@ class Commands:
     async def chats(self, argument: str) -> None:
         for number, one in enumerate(self._session.chats, 1):
             here = "*" if one["resource"] == self._chat.uri else " "
-            self._say(f"{here} {number}. {short_id(one['resource'])}  {shorten(one['title'], _LONGEST)}".rstrip())
+            note = "  (read-only)" if is_read_only(one) else ""
+            self._say(f"{here} {number}. {shorten(chat_title(one, number), _LONGEST)}{note}".rstrip())
 
     async def chat(self, argument: str) -> str:
         self._must_be_idle()
@@ -189,9 +191,37 @@ def _written(value: Any) -> str:
     return value if isinstance(value, str) else "?" if value is None else json.dumps(value)
 
 
-def _describe(schema: Any) -> str:
-    allowed = f"({', '.join(map(_written, schema['enum']))})" if schema.get("enum") else ""
-    return " ".join(word for word in (allowed, shorten(schema.get("description", ""), _LONGEST)) if word)
+def _setting_lines(name: str, schema: Any, value: Any) -> list[str]:
+    """A setting for a reader: its value, what it is for, and below it what it may be, the present one marked."""
+    title = schema.get("title")
+    about = ": ".join(filter(None, [title if title and title != name else "", schema.get("description", "")]))
+    present = value if value is not None else schema.get("default")
+    lines = [f"  {name} = {_written(present) if present is not None else '(not set)'}"]
+    lines += [f"      {shorten(about, 100)}"] if about else []
+    names: Any = schema.get("enumLabels") or schema.get("enumDescriptions") or []
+    for number, allowed in enumerate(schema.get("enum", ())):
+        label = f"  {shorten(str(names[number]), _LONGEST)}" if number < len(names) else ""
+        lines.append(f"    {'*' if allowed == present else ' '} {_written(allowed)}{label}")
+    return lines
+
+
+def _last_model(chat: Any, models: Sequence[Any]) -> str | None:
+    """The model of the last answer, else the one that an agent takes when nobody chooses: its first."""
+    for turn in reversed(chat["turns"]):
+        used = turn.get("usage", {}).get("model") or turn["message"].get("model", {}).get("id")
+        if used:
+            return used
+    return models[0]["id"] if models else None
+
+
+def chat_title(summary: Any, number: int) -> str:
+    """What a chat is called; one without a title has at least a number."""
+    return summary["title"].strip() or f"Chat {number}"
+
+
+def is_read_only(summary: Any) -> bool:
+    """Whether nobody can write there: a sub-agent's chat."""
+    return summary.get("interactivity") in ("read-only", "hidden")
 
 
 COMMANDS: dict[str, Command] = {
@@ -208,4 +238,4 @@ COMMANDS: dict[str, Command] = {
     "chat": Command("N", "go on in another chat", Commands.chat),
 }
 
-__all__ = ["COMMANDS", "Command", "Commands", "Refused"]
+__all__ = ["COMMANDS", "Command", "Commands", "Refused", "chat_title", "is_read_only"]

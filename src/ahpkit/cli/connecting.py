@@ -150,7 +150,7 @@ async def open_session(
             uri=uri, provider=provider, model=model, working_directory=place.as_uri(), config=config
         )
         try:
-            return await patiently(creating, "Starting the agent")
+            return await patiently(creating, "Starting the agent", hint=_slow(provider))
         except UnknownSetting as unknown:
             raise click.ClickException(
                 f"--worktree: {place} is in no git repository with a commit, or the host makes no work trees"
@@ -208,6 +208,12 @@ async def _tell_environment(session: str) -> None:
         from ahpkit.cli.shell_environment import send  # Late: most hosts do not need it.
 
         await send(endpoint, session)
+
+
+def _slow(provider: str | None) -> str:
+    """What a person wants to know about an agent that does not start."""
+    who = provider or "the agent"
+    return f"waiting for {who} to answer; what it says meanwhile is in the host's log: ahpkit logs. Ctrl-C gives up"
 
 
 async def _forget(client: Client, uri: str) -> None:

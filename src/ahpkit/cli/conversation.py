@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from ahpkit.cli.chat_commands import Commands
@@ -20,6 +20,7 @@ from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.race import race
 from ahpkit.cli.show_turn import TurnPrinter, terminals
+from ahpkit.cli.status_line import StatusLine
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
 from ahpkit.client.ask import describe, subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnStarted
@@ -34,6 +35,9 @@ _RECENT = 3
 
 _CANCELLING = 0.5
 """Seconds before a person wonders whether Ctrl-C did anything."""
+
+_TICK = 0.5
+"""Seconds between two looks of the status line."""
 
 _LONG = 10.0
 """Seconds of a turn after which a person may look elsewhere."""
@@ -64,6 +68,7 @@ class Conversation:
         self._call = call
         self._now = now
         self._console = console
+        self._session = session
         self._chat = chat
         self._channel = channel
         self._commands = Commands(console, client, session, chat)
@@ -81,6 +86,8 @@ class Conversation:
         turns = chat.confirmed["turns"]
         unseen = _RECENT if console.interactive else 0
         self._shown = {turn["id"] for turn in turns[: max(len(turns) - unseen, 0)]}
+        self._past_turns = {turn["id"] for turn in turns}
+        """Said before we came: by the same person, wherever that was."""
 
     async def run(self) -> str | None:
         """Until the person leaves, or goes on in another chat: its URI. `Left` is raised in the middle of a turn."""
@@ -129,7 +136,9 @@ class Conversation:
         try:
             await self._show(turn, ours=True)
         except ActionRejected as error:
-            self._console.say(f"✗ {error.reason}", "red")
+            read_only = self._chat.confirmed.get("interactivity") in ("read-only", "hidden")
+            back = "; :chats lists those in which you can write" if read_only else ""
+            self._console.say(f"✗ {error.reason}{back}", "red")
             self._entry.before = text
 
     async def _take_while_busy(self, line: str) -> None:
@@ -177,7 +186,8 @@ class Conversation:
         while (turn_id := self._next(self._chat.confirmed)) is not None:
             self._shown.add(turn_id)
             running = self._chat.confirmed.get("activeTurn", {}).get("id") == turn_id
-            await self._show((self._chat.follow() if running else None) or self._past(turn_id))
+            turn = (self._chat.follow() if running else None) or self._past(turn_id)
+            await self._show(turn, past=turn_id in self._past_turns)
 
     async def _past(self, turn_id: str) -> AsyncIterator[TurnEvent]:
         for event in TurnTracker(turn_id).catch_up(dict(self._chat.confirmed)):
@@ -185,9 +195,9 @@ class Conversation:
 
     # Showing a turn.
 
-    async def _show(self, turn: AsyncIterable[TurnEvent], *, ours: bool = False) -> None:
+    async def _show(self, turn: AsyncIterable[TurnEvent], *, ours: bool = False, past: bool = False) -> None:
         """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
-        showing = asyncio.create_task(self._show_events(turn, ours=ours))
+        showing = asyncio.create_task(self._show_events(turn, ours=ours, past=past))
         began = self._now()
         try:
             await self._until_over(showing)
@@ -233,14 +243,26 @@ class Conversation:
                     patience = float("inf")
                     self._console.say("… cancelling; Ctrl-C again leaves", "dim")
 
-    async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool) -> None:
+    async def _tick(self, status: StatusLine) -> None:
+        """Keep the status line going while a turn runs."""
+        try:
+            while True:
+                self._console.status(status.text(self._now()))
+                await asyncio.sleep(_TICK)
+        finally:
+            self._console.status(None)
+
+    async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool, past: bool) -> None:
         printer = TurnPrinter(self._console)
-        async with self._make_helpers() as helpers:
+        chosen: Any = self._session.selection.get("model", {})
+        status = StatusLine(self._session.state["provider"], chosen.get("id"), self._now())
+        async with self._make_helpers() as helpers, _running(self._tick(status)):
             self._helpers = helpers
             async for event in turn:
+                status.take(event)
                 if not ours and isinstance(event, TurnStarted):
                     text = event.message["text"]
-                    self._console.say(f"{self._mark(text)} {text}", "bold")
+                    self._console.say(f"{'>' if past else self._mark(text)} {text}", "bold")
                 if isinstance(event, (ConfirmationNeeded, InputNeeded)):
                     self._call(describe(event))
                 if not await self._decisions.take(event):
@@ -254,6 +276,17 @@ class Conversation:
             return "»"
         self._commands.later.remove(text)
         return ">"
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Work that goes on beside the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def _result(task: asyncio.Task[None]) -> None:

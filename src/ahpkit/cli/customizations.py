@@ -1,4 +1,4 @@
-"""`ahpkit customizations`: the tree a session in a directory would get, and what is wrong with it. Starts no host."""
+"""`ahpkit customizations`: the tree a session in a directory would get, what is wrong with it, and switching it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+
+from ahpkit.cli.completion import SESSION
+from ahpkit.cli.connecting import connected, find_session, host_command, last_session, short_id
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,13 +24,75 @@ if TYPE_CHECKING:
 _STYLES = {"loaded": "green", "degraded": "yellow", "error": "red", "note": "dim", "warning": "yellow"}
 
 
-@click.command()
+class _ShownByDefault(click.Group):
+    """`ahpkit customizations DIRECTORY` shows; `on` and `off` are commands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_ShownByDefault)
+def customizations() -> None:
+    """Show what a session in a directory would get, and switch what a session has on or off.
+
+    \b
+    Example:
+      ahpkit customizations
+      ahpkit customizations ~/project --json
+      ahpkit customizations off reviews
+    """
+
+
+def _switch(name: str) -> click.Command:
+    enabled = name == "on"
+
+    @customizations.command(
+        name,
+        help=f"""Switch a customization of a session {name}: by its name or its id.
+
+    \b
+    Example:
+      ahpkit customizations {name} reviews --session 3f2a
+    """,
+    )
+    @click.argument("name")
+    @click.option(
+        "--session", shell_complete=SESSION, help="Of this session.  [default: the last one of this directory]"
+    )
+    @host_command
+    async def switch(url: str | None, token: str | None, name: str, session: str | None) -> None:
+        async with connected(url, token) as client:
+            found = await (find_session(client, session) if session else last_session(client, Path.cwd()))
+            opened = await client.session(found)
+            chosen = _meant(opened.customizations(), name)
+            await opened.toggle_customization(chosen["id"], enabled).accepted()
+            click.echo(f"{chosen['name']} is {'on' if enabled else 'off'} in {short_id(found)}")
+
+    return switch
+
+
+def _meant(placed: Sequence[Any], name: str) -> Any:
+    """The one customization with that id or name."""
+    entries = [one.entry for one in placed if "id" in one.entry]
+    found = [one for one in entries if one["id"] == name] or [one for one in entries if one["name"] == name]
+    if not found:
+        known = ", ".join(sorted({one["name"] for one in entries})[:20]) or "none"
+        raise click.ClickException(f"the session has no customization {name!r}; it has: {known}")
+    if len(found) > 1:
+        listed = [f"  {one['id']}  ({one['type']})" for one in found]
+        raise click.ClickException("\n".join([f"{name!r} could be any of these; use the id:", *listed]))
+    return found[0]
+
+
+@customizations.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--no-user", is_flag=True, help="Leave out what is in your home directory.")
 @click.option("--notes", is_flag=True, help="Show what is odd but harmless, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def customizations(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool, as_json: bool) -> None:
+def show(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool, as_json: bool) -> None:
     """Show what a session in DIRECTORY would get: skills, agents, prompts, rules, hooks, MCP servers.
 
     Nothing is executed.
@@ -44,6 +109,10 @@ def customizations(directory: Path, plugins: tuple[Path, ...], no_user: bool, no
         click.echo(json.dumps(as_data(found), indent=2))
     else:
         _show(found, notes=notes)
+
+
+for _name in ("on", "off"):
+    _switch(_name)
 
 
 def as_data(found: Discovery) -> JsonObject:

@@ -87,7 +87,9 @@ class Decisions:
 
         async def check(question_id: str, value: Any) -> str | None:
             answer = answer_to(request, question_id, value)
-            return await self._refusal(lambda: self._chat.draft(request["id"], question_id, answer))
+            reason = await self._refusal(lambda: self._chat.draft(request["id"], question_id, answer))
+            # The question stands right above: its id says nothing to a person.
+            return None if reason is None else reason.removeprefix(f"the answer to question {question_id!r} ")
 
         refused = True
         while refused:

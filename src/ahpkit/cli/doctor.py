@@ -40,15 +40,18 @@ class Finding:
 
 
 @click.command()
+@click.option("--url", help="Look at this host, wherever it is, and at no other.")
+@click.option("--token", envvar="AHPKIT_TOKEN", help="Its token, where it cannot be found.")
 @click.option("--json", "json_output", is_flag=True, help="The findings as JSON.")
-def doctor(json_output: bool) -> None:
+def doctor(url: str | None, token: str | None, json_output: bool) -> None:
     """Check the installation and the running host. Exits with 1 when something needs attention.
 
     \b
     Example:
       ahpkit doctor
+      ahpkit doctor --url wss://host.example:7110
     """
-    findings = [*_installation(), *_directories(), *asyncio.run(_hosts())]
+    findings = [*_installation(), *_directories(), *asyncio.run(_hosts(url, token))]
     output = Output()
     if json_output:
         output.say(as_json([asdict(finding) for finding in findings]))
@@ -87,7 +90,9 @@ def look_at(name: str, path: Path, advice: str) -> Finding:
     return Finding(name, True, f"{path}, {room // 2**30} GiB free")
 
 
-async def _hosts() -> list[Finding]:
+async def _hosts(url: str | None = None, token: str | None = None) -> list[Finding]:
+    if url is not None:
+        return [await _host(url, token)]
     running = find_endpoints()
     if os.environ.get(URL_VARIABLE) and (named := find_endpoint()) is not None:
         running = [named, *running]

@@ -32,6 +32,13 @@ class Output:
             self._out(text, style)
             self._inside_line = not text.endswith("\n")
 
+    def stream_markdown(self, text: str) -> None:
+        """Write a piece of Markdown that goes on. Only a terminal renders it."""
+        self.stream(text)
+
+    def status(self, text: str | None) -> None:
+        """Show in one line what is going on, on a terminal; None takes it away."""
+
     def end_line(self) -> None:
         """End what was streamed, unless it ended by itself."""
         if self._inside_line:

@@ -22,14 +22,26 @@ _HINTS = {
 
 
 def hint(question: Question) -> str:
-    """What to type, in a few words."""
+    """What to type, in a few words, with the limits it must keep."""
     text: str = _HINTS.get(question["kind"]) or question.get("format") or "text"
+    text += _limits(question)
     if question.get("allowFreeformInput"):
         text += ", or your own words"
     if "defaultValue" in question:
         default = question["defaultValue"]
         text += f" [{'ny'[default] if isinstance(default, bool) else default}]"
     return text
+
+
+def _limits(question: Question) -> str:
+    """How much or how many: " from 0 to 150", ", at most 2", ", 3 to 20 characters"."""
+    low, high, kind = question.get("min"), question.get("max"), question["kind"]
+    if low is None and high is None:
+        return ""
+    numbers = kind in ("integer", "number")
+    both = f"from {low} to {high}" if numbers else f"{low} to {high}"
+    amount = both if None not in (low, high) else f"at most {high}" if low is None else f"at least {low}"
+    return f" {amount}" if numbers else f", {amount}" + (" characters" if kind == "text" else "")
 
 
 def read_answer(question: Question, line: str) -> Any:
@@ -81,8 +93,11 @@ def _many(question: Question, line: str) -> Any:
 
 
 def _check_free(question: Question, unknown: Sequence[str]) -> None:
-    if not question.get("allowFreeformInput"):
-        raise ValueError(f"{unknown[0]!r} is not in the list: please give {_HINTS[question['kind']]}")
+    """Own words are allowed where the question says so. A number that no option has is a slip, not a word."""
+    numbers = [word for word in unknown if re.fullmatch(r"[+-]?\d+", word)]
+    if numbers or not question.get("allowFreeformInput"):
+        what = f"{_HINTS[question['kind']]}, 1 to {len(question['options'])}"
+        raise ValueError(f"{(numbers or unknown)[0]!r} is not in the list: please give {what}")
 
 
 def _option(options: Sequence[Mapping[str, Any]], word: str) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import plain, shorten
+from ahpkit.cli.usage import cost_of
 from ahpkit.client import events
 from ahpkit.client.events import TurnEvent
 from ahpkit.wire.codec import encode
@@ -40,7 +41,8 @@ class TurnPrinter:
     def show(self, event: TurnEvent) -> None:
         match event:
             case events.TextDelta(part_id=part, text=text):
-                self._stream(part, text)
+                self._begin(part)
+                self._output.stream_markdown(text)
             case events.TurnFailed(error=error):
                 self._output.end_line()
                 self._output.say(f"✗ {error['message']}", "red", error=self._quiet)
@@ -56,7 +58,8 @@ class TurnPrinter:
     def _show_aside(self, event: TurnEvent) -> None:
         match event:
             case events.ReasoningDelta(part_id=part, text=text):
-                self._stream(part, text, "dim italic")
+                self._begin(part)
+                self._output.stream(text, "dim italic")
             case events.ToolCallRunning(call=call):
                 self._output.say(f"… {_title(call)}", "cyan")
             case events.AuthenticationNeeded(call=call):
@@ -71,7 +74,8 @@ class TurnPrinter:
             case events.Notice(content=content):
                 self._output.say(f"! {plain(content)}", "yellow")
             case events.Usage(usage=usage):
-                self._output.say(f"· {describe_usage(usage)}", "dim")
+                if words := describe_usage(usage):
+                    self._output.say(f"· {words}", "dim")
             case _:
                 pass
 
@@ -83,11 +87,10 @@ class TurnPrinter:
             reason = shorten(call.get("error", {}).get("message", ""), _LONGEST_REASON)
             self._output.say(f"✗ {did}" + (f": {reason}" if reason else ""), "red")
 
-    def _stream(self, part: str, text: str, style: str = "") -> None:
+    def _begin(self, part: str) -> None:
         if self._part != part:
             self._output.end_line()
             self._part = part
-        self._output.stream(text, style)
 
 
 def _title(call: Any) -> str:
@@ -95,10 +98,12 @@ def _title(call: Any) -> str:
 
 
 def describe_usage(usage: Any) -> str:
-    """Token counts in words."""
+    """Token counts and cost in words; nothing when nobody counted."""
     words = {"inputTokens": "in", "outputTokens": "out", "cacheReadTokens": "from the cache"}
     counts = ", ".join(f"{usage[key]} {word}" for key, word in words.items() if key in usage)
-    return f"tokens: {counts}" if counts else "tokens: unknown"
+    cost, currency = cost_of(usage)
+    price = "" if cost is None else f"{'$' if currency == 'USD' else currency + ' '}{cost:.4f}"
+    return ", ".join(filter(None, [f"tokens: {counts}" if counts else "", price]))
 
 
 __all__ = ["TurnPrinter", "describe_usage", "event_line", "terminals"]

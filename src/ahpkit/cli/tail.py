@@ -15,10 +15,14 @@ from ahpkit.cli.connecting import connected, find_session, host_command, tell_co
 from ahpkit.cli.output import Output
 from ahpkit.cli.race import race
 from ahpkit.cli.terminals import TERMINAL, printed, readable
+from ahpkit.cli.text import shorten
 from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import AhpError
 from ahpkit.wire.codec import encode
+
+_MOMENT = 0.02
+"""Seconds in which all channels have told what happened at the same time."""
 
 _LONGEST = 160
 """Characters of an action shown to people."""
@@ -62,15 +66,20 @@ class _Following:
         self._json_lines = json_lines
         self._tasks: set[asyncio.Task[None]] = set()
         self._with_chats = False
+        self._told: list[tuple[int, Any]] = []
+        """What is still to be written: by number, because every channel is read by itself."""
+        self._new = asyncio.Event()
 
     async def run(self, channel: str, *chats: str) -> None:
         """Until the channel is gone, or forever. With chats, those that are added to it are followed too."""
         self._with_chats = bool(chats)
         try:
+            self._tasks.add(asyncio.create_task(self._write()))
             for chat in chats:
                 self._tasks.add(asyncio.create_task(self._follow_chat(chat)))
             await self._follow(channel)
         finally:
+            self._flush()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -92,16 +101,32 @@ class _Following:
                     self._show_state(subscription)
                     continue
                 action: Any = envelope["action"]
-                if self._json_lines:
-                    self._output.say(encode(envelope).decode())
-                elif action["type"] == "terminal/data":
-                    self._output.stream(readable(action["data"]))
-                else:
-                    self._output.say(describe(envelope))
+                self._told.append((envelope["serverSeq"], envelope))
+                self._new.set()
                 if self._with_chats and action["type"] == "session/chatAdded":
                     self._tasks.add(asyncio.create_task(self._follow_chat(action["summary"]["resource"])))
 
+    async def _write(self) -> None:
+        """Write what happened, in order: a moment after the first action everything before it has come."""
+        while True:
+            await self._new.wait()
+            await asyncio.sleep(_MOMENT)
+            self._new.clear()
+            self._flush()
+
+    def _flush(self) -> None:
+        for _, envelope in sorted(self._told, key=lambda told: told[0]):
+            action: Any = envelope["action"]
+            if self._json_lines:
+                self._output.say(encode(envelope).decode())
+            elif action["type"] == "terminal/data":
+                self._output.stream(readable(action["data"]))
+            else:
+                self._output.say(describe(envelope))
+        self._told.clear()
+
     def _show_state(self, subscription: Subscription) -> None:
+        self._flush()  # What came before is told before.
         if self._json_lines:
             self._output.say(encode({"resource": subscription.uri, "state": subscription.confirmed}).decode())
         else:
@@ -123,7 +148,7 @@ async def _unread() -> None:
 def describe(envelope: Any) -> str:
     """One action for a person: number, type, what it carries, who sent it."""
     action = {key: value for key, value in envelope["action"].items() if key != "type"}
-    carried = json.dumps(action, ensure_ascii=False)
+    carried = in_words(envelope["action"]) or json.dumps(action, ensure_ascii=False)
     if len(carried) > _LONGEST:
         carried = f"{carried[:_LONGEST]}…"
     sender = f"  by {envelope['origin']['clientId']}" if "origin" in envelope else ""
@@ -131,4 +156,27 @@ def describe(envelope: Any) -> str:
     return f"{envelope['serverSeq']:>8}  {envelope['action']['type']}  {carried}{sender}{refused}"
 
 
-__all__ = ["describe", "tail"]
+def in_words(action: Any) -> str | None:
+    """What the most frequent actions say to a person; None for those that are best shown as they are."""
+    match action:
+        case {"type": "chat/turnStarted", "message": {"text": text}}:
+            return f"> {shorten(text, _LONGEST)}"
+        case {"type": "chat/delta" | "chat/reasoning", "content": str(text)}:
+            return shorten(text, _LONGEST) or "(an empty line)"
+        case {"type": "chat/toolCallStart", "displayName": str(name)}:
+            return name
+        case {"type": "chat/toolCallReady", "toolInput": str(given)}:
+            return shorten(given, _LONGEST)
+        case {"type": "chat/toolCallConfirmed", "approved": bool(approved)}:
+            return "approved" if approved else "denied"
+        case {"type": "chat/toolCallComplete", "result": {"success": bool(success)}}:
+            return "done" if success else "failed"
+        case {"type": "session/titleChanged", "title": str(title)}:
+            return shorten(title, _LONGEST)
+        case {"type": "chat/turnComplete" | "chat/turnCancelled" | "session/ready"}:
+            return " "
+        case _:
+            return None
+
+
+__all__ = ["describe", "in_words", "tail"]

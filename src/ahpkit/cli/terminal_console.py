@@ -15,9 +15,16 @@ from ahpkit.cli.completing import complete, utf16_length
 from ahpkit.cli.console import Console
 from ahpkit.cli.keys import Key, Keys, Paste
 from ahpkit.cli.line_editor import LineEditor, lay_out
+from ahpkit.cli.markdown import Block, Blocks, rendered
 from ahpkit.cli.race import race
-from ahpkit.cli.text import whole_lines
+from ahpkit.cli.text import fitting, printable, styled, whole_lines
 from ahpkit.platform import terminal_mode
+
+_ROOM = 6
+"""Rows of the screen that are left for the status and a line that is typed."""
+
+_NARROW = 40
+"""Columns below which there is no room for a status."""
 
 _WAITING = "! the agent waits for an answer; send or clear this line first"
 
@@ -51,45 +58,99 @@ class TerminalConsole(Console):
         """Keys that were typed at a question and are no answer to it: the next line begins with them."""
         self._line_goes_on = asyncio.Event()
         self._prompt: tuple[str, LineEditor] | None = None
+        self._status: str | None = None
         self._held = ("", "")
-        """Streamed text, and its style, that is not a whole line yet: above a prompt there are whole lines only."""
+        """Streamed text, and its style, that is not a whole line yet."""
+        self._blocks: Blocks | None = None
+        """Markdown that goes on."""
+        self._live: list[str] = []
+        """How its unfinished block looks now."""
+        self._written = 0
+        """Lines of that block that are written for good already."""
+        self._between = False
+        """Whether a block stands above, so that an empty line belongs between."""
         self._row = 0
-        """Where the cursor is, in rows below the beginning of the prompt."""
+        """Where the cursor is, in rows below the beginning of the area."""
+        self._drawn = False
 
-    # Writing.
+    # Writing. Below what is written for good there is an area that is drawn anew: text that goes on, the status, and
+    # the prompt.
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
-        """Write a line, above the prompt when there is one."""
-        if self._prompt is None:
-            return super().say(text, style, error=error)
+        """Write a line above the area."""
         self.end_line()
-        return self._above(text, style, error=error)
+        self._erase()
+        (self._err if error else self._out)(f"{text}\n", style)
+        self._draw()
 
     def stream(self, text: str, style: str = "") -> None:
-        """Write a piece of text; while there is a prompt, as soon as it fills a line."""
-        if self._prompt is None:
-            return super().stream(text, style)
-        if style != self._held[1]:
+        """Write a piece of text; what does not fill a line yet stands in the area."""
+        if not text:
+            return
+        if style != self._held[1] or self._blocks is not None:
             self.end_line()
         *lines, rest = whole_lines(self._held[0] + text, self._columns)
-        self._held = "", ""
-        if lines:
-            self._above("\n".join(lines), style)
         self._held = rest, style
-        return None
+        self._erase()
+        if lines:
+            self._out("".join(f"{line}\n" for line in lines), style)
+        self._draw()
+
+    def stream_markdown(self, text: str) -> None:
+        """Write a piece of Markdown: finished blocks for good, the one being written in the area."""
+        if self._blocks is None:
+            self.end_line()
+            self._blocks = Blocks()
+        finished = self._blocks.feed(text)
+        self._erase()
+        for block in finished:
+            self._write_block(block)
+        rest = self._blocks.rest
+        self._live = rendered(rest, self._columns) if rest.strip() else []
+        self._keep_area_small()
+        self._draw()
+
+    def _write_block(self, block: Block) -> None:
+        lines = rendered(block.text, self._columns)[self._written :]
+        if self._between and not self._written and not block.continues:
+            self._raw("\n")
+        self._raw("".join(f"{line}\n" for line in lines))
+        self._between, self._written = True, 0
+
+    def _keep_area_small(self) -> None:
+        """Of a long block, the first lines are written for good: the area must fit on the screen."""
+        too_many = len(self._live) - self._written - max(self._lines - _ROOM, 1)
+        if too_many > 0:
+            if self._has_gap():
+                self._raw("\n")
+            self._raw("".join(f"{line}\n" for line in self._live[self._written : self._written + too_many]))
+            self._written += too_many
+
+    def _has_gap(self) -> bool:
+        """Whether an empty line stands above the block being written."""
+        return self._between and not self._written and not (self._blocks is not None and self._blocks.continues)
+
+    def status(self, text: str | None) -> None:
+        self._erase()
+        self._status = text
+        self._draw()
 
     def end_line(self) -> None:
-        text, style = self._held
-        if self._prompt is None:
-            super().end_line()
-        elif text:
-            self._held = "", ""
-            self._above(text, style)
-
-    def _above(self, text: str, style: str, *, error: bool = False) -> None:
+        """What goes on ends here."""
         self._erase()
-        super().say(text, style, error=error)
+        if self._blocks is not None:
+            rest, self._blocks, self._live = self._blocks.end(), None, []
+            if rest.text.strip():
+                self._write_block(rest)
+            self._between, self._written = False, 0
+        (text, style), self._held = self._held, ("", "")
+        if text:
+            self._out(f"{text}\n", style)
         self._draw()
+
+    def _raw(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
     # Reading.
 
@@ -132,12 +193,15 @@ class TerminalConsole(Console):
             self._asked.set()
             if self._prompt is not None:
                 self.say(_WAITING, "yellow")
+            else:
+                self._draw()
             try:
                 await self._take_keyboard()
                 yield
             finally:
                 self._asked.clear()
                 self._leave_keyboard()
+                self._draw()
                 self._keys.extendleft(reversed(self._for_line))
                 self._for_line.clear()
 
@@ -252,58 +316,74 @@ class TerminalConsole(Console):
                 self._keys.extend(self._decoder.feed(await self._read()))
         return bool(self._keys)
 
-    # The prompt on the screen.
+    # The area on the screen.
 
     def redraw(self) -> None:
-        """The prompt is not on the screen any more."""
-        self._row = 0
+        """The area is not on the screen any more."""
+        self._drawn = False
         self._draw()
 
     @contextmanager
     def _prompting(self, prompt: str, editor: LineEditor) -> Generator[None]:
-        self.end_line()
+        self._erase()
         self._prompt = prompt, editor
-        self.redraw()
+        self._draw()
         try:
             yield
         finally:
             self._erase()
             self._prompt = None
-            (text, style), self._held = self._held, ("", "")
-            self.stream(text, style)
+            self._draw()
 
     @property
     def _columns(self) -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
 
+    @property
+    def _lines(self) -> int:
+        return os.get_terminal_size(sys.stdout.fileno()).lines or 24
+
+    def _rows(self) -> list[str]:
+        """What stands above the prompt: text that goes on, and the status."""
+        rows = [*([""] if self._live and self._has_gap() else []), *self._live[self._written :]]
+        if self._held[0]:
+            rows.append(styled(printable(self._held[0]), self._held[1]))
+        if self._status is not None and not self._asked.is_set() and self._columns >= _NARROW:
+            rows.append(styled(printable(fitting(self._status, self._columns - 1)), "dim"))
+        return rows
+
     def _draw(self) -> None:
-        if self._prompt is None:
-            return
         self._erase()
+        rows = self._rows()
+        if self._prompt is None:
+            if rows:
+                self._raw("\n".join(rows))
+                self._row, self._drawn = len(rows) - 1, True
+            return
         text, cursor, end = lay_out(*self._prompt, self._columns)
         # At the right edge a terminal waits with the next row until something comes.
         wrap = "\n" if end[0] and not end[1] else ""
         up = end[0] - cursor[0]
-        self._control(text + wrap + "\r" + (f"\x1b[{up}A" if up else "") + (f"\x1b[{cursor[1]}C" if cursor[1] else ""))
-        self._row = cursor[0]
+        place = "\r" + (f"\x1b[{up}A" if up else "") + (f"\x1b[{cursor[1]}C" if cursor[1] else "")
+        self._raw("".join(f"{row}\n" for row in rows) + text + wrap + place)
+        self._row, self._drawn = len(rows) + cursor[0], True
 
     def _erase(self) -> None:
-        if self._prompt is not None:
-            self._control("\r" + (f"\x1b[{self._row}A" if self._row else "") + "\x1b[J")
-            self._row = 0
+        if self._drawn:
+            self._raw("\r" + (f"\x1b[{self._row}A" if self._row else "") + "\x1b[J")
+            self._row, self._drawn = 0, False
 
     def _finish(self) -> None:
         """Leave what was typed on the screen and go on below it."""
         assert self._prompt is not None
-        _, editor = self._prompt
+        prompt, editor = self._prompt
         editor.before, editor.after = editor.text, ""
-        self._draw()
+        self._erase()
         self._prompt = None
-        self._control("\n")
-
-    def _control(self, sequence: str) -> None:
-        sys.stdout.write(sequence)
-        sys.stdout.flush()
+        self.end_line()
+        self._erase()
+        self._raw(lay_out(prompt, editor, self._columns).text + "\n")
+        self._draw()
 
 
 def _taken(editor: LineEditor) -> str:

@@ -60,9 +60,27 @@ def _full(line: str, columns: int) -> int:
     return 0
 
 
+def fitting(text: str, columns: int) -> str:
+    """As much of a line as fits into so many columns."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= columns else f"{set_cell_size(text, max(columns - 1, 0))}…"
+
+
+def styled(text: str, style: str) -> str:
+    """A line with the codes of a style, as far as this terminal has colours."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(force_terminal=True, highlight=False, width=10_000)
+    with console.capture() as captured:
+        console.print(Text(text, style=style or ""), end="", soft_wrap=True)
+    return captured.get()
+
+
 def as_json(value: Any) -> str:
     """Readable JSON. JSON escapes only some of the characters that could drive a terminal; here all are."""
     return json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPED)
 
 
-__all__ = ["as_json", "plain", "printable", "shorten", "whole_lines"]
+__all__ = ["as_json", "fitting", "plain", "printable", "shorten", "styled", "whole_lines"]

@@ -6,6 +6,8 @@ wrote.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -38,6 +40,11 @@ MAX_LINE = 64 * 1024 * 1024
 
 EXITED = "acp/agent-exited"
 """Error type of a turn or a start that ended because the process did."""
+
+_log = logging.getLogger(__name__)
+
+_SLOW = 3.0
+"""Seconds after which whoever waits for an agent wants to know what it is doing."""
 
 AUTH_REQUIRED = "acp/auth-required"
 """Error type of a start or a turn that needs a login first."""
@@ -167,6 +174,7 @@ class AcpConnection:
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """Ask and wait. An error of the agent, its end and its silence are all `AgentError`s."""
+        slow = asyncio.get_running_loop().call_later(_SLOW, self._log_slow, method) if timeout is not None else None
         try:
             return await self.rpc.request(method, params, timeout=timeout)
         except RpcError as error:
@@ -175,6 +183,13 @@ class AcpConnection:
             raise await self._ended(error) from error
         except TimeoutError:
             raise self._error(f"did not answer {method} within {timeout:g} seconds", "acp/timeout") from None
+        finally:
+            if slow is not None:
+                slow.cancel()
+
+    def _log_slow(self, method: str) -> None:
+        """Somebody waits for it: say for what, and what it has said so far."""
+        _log.warning("%s", self._error(f"has not answered {method} for {_SLOW:g} seconds", "acp/slow").message)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self.rpc.notify(method, params)

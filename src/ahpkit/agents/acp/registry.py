@@ -21,6 +21,8 @@ class KnownAgent:
     settings: tuple[str, ...] = ()
     """Further variables it reads: passed on too. `NAME_*` stands for all that begin so."""
     version_args: tuple[str, ...] = ("--version",)
+    asks: str = "not known"
+    """Whether it asks before it acts, as it comes: yes, no, or when. The host asks for what goes through the host."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -32,6 +34,7 @@ _AGENTS = (
     KnownAgent(
         name="claude",
         title="Claude Code",
+        asks="yes",
         command="claude-agent-acp",
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
@@ -40,6 +43,7 @@ _AGENTS = (
     KnownAgent(
         name="cline",
         title="Cline",
+        asks="yes",
         command="cline",
         args=("--acp",),
         install="npm install -g cline",
@@ -49,6 +53,7 @@ _AGENTS = (
     KnownAgent(
         name="codex",
         title="Codex",
+        asks="when it leaves its sandbox",
         command="codex-acp",
         install="npm install -g @zed-industries/codex-acp",
         keys=("OPENAI_API_KEY", "CODEX_API_KEY"),
@@ -57,6 +62,7 @@ _AGENTS = (
     KnownAgent(
         name="copilot",
         title="GitHub Copilot",
+        asks="yes",
         command="copilot",
         args=("--acp",),
         install="npm install -g @github/copilot",
@@ -94,6 +100,7 @@ _AGENTS = (
     KnownAgent(
         name="fast-agent",
         title="fast-agent",
+        asks="yes",
         command="fast-agent-acp",
         install="uv tool install fast-agent-mcp",
         keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GENERIC_API_KEY"),
@@ -102,6 +109,7 @@ _AGENTS = (
     KnownAgent(
         name="gemini",
         title="Gemini CLI",
+        asks="yes",
         command="gemini",
         args=("--acp",),
         install="npm install -g @google/gemini-cli",
@@ -111,6 +119,7 @@ _AGENTS = (
     KnownAgent(
         name="goose",
         title="goose",
+        asks="only with GOOSE_MODE=approve",
         command="goose",
         args=("acp",),
         install="curl -fsSL https://github.com/aaif-goose/goose/releases/download/stable/download_cli.sh | bash",
@@ -120,6 +129,7 @@ _AGENTS = (
     KnownAgent(
         name="hermes",
         title="Hermes",
+        asks="for what is dangerous",
         command="hermes-acp",
         install="uv tool install 'hermes-agent[acp]'",
         keys=("OPENAI_API_KEY", "OPENROUTER_API_KEY"),
@@ -128,6 +138,7 @@ _AGENTS = (
     KnownAgent(
         name="kimi",
         title="Kimi Code",
+        asks="yes",
         command="kimi",
         args=("acp",),
         install="npm install -g @moonshot-ai/kimi-code",
@@ -137,6 +148,7 @@ _AGENTS = (
     KnownAgent(
         name="opencode",
         title="opencode",
+        asks="only where its settings say ask",
         command="opencode",
         args=("acp",),
         install="npm install -g opencode-ai",
@@ -146,6 +158,7 @@ _AGENTS = (
     KnownAgent(
         name="openhands",
         title="OpenHands",
+        asks="yes",
         command="openhands",
         args=("acp",),
         install="uv tool install openhands",
@@ -155,6 +168,7 @@ _AGENTS = (
     KnownAgent(
         name="pi",
         title="pi",
+        asks="no",
         command="pi-acp",
         install="npm install -g pi-acp @earendil-works/pi-coding-agent",
         keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
@@ -163,6 +177,7 @@ _AGENTS = (
     KnownAgent(
         name="qwen",
         title="Qwen Code",
+        asks="yes",
         command="qwen",
         args=("--acp",),
         install="npm install -g @qwen-code/qwen-code",
@@ -172,6 +187,7 @@ _AGENTS = (
     KnownAgent(
         name="vibe",
         title="Mistral Vibe",
+        asks="yes",
         command="vibe-acp",
         install="uv tool install mistral-vibe",
         keys=("MISTRAL_API_KEY",),

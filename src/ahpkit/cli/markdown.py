@@ -1,0 +1,125 @@
+"""Markdown as it streams: which blocks are finished, and how a block looks on a terminal. Knows no console.
+
+A block is what Markdown can be rendered by itself: a paragraph, a heading, a list, a table, fenced code. A finished one
+never changes; the one being written is rendered anew with every piece.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ahpkit.cli.text import printable
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LIST = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])\s")
+_HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
+_FIRST_HEADING = re.compile(r"\A#(?=\s)")
+"""Would be centred, as on a title page."""
+_PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
+
+
+_LONG_CODE = 40
+"""Lines of code that are rendered together: more are a block of their own, so that no line is rendered too often."""
+
+
+class Block(NamedTuple):
+    """A piece of Markdown, and whether it goes on where the last one ended."""
+
+    text: str
+    continues: bool = False
+
+
+class Blocks:
+    """Takes a text apart while it grows."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        """Whole lines of the block being written."""
+        self._line = ""
+        """The line being written."""
+        self._fence = ""
+        self._blank = False
+        self.continues = False
+        """Whether the block being written goes on where the last one ended."""
+
+    @property
+    def rest(self) -> str:
+        """The block being written, as far as it goes."""
+        return "\n".join([*self._lines, self._line] if self._line else self._lines)
+
+    def feed(self, text: str) -> list[Block]:
+        """Add a piece; the blocks that are finished now."""
+        *lines, self._line = (self._line + text).split("\n")
+        return [block for line in lines for block in self._take(line) if block.text]
+
+    def end(self) -> Block:
+        """What is left when nothing more comes."""
+        self._lines, self._line = [self.rest] if self.rest else [], ""
+        return self._finish()
+
+    def _take(self, line: str) -> list[Block]:
+        """Add a whole line; the blocks that it ended."""
+        if self._fence:
+            self._lines.append(line)
+            closes = line.strip().startswith(self._fence) and not line.strip().strip("`~")
+            return [self._finish()] if closes else self._split_code()
+        if not line.strip():
+            self._blank = bool(self._lines)
+            return [] if self._is_list else [self._finish()]
+        ended = [self._finish()] if self._begins(line) else []
+        self._lines += ["", line] if self._blank and self._lines else [line]
+        self._blank = False
+        if (fence := _FENCE.match(line)) is not None and len(self._lines) == 1:
+            self._fence = fence[1]
+        elif _HEADING.match(line):
+            ended.append(self._finish())
+        return ended
+
+    def _begins(self, line: str) -> bool:
+        """Whether a line is the first of another block."""
+        if self._is_list and self._blank:
+            return not (line.startswith(" ") or _LIST.match(line))
+        return bool(_FENCE.match(line) or _HEADING.match(line)) and not (self._is_list and line.startswith(" "))
+
+    @property
+    def _is_list(self) -> bool:
+        return bool(self._lines) and _LIST.match(self._lines[0]) is not None
+
+    def _split_code(self) -> list[Block]:
+        if len(self._lines) <= _LONG_CODE:
+            return []
+        opening, fence = self._lines[0], self._fence
+        self._lines.append(fence)
+        block = self._finish()
+        self._lines, self._fence, self.continues = [opening], fence, True
+        return [block]
+
+    def _finish(self) -> Block:
+        block = Block("\n".join(self._lines), self.continues)
+        self._lines, self._fence, self._blank, self.continues = [], "", False, False
+        return block
+
+
+def rendered(block: str, columns: int) -> list[str]:
+    """A block as lines for a terminal, with its styles. Nothing in it can drive the terminal."""
+    from rich.console import Console  # Here: only a person at a terminal needs it.
+    from rich.markdown import Markdown
+
+    console = Console(width=max(columns - 1, 10), force_terminal=True, highlight=False, emoji=False)
+    with console.capture() as captured:
+        text = _FIRST_HEADING.sub("##", printable(block))
+        console.print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))
+    lines = [_PADDING.sub(r"\1", line) for line in captured.get().split("\n")]
+    while lines and not _visible(lines[-1]):
+        lines.pop()
+    while lines and not _visible(lines[0]):
+        lines.pop(0)
+    return lines
+
+
+def _visible(line: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", line).strip()
+
+
+__all__ = ["Blocks", "rendered"]
