@@ -189,5 +189,5 @@ async def test_a_long_action_is_cut_and_a_refusal_is_named() -> None:
         ({"type": "unheard/of", "a": 1}, None),
     ],
 )
-def test_what_happens_most_is_told_in_words(action: Any, words: str | None) -> None:
+async def test_what_happens_most_is_told_in_words(action: Any, words: str | None) -> None:
     assert in_words(action) == words
