@@ -33,6 +33,13 @@ async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> t
         names = [f"tool_{number}" for number in range(5000)]
     if "twice" in MODES:
         names = ["add", "add", "bad name!", "x" * 200, "додати"]
+    if "schemas" in MODES:
+        deep: dict[str, Any] = {"type": "object"}
+        for _ in range(80):
+            deep = {"type": "object", "properties": {"x": deep}}
+        slow = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^(a+)+$"}}}
+        tools = [tool("endless", inputSchema=deep), tool("slow_pattern", outputSchema=slow)]
+        return types.ListToolsResult(tools=tools)
     if "apps" in MODES:
         page: dict[str, Any] = {"_meta": {"ui": {"resourceUri": "ui://board"}}}
         return types.ListToolsResult(tools=[tool("add", **page), *(tool(name) for name in ("slow", "grow", *extra))])
@@ -85,6 +92,9 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
                 await ctx.session.send_tool_list_changed()
                 await ctx.session.send_resource_list_changed()
             return said("grown")
+        case "slow_pattern":
+            bad = {"n": "a" * 64 + "!"}
+            return types.CallToolResult(content=[], structured_content=bad)
         case "structured":
             return types.CallToolResult(
                 content=[types.TextContent(type="text", text='{"n": 1}')], structured_content={"n": 1}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -71,6 +71,8 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._offers: dict[tuple[str, str], tuple[Owner, Sequence[ToolDefinition]]] = {}
         self._names: dict[tuple[str, str, str], str] = {}
+        self._holders: dict[str, tuple[str, str, str]] = {}
+        """The same the other way round: whose a name is for good."""
         self._tools: dict[str, Tool] | None = None
         self._past: dict[str, Tool] = {}
 
@@ -139,8 +141,14 @@ class ToolRegistry:
         known = self._names.get(key)
         if known is not None and (known not in taken or _same(taken[known], owner, own)):
             return known
-        held = {name for other, name in self._names.items() if other != key} | taken.keys()
-        self._names[key] = name = _free(_wanted(owner, own), held, own if owner.kind == "client" else None, key)
+
+        def held(name: str) -> bool:
+            return name in taken or self._holders.get(name, key) != key
+
+        name = _free(_wanted(owner, own), held, own if owner.kind == "client" else None, key)
+        if known is not None:
+            del self._holders[known]
+        self._names[key], self._holders[name] = name, key
         return name
 
 
@@ -152,16 +160,16 @@ def _wanted(owner: Owner, own: str) -> str:
     return f"{owner.title}_{own}" if owner.kind == "mcp" else own
 
 
-def _free(wanted: str, held: set[str], client_name: str | None, key: tuple[str, str, str]) -> str:
+def _free(wanted: str, held: Callable[[str], bool], client_name: str | None, key: tuple[str, str, str]) -> str:
     """The wanted name where it can be had, else one that is made from it the same way every time."""
     name = model_name(wanted, key)
-    if name not in held:
+    if not held(name):
         return name
     if client_name is not None:
         wanted = f"client_{client_name}"
-        while (name := model_name(wanted, key)) in held and len(wanted) < 2 * MAX_NAME:
+        while held(name := model_name(wanted, key)) and len(wanted) < 2 * MAX_NAME:
             wanted = f"client_{wanted}"
-    return name if name not in held else _marked(name, key)
+    return _marked(name, key) if held(name) else name
 
 
 def model_name(wanted: str, key: tuple[str, ...]) -> str:

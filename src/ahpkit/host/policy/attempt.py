@@ -32,11 +32,6 @@ def allow(attempt: Attempt) -> str | None:
     return None
 
 
-def not_served(attempt: Attempt) -> str | None:
-    """For wishes that this host cannot fulfil."""
-    return f"this host does not serve {attempt.action['type']}"
-
-
 def find(entries: Iterable[JsonObject] | None, key: str, value: object) -> JsonObject | None:
     """The first entry whose `key` is `value`."""
     return next((entry for entry in entries or () if entry.get(key) == value), None)
@@ -62,4 +57,4 @@ def check_names(what: str, names: Iterable[str], *, where: str = "") -> str | No
     return None
 
 
-__all__ = ["Attempt", "Rule", "StateOf", "allow", "check_names", "find", "not_served", "repeated"]
+__all__ = ["Attempt", "Rule", "StateOf", "allow", "check_names", "find", "repeated"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ahpkit.dialects.generations import CHANGED, selection_of
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
-from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find, not_served
+from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
 from ahpkit.protocol.channels import ROOT_URI
@@ -179,7 +179,7 @@ RULES: Mapping[str, Rule] = {
     "session/activeClientRemoved": _active_client_removed,
     "session/mcpServerStartRequested": _mcp_server_requested,
     "session/mcpServerStopRequested": _mcp_server_requested,
-    "session/mcpServerBackgroundRequested": not_served,
+    "session/mcpServerBackgroundRequested": _mcp_server_requested,
     "session/customizationToggled": allow,  # An unknown id changes nothing: the customization may just have gone.
 }
 

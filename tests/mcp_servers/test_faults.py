@@ -1,0 +1,227 @@
+"""Hostile and broken servers in a running host: each is bounded and visible, and disturbs no other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.agent import ToolOutcome, Turn
+from ahpkit.mcp.feature import McpServers
+from ahpkit.mcp.server import Limits
+from mcp_servers.http_server import Guard, http_server
+from mcp_servers.running import PROGRAM, QUICK
+from mcp_servers.test_configured import entry
+from support import requirement
+from support.bench import Bench, say
+from support.raw_client import Json, RawClient
+
+ALLOW = {"decision": "allow", "kind": "server", "scope": "everywhere"}
+
+
+@asynccontextmanager
+async def host(tmp_path: Path, odd: Json, limits: Limits = QUICK) -> AsyncGenerator[tuple[Bench, RawClient]]:
+    """A host with an odd server and a good one. Nobody is asked about their tools."""
+    work = tmp_path / "work"
+    work.mkdir()
+    bench = Bench(work)
+    good = {"name": "good", "command": [sys.executable, PROGRAM]}
+    customizations = Customizations(CustomizationSettings(default_directory=work, servers=[odd, good]))
+    bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits)]
+    await bench.start()
+    try:
+        client = await bench.connect()
+        await client.initialize(protocolVersions=["1.0.0"])
+        for name in ("odd", "good"):
+            await client.ask("_ahpkit/rules/add", owner=f"mcp:{name}", **ALLOW)
+        yield bench, client
+    finally:
+        await bench.stop()
+
+
+def odd(*modes: str, **more: Any) -> Json:
+    return {"name": "odd", "command": [sys.executable, PROGRAM], "env": {"TEST_MODES": " ".join(modes)}, **more}
+
+
+async def turn(bench: Bench, client: RawClient, chat: str, *calls: tuple[str, Json]) -> list[ToolOutcome]:
+    """What an agent gets for its calls, one after another, in one turn."""
+    outcomes: list[ToolOutcome] = []
+
+    async def script(running: Turn) -> None:
+        for name, given in calls:
+            outcomes.append(await running.call_tool(name, json.dumps(given)))
+
+    bench.agent.script = script
+    turn_id = f"t{len(bench.agent.turns)}"
+    await client.accepted(chat, {**say("go", turn_id), "startedAt": "2026-01-01T00:00:00.000Z"})
+    await client.action(
+        lambda one: (one["action"]["type"], one["action"].get("turnId")) == ("chat/turnComplete", turn_id)
+    )
+    return outcomes
+
+
+async def others_are_well(bench: Bench, client: RawClient, session: str, chat: str) -> None:
+    """The good server of this session and of a new one answers."""
+    await entry(bench, client, session, "ready", "good")
+    [here] = await turn(bench, client, chat, ("good_add", {"a": 1, "b": 2}))
+    assert here.content[0]["text"] == "3"  # type: ignore[typeddict-item]
+    other, other_chat = await bench.session(client)
+    await entry(bench, client, other, "ready", "good")
+    [there] = await turn(bench, client, other_chat, ("good_add", {"a": 3, "b": 4}))
+    assert there.content[0]["text"] == "7"  # type: ignore[typeddict-item]
+
+
+CALLS: dict[str, tuple[list[str], Json, bool, str]] = {
+    "returns 100 MB": (["big"], {"size": 100_000_000}, False, "longer than this host takes"),
+    "exits during a call": (["crash"], {}, False, "the disk is on fire"),
+    "fails": (["fail"], {}, False, "no luck"),
+    "asks in a loop": (["ask"], {"times": 40}, True, "refused"),
+    "changes its tools during a call": (["grow"], {"name": "late"}, True, "grown"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+async def test_a_call_of_an_odd_server_ends_and_says_why(tmp_path: Path, case: str) -> None:
+    [tool], given, success, words = CALLS[case]
+    async with host(tmp_path, odd("legacy"), replace(QUICK, asks=2)) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        answering = asyncio.create_task(decline_all(client, chat))
+        [outcome] = await turn(bench, client, chat, (f"odd_{tool}", given))
+        answering.cancel()
+        said = f"{outcome.error} {json.dumps(outcome.content)}"
+        assert (outcome.success, words in said) == (success, True), said[:500]
+        await others_are_well(bench, client, session, chat)
+        await entry(bench, client, session, "ready", "odd")
+
+
+async def decline_all(client: RawClient, chat: str) -> None:
+    seen = 0
+    while True:
+        requests = [one["action"]["request"] for one in client.actions(chat) if "request" in one["action"]]
+        for request in requests[seen:]:
+            client.post(chat, {"type": "chat/inputCompleted", "requestId": request["id"], "response": "decline"})
+        seen = len(requests)
+        await asyncio.sleep(0.02)
+
+
+async def test_a_tool_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    async with host(tmp_path, odd(), replace(QUICK, call=0.5)) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        [outcome] = await turn(bench, client, chat, ("odd_hang", {"file": str(tmp_path / "hang")}))
+        assert "did not answer within 0.5 seconds" in (outcome.error or "")
+        await others_are_well(bench, client, session, chat)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("silent", "did not answer within"), ("dead", "cannot start: no configuration")]
+)
+async def test_a_server_that_does_not_start_is_an_error_with_its_reason(tmp_path: Path, mode: str, words: str) -> None:
+    async with host(tmp_path, odd(mode), replace(QUICK, start=8.0, delays=())) as (bench, client):
+        session, chat = await bench.session(client)
+        shown = await entry(bench, client, session, "error", "odd")
+        assert words in shown["state"]["error"]["message"]
+        await others_are_well(bench, client, session, chat)
+
+
+async def test_five_thousand_tools_and_garbage_leave_room_for_the_others(tmp_path: Path) -> None:
+    async with host(tmp_path, odd("many", "garbage")) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        state = await bench.state(client, session)
+        assert len(json.dumps(state["serverTools"])) < 600_000
+        [outcome] = await turn(bench, client, chat, ("odd_tool_4999", {}))
+        assert outcome.content[0]["text"] == "called tool_4999"  # type: ignore[typeddict-item]
+        await others_are_well(bench, client, session, chat)
+
+
+async def test_names_that_no_model_takes_and_names_twice_become_names_that_work(tmp_path: Path) -> None:
+    async with host(tmp_path, odd("twice")) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        tools = bench.host.services.tools(session)
+        own = {tool.own_name: tool.name for tool in tools if tool.owner.title == "odd"}
+        assert set(own) == {"add", "bad name!", "x" * 200, "додати"}
+        names = [tool.name for tool in tools]
+        assert len(set(names)) == len(names)
+        assert all(name.isascii() and len(name) <= 64 and " " not in name for name in names)
+        outcomes = await turn(bench, client, chat, *((name, {"a": 1, "b": 1}) for name in own.values()))
+        assert [outcome.success for outcome in outcomes] == [True] * 4
+
+
+async def test_a_tool_that_has_just_gone_is_an_error_for_its_caller(tmp_path: Path) -> None:
+    async with host(tmp_path, odd()) as (bench, client):
+        session, chat = await bench.session(client)
+        shown = await entry(bench, client, session, "ready", "odd")
+        await client.accepted(session, {"type": "session/mcpServerStopRequested", "id": shown["id"]})
+        await entry(bench, client, session, "stopped", "odd")
+        [outcome] = await turn(bench, client, chat, ("odd_add", {"a": 1, "b": 2}))
+        assert not outcome.success
+        await others_are_well(bench, client, session, chat)
+
+
+async def test_a_server_that_refuses_every_token_waits_and_is_not_asked_again(tmp_path: Path) -> None:
+    guard = Guard()
+    async with (
+        http_server(guard) as url,
+        host(tmp_path, {"name": "odd", "url": url}) as (bench, client),
+    ):
+        session, chat = await bench.session(client)
+        first = await entry(bench, client, session, "authRequired", "odd")
+        await client.ask("authenticate", resource=url, token="wrong")
+        await client.action(lambda one: one["action"].get("state") == {"kind": "starting"})
+        again = await entry(bench, client, session, "authRequired", "odd")
+        assert again["state"]["resource"] == first["state"]["resource"]
+        assert guard.seen.count("Bearer wrong") <= 2
+        await others_are_well(bench, client, session, chat)
+
+
+async def test_a_redirect_to_another_host_gets_nothing(tmp_path: Path) -> None:
+    guard = Guard()
+    async with (
+        http_server(guard) as elsewhere,
+        http_server(redirect=elsewhere) as url,
+        host(tmp_path, {"name": "odd", "url": url, "headers": {"X-Key": "secret"}}) as (bench, client),
+    ):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "error", "odd")
+        assert guard.seen == []
+        await others_are_well(bench, client, session, chat)
+
+
+async def test_a_schema_without_end_costs_its_tool_alone(tmp_path: Path) -> None:
+    async with host(tmp_path, odd("schemas")) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        state = await bench.state(client, session)
+        [shown] = [tool for tool in state["serverTools"] if tool["name"] == "odd_endless"]
+        assert shown["inputSchema"] == {"type": "object"}
+        assert "schema of its input is not used" in shown["description"]
+        [outcome] = await turn(bench, client, chat, ("odd_slow_pattern", {}))
+        assert outcome.success or "broke its promise" in (outcome.error or "")
+        await others_are_well(bench, client, session, chat)
+
+
+@requirement("gen:mcp:background-releases")
+async def test_a_message_waits_for_a_server_that_starts_until_somebody_sends_it_to_the_background(
+    tmp_path: Path,
+) -> None:
+    async with host(tmp_path, odd("silent"), replace(QUICK, start=600.0)) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "good")
+        await client.accepted(chat, {**say("hello"), "startedAt": "2026-01-01T00:00:00.000Z"})
+        waits = await client.action(lambda one: one["action"].get("state", {}).get("blocking") is True)
+        assert not bench.agent.turns
+        background = {"type": "session/mcpServerBackgroundRequested", "id": waits["action"]["id"]}
+        await client.accepted(session, background)
+        await client.action("chat/turnComplete")
+        assert (await entry(bench, client, session, "starting", "odd"))["state"].get("blocking") is not True
