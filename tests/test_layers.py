@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "client": {"authoring", "platform", "protocol", "wire", "dialects", "client"},
     "transports": {"platform", "protocol", "wire", "transports"},
     "agents": {"authoring", "platform", "protocol", "wire", "host", "tools", "agents", "transports"},
-    "customizations": {"platform", "protocol", "wire", "host", "customizations"},
+    "customizations": {"platform", "protocol", "wire", "host", "tools", "customizations"},
     "http": {"protocol", "wire", "http", "transports"},
     "canvas": {
         "authoring",

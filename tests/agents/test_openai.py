@@ -196,3 +196,53 @@ class TestFailing:
             await run(model, RecordingTurn("x"))
 
         assert error.value.error_type == "openai/unreachable"
+
+
+class TestSampling:
+    """What an MCP server or app asks of the model, past the conversation."""
+
+    async def test_the_model_answers_without_the_conversation(self) -> None:
+        message = {"role": "user", "content": {"type": "text", "text": "Hello?"}}
+        request = {"messages": [message], "systemPrompt": "Be brief.", "maxTokens": 10}
+        async with FakeModel(lambda asked: Say("Hi.")) as model:
+            agent = OpenAiAgent(OpenAiConfig(name="local", base_url=model.url, models=("small",)), tools=tools)
+            answer = await agent.sample(RecordingChat(), request)
+        assert answer == {
+            "role": "assistant",
+            "model": "small",
+            "content": {"type": "text", "text": "Hi."},
+            "stopReason": "endTurn",
+        }
+        body = model.requests[0].body
+        assert body["max_tokens"] == 10
+        assert [one["role"] for one in body["messages"]] == ["system", "user"]
+        assert "tools" not in body
+
+    async def test_tools_of_the_request_are_used_and_their_results_taken(self) -> None:
+        tool = {"name": "look", "inputSchema": {"type": "object"}}
+        image = {"type": "image", "data": "eA==", "mimeType": "image/png"}
+        used = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "sky"}}
+        done = {"type": "tool_result", "toolUseId": "c1", "content": [{"type": "text", "text": "blue"}]}
+        messages = [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "?"}, {"type": "image", "data": "eA==", "mimeType": "a/b"}],
+            },
+            {"role": "assistant", "content": [used]},
+            {"role": "user", "content": [done]},
+        ]
+        request = {"messages": messages, "tools": [tool], "toolChoice": {"mode": "required"}}
+        async with FakeModel(lambda asked: CallTool("look", {"at": "sea"})) as model:
+            agent = OpenAiAgent(OpenAiConfig(name="local", base_url=model.url))
+            answer = await agent.sample(RecordingChat(), request)
+        assert answer["stopReason"] == "toolUse"
+        [use] = answer["content"]
+        assert (use["type"], use["name"], use["input"]) == ("tool_use", "look", {"at": "sea"})
+        body = model.requests[0].body
+        assert [one["role"] for one in body["messages"]] == ["user", "assistant", "tool"]
+        assert (body["tools"][0]["function"]["name"], body["tool_choice"]) == ("look", "required")
+
+    async def test_an_endpoint_that_fails_says_so(self) -> None:
+        agent = OpenAiAgent(OpenAiConfig(name="local", base_url="http://127.0.0.1:9/v1"))
+        with pytest.raises(AgentError, match="cannot be reached"):
+            await agent.sample(RecordingChat(), {"messages": []})

@@ -28,7 +28,21 @@ def tool(name: str, description: str = "", **fields: Any) -> types.Tool:
 
 
 async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    names = ["add", "fail", "hang", "crash", "big", "env", "roots", "ask", "sample", "slow", "grow", "structured"]
+    names = [
+        "add",
+        "fail",
+        "hang",
+        "crash",
+        "big",
+        "env",
+        "roots",
+        "ask",
+        "sample",
+        "slow",
+        "grow",
+        "structured",
+        "sample_often",
+    ]
     if "many" in MODES:
         names = [f"tool_{number}" for number in range(5000)]
     if "twice" in MODES:
@@ -81,6 +95,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             )
             answer = await ask(ctx, params, request)
             return answer if needs_input(answer) else said(answer.content.text)
+        case "sample_often":
+            return await sample_often(ctx, params)
         case "slow":
             for step in range(3):
                 await ctx.session.report_progress(step + 1, 3, f"step {step + 1}")
@@ -142,6 +158,25 @@ async def ask_often(ctx: Any, params: types.CallToolRequestParams) -> types.Call
         except Exception as error:
             answers.append(f"refused: {error}")
     return said("; ".join(answers))
+
+
+async def sample_often(
+    ctx: Any, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
+    message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Hello?"))
+    request = types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=[message], max_tokens=10))
+    times, done = (params.arguments or {}).get("times", 1), int(params.request_state or 0)
+    if not ctx.session.can_send_request:
+        if done < times:
+            return types.InputRequiredResult(input_requests={"q": request}, request_state=str(done + 1))
+        return said("done")
+    refused = 0
+    for _ in range(times):
+        try:
+            await ctx.session.send_request(request, types.CreateMessageResult)
+        except Exception:
+            refused += 1
+    return said(f"{refused} refused")
 
 
 def shown(answer: Any) -> str:

@@ -18,7 +18,16 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ahpkit.agents.openai_messages import Answer, answered, functions, history, tool_result, user_message
+from ahpkit.agents.openai_messages import (
+    Answer,
+    answered,
+    functions,
+    history,
+    sampled,
+    sampling_body,
+    tool_result,
+    user_message,
+)
 from ahpkit.agents.sse import HttpError, post_events, request
 from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.agents.turn_input import GO_ON, instructions
@@ -104,6 +113,7 @@ class OpenAiAgent(Agent):
     """One endpoint. `tools` are offered to the model besides those of the active client."""
 
     resumes = True
+    sampling: JsonObject | None = {"tools": {}}  # noqa: RUF012  # Nobody changes it.
     directories = FIRST_STAYS
 
     def __init__(
@@ -130,6 +140,11 @@ class OpenAiAgent(Agent):
             self._offer(listed or ())
             self.changed()
         return OpenAiChat(self, self._config, self._tools, lambda: self._environ(chat.session_uri))
+
+    async def sample(self, chat: Chat, request: JsonObject) -> JsonObject:
+        """Ask the model of the chat, once, without any of the conversation."""
+        asking = OpenAiChat(self, self._config, self._tools, lambda: self._environ(chat.session_uri))
+        return await asking.sample(chat, request)
 
     def _offer(self, ids: Sequence[str]) -> None:
         self.models = [{"id": id, "provider": self.provider, "name": id} for id in ids]
@@ -223,6 +238,23 @@ class OpenAiChat(AgentChat):
             outcome = await self._tools.call(turn, call.name, call.arguments or "{}")
             results.append(tool_result(call.id, text_of(outcome)))
         return results
+
+    async def sample(self, chat: Chat, request: JsonObject) -> JsonObject:
+        """An answer to a `sampling/createMessage`."""
+        model = chat.model["id"] if chat.model else self._agent.default_model
+        body = {**sampling_body(request), **({"model": model} if model is not None else {}), "stream": True}
+        answer = Answer()
+        url, headers = self._config.url("chat/completions"), self._config.headers(self._environ())
+        sent = msgspec.json.encode(body)
+        try:
+            async with aclosing(post_events(url, headers=headers, body=sent, timeout=self._config.timeout)) as events:
+                async for event in events:
+                    if event == "[DONE]":
+                        break
+                    answer.take(_decoded(event))
+        except HttpError as error:
+            raise self._failure(error) from error
+        return sampled(answer, model or self._config.name)
 
     def _failure(self, error: HttpError) -> AgentError:
         where = self._config.base_url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -12,6 +13,8 @@ from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
+
+_SAMPLING_STOPS = {"length": "maxTokens", "tool_calls": "toolUse", "stop": "endTurn"}
 
 
 @dataclass(slots=True)
@@ -121,4 +124,88 @@ def _attachment(item: JsonObject) -> JsonObject:
     return {"type": "text", "text": f"[attached: {item.get('label', '')}]" + (f"\n{shown}" if shown else "")}
 
 
-__all__ = ["Answer", "RequestedCall", "answered", "functions", "history", "tool_result", "user_message"]
+def sampling_body(request: JsonObject) -> JsonObject:
+    """An MCP `sampling/createMessage` as a request for a completion."""
+    system = text(request.get("systemPrompt"))
+    messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
+    for message in objects(request.get("messages")):
+        messages += _sampling_message(message)
+    body: JsonObject = {"messages": messages}
+    for ours, theirs in (("max_tokens", "maxTokens"), ("temperature", "temperature"), ("stop", "stopSequences")):
+        if request.get(theirs) is not None:
+            body[ours] = request[theirs]
+    if tools := functions(cast("list[ToolDefinition]", objects(request.get("tools")))):
+        body["tools"] = tools
+        mode = text(obj(request.get("toolChoice")).get("mode"))
+        body |= {"tool_choice": mode} if mode in ("auto", "none", "required") else {}
+    return body
+
+
+def _sampling_message(message: JsonObject) -> list[JsonObject]:
+    """One message of MCP: tool results are messages of their own here."""
+    content: Any = message.get("content")
+    parts = objects(content) if isinstance(content, list) else [obj(content)]
+    results = [
+        tool_result(str(part.get("toolUseId")), _result_text(part)) for part in parts if _is(part, "tool_result")
+    ]
+    calls = [
+        _call(RequestedCall(str(part.get("id")), str(part.get("name")), json.dumps(part.get("input") or {})))
+        for part in parts
+        if _is(part, "tool_use")
+    ]
+    said = [shown for part in parts if (shown := _sampling_part(part)) is not None]
+    if not said and not calls:
+        return results
+    whole: JsonObject = {"role": text(message.get("role")) or "user", "content": said or None}
+    return [*results, whole | ({"tool_calls": calls} if calls else {})]
+
+
+def _is(part: JsonObject, kind: str) -> bool:
+    return part.get("type") == kind
+
+
+def _sampling_part(part: JsonObject) -> JsonObject | None:
+    if _is(part, "text"):
+        return {"type": "text", "text": str(part.get("text"))}
+    if _is(part, "image"):
+        url = f"data:{part.get('mimeType')};base64,{part.get('data')}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    return None
+
+
+def _result_text(part: JsonObject) -> str:
+    return "\n".join(str(one.get("text")) for one in objects(part.get("content")) if _is(one, "text"))
+
+
+def sampled(answer: Answer, model: str) -> JsonObject:
+    """An answer of the model as an MCP `CreateMessageResult`."""
+    said: JsonObject = {"type": "text", "text": answer.text}
+    stop = _SAMPLING_STOPS.get(answer.finish or "", "endTurn")
+    result: JsonObject = {"role": "assistant", "model": model, "content": said, "stopReason": stop}
+    if answer.calls:
+        uses = [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": _arguments(call.arguments)}
+            for call in answer.calls.values()
+        ]
+        result |= {"content": [*([said] if answer.text else []), *uses], "stopReason": "toolUse"}
+    return result
+
+
+def _arguments(words: str) -> JsonObject:
+    try:
+        return obj(json.loads(words or "{}"))
+    except ValueError:
+        return {}
+
+
+__all__ = [
+    "Answer",
+    "RequestedCall",
+    "answered",
+    "functions",
+    "history",
+    "sampled",
+    "sampling_body",
+    "tool_result",
+    "user_message",
+]

@@ -30,7 +30,7 @@ def _is_said(item: JsonObject, words: str) -> bool:
 def instructions(context: TurnContext) -> str:
     """What customizations add, as words for an agent that has no other place for it; empty when there is nothing."""
     sections = [context.system_prompt or "", *context.rules]
-    sections.append(_offers("Skills you may use. Read a skill's file before you use it:", context.skills))
+    sections.append(_offers(_skills(context), context.skills))
     sections.append(_offers("Agents you may delegate to:", context.agents))
     said = [section.strip() for section in sections if section.strip()]
     return "\n\n".join(["Instructions for this conversation:", *said]) if said else ""
@@ -85,6 +85,12 @@ def _first_line(rule: str) -> str:
     lines = [line.strip(" #*-") for line in rule.splitlines()]
     first = next((line for line in lines if line), "a rule")
     return first if len(first) <= _NAME else f"{first[: _NAME - 1]}…"
+
+
+def _skills(context: TurnContext) -> str:
+    said = "Skills you may use. Read a skill's file before you use it"
+    virtual = any("://" in offer.uri and not offer.uri.startswith("file:") for offer in context.skills)
+    return f"{said}; read one that is no file with the tool read_plugin_file:" if virtual else f"{said}:"
 
 
 def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:

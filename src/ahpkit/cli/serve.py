@@ -381,7 +381,7 @@ def make_parts(
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
     changesets = make_changesets(data_dir, directory, trust, fence)
-    servers = McpServers(customizations.servers, directory=directory)
+    servers = McpServers(customizations.servers, directory=directory, files=lambda: customizations.virtual_files)
     features = [resources, terminals, customizations, canvases, changesets, servers]
     return make_agents(settings, resources, terminals, environ), features
 

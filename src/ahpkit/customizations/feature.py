@@ -36,6 +36,7 @@ from ahpkit.customizations.runnables import (
 )
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.shown import decided, is_ours
+from ahpkit.customizations.virtual_files import VirtualFiles
 from ahpkit.customizations.watch import Watched, Watcher
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
@@ -140,6 +141,8 @@ class Customizations(Feature):
         host.guard_tools(self._guard_tool)
         host.complete(self._complete)
         host.describe_agents(self._describe_agent)
+        self.virtual_files = VirtualFiles(services, self._shown, timeout=self._settings.client_timeout)
+        host.offer_tools(self.virtual_files)
 
     async def start(self) -> None:
         self._word = await asyncio.to_thread(self._first_word)
@@ -210,6 +213,8 @@ class Customizations(Feature):
         match applied.action["type"]:
             case "session/customizationToggled":
                 self._toggled(applied)
+            case "session/customizationUpdated" | "session/customizationRemoved" if self._tree(applied.channel).plugins:
+                self.services.tools_changed(applied.channel)
             case "session/activeClientSet" | "session/activeClientRemoved":
                 self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
             case "session/mcpServerStateChanged" | "session/mcpServerStartRequested" | "session/mcpServerStopRequested":

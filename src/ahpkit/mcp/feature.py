@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ahpkit.agents.acp.elicitation import answer, questions
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
@@ -19,8 +19,10 @@ from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.outcome import outcome_of, result_of
+from ahpkit.mcp.prompts import attached, complete, expand
 from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers
 from ahpkit.mcp.side_channel import SideChannels, channel_of
+from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.constructors import chat_tool_call_auth_required, chat_tool_call_auth_resolved
 from ahpkit.protocol.chat.state import ChatInputQuestion, Message
 from ahpkit.protocol.common.state import JsonObject
@@ -55,8 +57,16 @@ class McpServers(Feature):
 
     name = "mcp"
 
-    def __init__(self, offers: Offers, *, directory: Path | None = None, limits: Limits | None = None) -> None:
-        """`directory` is where sessions are that name none."""
+    def __init__(
+        self,
+        offers: Offers,
+        *,
+        directory: Path | None = None,
+        limits: Limits | None = None,
+        files: Callable[[], Files] | None = None,
+    ) -> None:
+        """`directory` is where sessions are that name none. `files` are what agents may read through the host."""
+        self._files = files
         self._offers = offers
         self._directory = directory or Path.home()
         self._limits = limits
@@ -80,6 +90,7 @@ class McpServers(Feature):
         host.on_client_gone(self._client_gone)
         host.offer_tools(self)
         host.serve_agents(self._for_agent)
+        host.complete(self._complete)
         host.authenticate(self._take_token)
         self._channels = SideChannels(services, self._behind)
         self._channels.register(host)
@@ -121,7 +132,14 @@ class McpServers(Feature):
             session = self._session(chat.session_uri)
             session.look()
         await session.settled(_PATIENCE)
-        return prompt
+        if not (servers := [server for server in session.servers() if server.ready]):
+            return prompt
+        prompt = await expand(servers, prompt, SilentCaller())
+        return "\n\n".join([prompt, *await attached(servers, message, SilentCaller())])
+
+    async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
+        session = self._sessions.get(self._services.session_of(chat_uri) or "")
+        return [] if session is None else complete([one for one in session.servers() if one.ready], text, offset)
 
     def _session(self, uri: str) -> SessionServers:
         if uri not in self._sessions:
@@ -267,7 +285,8 @@ class McpServers(Feature):
         if self._doorway is None:
             self._doorway = await Doorway().__aenter__()
         session = self._session(chat.session_uri)
-        gateway = Gateway(ChatGateway(chat, self._services, lambda: session.settled(_LIST_PATIENCE)))
+        files = None if self._files is None else self._files()
+        gateway = Gateway(ChatGateway(chat, self._services, lambda: session.settled(_LIST_PATIENCE), files))
         stack = contextlib.ExitStack()
         way = stack.enter_context(self._doorway.admit(gateway))
         stack.callback(self._services.follow_tools(chat.session_uri, lambda: self._tell(gateway)))
@@ -342,13 +361,40 @@ def _asked_of_model(params: JsonObject) -> str:
     return "\n".join(filter(None, words))[:4000]
 
 
+class SilentCaller:
+    """Reads prompts and resources for a message that is being sent. Nobody answers questions then."""
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    def auth_required(self, state: JsonObject) -> None: ...
+
+    def auth_resolved(self) -> None: ...
+
+    async def elicit(self, params: JsonObject) -> JsonObject:
+        raise McpError("questions are asked while a tool runs")
+
+    async def sample(self, params: JsonObject) -> JsonObject:
+        raise McpError("the model is asked while a tool runs")
+
+
+class Files(Protocol):
+    """Files that are on no disk, of a session."""
+
+    def listed(self, session_uri: str) -> Sequence[JsonObject]: ...
+
+    async def read(self, session_uri: str, uri: str) -> bytes: ...
+
+
 class ChatGateway:
     """The tools of a session for the agent of one chat. Implements `ahpkit.mcp.gateway.GatewayPort`."""
 
-    def __init__(self, chat: Chat, services: Services, settled: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, chat: Chat, services: Services, settled: Callable[[], Awaitable[None]], files: Files | None = None
+    ) -> None:
         self._chat = chat
         self._services = services
         self._settled = settled
+        self._files = files
 
     async def settled(self) -> None:
         await self._settled()
@@ -373,10 +419,13 @@ class ChatGateway:
             await asyncio.gather(work, over, return_exceptions=True)
 
     async def read(self, uri: str) -> JsonObject:
-        raise KeyError(uri)
+        if self._files is None:
+            raise KeyError(uri)
+        data = await self._files.read(self._chat.session_uri, uri)
+        return {"contents": [{"uri": uri, "text": data.decode("utf-8", "replace")}]}
 
     def resources(self) -> Sequence[JsonObject]:
-        return ()
+        return () if self._files is None else self._files.listed(self._chat.session_uri)
 
 
 __all__ = ["ChatGateway", "McpServers", "TurnCaller"]

@@ -1,0 +1,150 @@
+"""Prompts and resources of servers for the people of a session: offered while they type, filled in when they send.
+
+`/SERVER:PROMPT words` becomes what the server says for it. `@SERVER:RESOURCE` attaches a resource; its text is read
+when the message is sent, and follows the message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ahpkit.host.agent import AgentError
+from ahpkit.host.turns.completions import Word, word_at
+from ahpkit.mcp.errors import McpError
+from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
+
+if TYPE_CHECKING:
+    from ahpkit.mcp.server import Caller, McpServer
+
+META_KEY = "ahpkit/mcp-resource"
+"""In an attachment's `_meta`: the server and the URI of a resource that a completion stands for."""
+
+_LIMIT = 200
+"""Items of one answer."""
+_ATTACHED = 10
+_TEXT = 200_000
+"""Resources of one message that are read, and characters of each."""
+_COMMAND = re.compile(r"/([\w.-]+):([\w./-]+)(?:\s+(.*))?\Z", re.DOTALL)
+
+
+def complete(servers: Sequence[McpServer], text: str, offset: int) -> list[CompletionItem]:
+    """Items for the word at `offset`: prompts after `/` at the beginning of a message, resources after `@`."""
+    word = word_at(text, offset)
+    mark, typed = word.typed[:1], word.typed[1:].lower()
+    if mark == "/" and not word.before.strip():
+        found = _prompts(servers, word)
+    elif mark == "@":
+        found = _resources(servers, word)
+    else:
+        return []
+    return [item for item in found if typed in item["insertText"].lower()][:_LIMIT]
+
+
+def _prompts(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionItem]:
+    for server in servers:
+        for prompt in server.prompts:
+            token = f"/{server.config.name}:{prompt['name']}"
+            yield _item(word, f"{token} ", token, "prompt", {"description": prompt.get("description", "")})
+
+
+def _resources(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionItem]:
+    for server in servers:
+        for resource in server.resources:
+            token = f"{server.config.name}:{resource.get('name') or resource['uri']}"
+            about = {"server": server.id, "uri": resource["uri"]}
+            meta = {"description": resource.get("description", ""), META_KEY: about}
+            yield _item(word, f"@{token} ", token, "resource", meta)
+
+
+def _item(word: Word, inserted: str, label: str, kind: str, meta: JsonObject) -> CompletionItem:
+    return {
+        "insertText": inserted,
+        "rangeStart": word.start,
+        "rangeEnd": word.end,
+        "attachment": {"type": "simple", "label": label, "displayKind": kind, "_meta": meta},
+    }
+
+
+async def expand(servers: Sequence[McpServer], prompt: str, caller: Caller) -> str:
+    """A message that calls a server's prompt, as what the prompt says; any other as it is."""
+    called = _COMMAND.match(prompt)
+    server = None if called is None else next((one for one in servers if one.config.name == called[1]), None)
+    declared = None if server is None or called is None else _named(server.prompts, called[2])
+    if called is None or server is None or declared is None:
+        return prompt
+    try:
+        said = await server.get_prompt(declared["name"], arguments(declared, called[3] or ""), caller)
+    except McpError as error:
+        raise AgentError(f"/{called[1]}:{called[2]}: {error}", error_type="mcp/prompt") from error
+    return "\n\n".join(_words(said)) or prompt
+
+
+def arguments(prompt: JsonObject, words: str) -> dict[str, str]:
+    """The arguments of a prompt: `name=value`, else by their place; the last one takes the rest."""
+    names: list[str] = [one["name"] for one in prompt.get("arguments") or ()]
+    try:
+        given = shlex.split(words)
+    except ValueError:
+        given = words.split()
+    found = {name: value for name, mark, value in (one.partition("=") for one in given) if mark and name in names}
+    free = [one for one in given if one.partition("=")[0] not in found]
+    left = [name for name in names if name not in found]
+    for name, value in zip(left, free, strict=False):
+        found[name] = value
+    if left and len(free) > len(left):
+        found[left[-1]] = " ".join(free[len(left) - 1 :])
+    missing = [one["name"] for one in prompt.get("arguments") or () if one.get("required") and one["name"] not in found]
+    if missing:
+        raise AgentError(f"the prompt {prompt['name']} needs: {', '.join(missing)}", error_type="mcp/prompt")
+    return found
+
+
+def _named(entries: Sequence[JsonObject], name: str) -> JsonObject | None:
+    return next((entry for entry in entries if entry["name"] == name), None)
+
+
+def _words(said: JsonObject) -> Iterator[str]:
+    for message in said.get("messages") or ():
+        content: JsonObject = message.get("content") or {}
+        resource: JsonObject = content.get("resource") or {}
+        text = content.get("text") or resource.get("text")
+        if isinstance(text, str):
+            yield text
+
+
+async def attached(servers: Sequence[McpServer], message: Message, caller: Caller) -> list[str]:
+    """The resources that a message attaches, read now, as texts for the agent."""
+    texts: list[str] = []
+    for server_id, uri in list(_attachments(message))[:_ATTACHED]:
+        server = next((one for one in servers if one.id == server_id and one.ready), None)
+        try:
+            if server is None:
+                raise McpError("its MCP server does not run")
+            texts.append(_resource(uri, await server.read_resource(uri, caller)))
+        except McpError as error:
+            texts.append(f"The attached resource {uri} cannot be read: {error}")
+    return texts
+
+
+def _attachments(message: Message) -> Iterator[tuple[str, str]]:
+    for item in cast("list[JsonObject]", message.get("attachments") or []):
+        meta: JsonObject = item.get("_meta") or {}
+        about: Any = meta.get(META_KEY)
+        if isinstance(about, dict):
+            named = cast("JsonObject", about)
+            yield str(named.get("server")), str(named.get("uri"))
+
+
+def _resource(uri: str, read: JsonObject) -> str:
+    contents: list[JsonObject] = read.get("contents") or []
+    texts = [str(one["text"]) if "text" in one else f"({one.get('mimeType', 'binary')})" for one in contents]
+    return f"Attached resource {json.dumps(uri)}:\n\n" + "\n".join(texts)[:_TEXT]
+
+
+__all__ = ["META_KEY", "arguments", "attached", "complete", "expand"]

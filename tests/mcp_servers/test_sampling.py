@@ -1,0 +1,108 @@
+"""A server that asks the model: the session's agent answers when its people agree, and else it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.agent import Turn
+from ahpkit.mcp.feature import McpServers
+from mcp_servers.running import QUICK
+from mcp_servers.test_configured import declared, entry
+from mcp_servers.test_side_channel import Sampler
+from support.bench import Bench, ScriptedAgent, say
+from support.raw_client import RawClient
+
+ALLOW = {"decision": "allow", "kind": "server", "owner": "mcp:test", "scope": "everywhere"}
+
+
+@pytest.fixture(params=["legacy", "modern"])
+async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Bench]:
+    work = tmp_path / "work"
+    work.mkdir()
+    made = Bench(work)
+    made.agent = Sampler()
+    server = declared(tmp_path, env={"TEST_MODES": request.param})
+    customizations = Customizations(CustomizationSettings(default_directory=work, servers=[server]))
+    limits = replace(QUICK, asks=3)
+    made.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits)]
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def called(bench: Bench, tool: str, given: Any) -> tuple[RawClient, str, list[Any]]:
+    outcomes: list[Any] = []
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool(tool, json.dumps(given)))
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await entry(bench, client, session, "ready")
+    await client.ask("_ahpkit/rules/add", **ALLOW)
+    await client.accepted(chat, say("go"))
+    return client, chat, outcomes
+
+
+async def answer(client: RawClient, chat: str, picked: str) -> None:
+    request = (await client.action("chat/inputRequested"))["action"]["request"]
+    [question] = request["questions"]
+    assert "Hello?" in question["message"]
+    value = {"state": "submitted", "value": {"kind": "selected", "value": picked}}
+    done = {"type": "chat/inputCompleted", "requestId": request["id"], "response": "accept"}
+    await client.accepted(chat, {**done, "answers": {"sampling": value}})
+
+
+async def test_the_sessions_agent_answers_when_a_person_agrees(bench: Bench) -> None:
+    client, chat, outcomes = await called(bench, "test_sample", {})
+    await answer(client, chat, "allow")
+    await client.action("chat/turnComplete")
+    assert outcomes[0].content[0]["text"] == "Hello? []"
+
+
+async def test_a_person_may_say_no(bench: Bench) -> None:
+    client, chat, outcomes = await called(bench, "test_sample", {})
+    await answer(client, chat, "deny")
+    await client.action("chat/turnComplete")
+    assert not outcomes[0].success
+    assert "does not want this server to ask the model" in outcomes[0].error
+
+
+async def test_a_server_that_asks_the_model_in_a_loop_is_stopped(bench: Bench) -> None:
+    client, chat, outcomes = await called(bench, "test_sample_often", {"times": 50})
+    asked = 0
+    async with asyncio.timeout(60):
+        while not outcomes:
+            requests = [one["action"]["request"] for one in client.actions(chat) if "request" in one["action"]]
+            for request in requests[asked:]:
+                client.post(chat, {"type": "chat/inputCompleted", "requestId": request["id"], "response": "decline"})
+            asked = len(requests)
+            await asyncio.sleep(0.02)
+    assert 1 <= asked <= 3
+
+
+async def test_an_agent_that_answers_no_samples_is_not_offered_to_servers(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    bench = Bench(work)
+    bench.agent = ScriptedAgent()
+    server = declared(tmp_path, env={"TEST_MODES": "legacy"})
+    customizations = Customizations(CustomizationSettings(default_directory=work, servers=[server]))
+    bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=QUICK)]
+    await bench.start()
+    try:
+        client, chat, outcomes = await called(bench, "test_sample", {})
+        await client.action("chat/turnComplete")
+        assert not outcomes[0].success
+        assert not [one for one in client.actions(chat) if one["action"]["type"] == "chat/inputRequested"]
+    finally:
+        await bench.stop()
