@@ -224,10 +224,7 @@ class TestSampling:
         used = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "sky"}}
         done = {"type": "tool_result", "toolUseId": "c1", "content": [{"type": "text", "text": "blue"}]}
         messages = [
-            {
-                "role": "user",
-                "content": [{"type": "text", "text": "?"}, {"type": "image", "data": "eA==", "mimeType": "a/b"}],
-            },
+            {"role": "user", "content": [{"type": "text", "text": "?"}, image]},
             {"role": "assistant", "content": [used]},
             {"role": "user", "content": [done]},
         ]
