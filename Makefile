@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: run dist page test test-all lint types unit web test-agents test-vscode test-pages bench docs clean
+.PHONY: run dist page test test-all lint types unit web test-agents test-vscode test-pages soak bench docs clean
 
 # The host listens at once; the page follows when it had to be built.
 run: $(INSTALLED)
@@ -50,6 +50,10 @@ test-vscode: $(READY)
 # Real agents of other people, installed into a scratch directory (npm and PyPI).
 test-agents: $(READY)
 	tools/real-agents.sh
+
+# Breaks real hosts for ten minutes, or ARGS="--minutes 60", then looks for new examples of the properties.
+soak: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m soak $(ARGS)
 
 bench: $(READY)
 	$(BIN)/python bench/protocol.py --quick

@@ -8,6 +8,7 @@ settings.register_profile(
     "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", settings.get_profile("steady"), derandomize=False, max_examples=1_000)
+settings.register_profile("brief", settings.get_profile("explore"), max_examples=60)
 settings.load_profile("steady")  # `pytest --hypothesis-profile explore` looks for new examples.
 
 keep_ignored_signals_from_children()  # `nohup make test` must not change how the children of tests end.

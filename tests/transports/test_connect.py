@@ -116,11 +116,16 @@ class TestRefusals:
         assert (error.status, error.transient) == (status, transient)
         assert f"HTTP {status}" in error.reason
 
-    @pytest.mark.parametrize("answer", [b"220 mail.example ESMTP\r\n", b"\x00\xff" * 50, b""])
+    @pytest.mark.parametrize("answer", [b"220 mail.example ESMTP\r\n", b"\x00\xff\r\n" * 50])
     async def test_it_is_no_web_server(self, answer: bytes) -> None:
         async with listening(answer) as port:
             error = await failure(f"ws://127.0.0.1:{port}")
         assert "does not speak WebSocket" in error.reason
+
+    async def test_it_ends_at_this_moment(self) -> None:
+        async with listening(b"") as port:
+            error = await failure(f"ws://127.0.0.1:{port}")
+        assert (error.reason, error.transient) == ("the connection ended before it was answered", True)
 
     async def test_it_does_not_answer(self) -> None:
         async with listening(None) as port:

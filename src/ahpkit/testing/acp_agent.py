@@ -350,7 +350,10 @@ class ScriptedAgent:
     def _save(self, id: str) -> None:
         if "store" in self._script:
             Path(self._script["store"]).mkdir(exist_ok=True)
-            (Path(self._script["store"]) / f"{id}.json").write_text(json.dumps(self._sessions[id]))
+            file = Path(self._script["store"]) / f"{id}.json"
+            new = file.with_suffix(".new")  # In one step: who is killed here leaves a whole file.
+            new.write_text(json.dumps(self._sessions[id]))
+            new.replace(file)
 
 
 class McpServer:

@@ -85,6 +85,8 @@ def _explain(url: str, exc: Exception) -> ConnectError:
             return _explain_status(url, response.status_code, bytes(response.body or b""))
         case InvalidURI():
             return ConnectError(url, "not an address of a host: expected ws://, wss:// or ws+unix://")
+        case InvalidMessage() if isinstance(exc.__cause__, EOFError | ConnectionError):  # The host ends just now.
+            return ConnectError(url, "the connection ended before it was answered", transient=True)
         case InvalidMessage() | InvalidHandshake():
             return ConnectError(url, "what listens there does not speak WebSocket")
         case SSLCertVerificationError():
