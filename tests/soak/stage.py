@@ -274,8 +274,8 @@ _DENIED = {"approved": False, "reason": "denied"}
 
 
 def waiting_calls(chat: Any) -> list[tuple[str, Any]]:
-    turn = chat.get("activeTurn") or {"id": "", "responseParts": ()}
-    calls = [part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"]
+    turn: Any = chat.get("activeTurn") or {"id": "", "responseParts": ()}
+    calls: list[Any] = [part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"]
     return [(turn["id"], call) for call in calls if call["status"] == "pending-confirmation"]
 
 

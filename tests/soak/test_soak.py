@@ -14,7 +14,7 @@ from soak import checks
 from soak.explore import files
 from soak.faults import FAULTS
 from soak.run import Report, run
-from soak.stage import Said, Stage, turn_started
+from soak.stage import Said, Stage, turn_started, waiting_calls
 from support.waiting import until
 
 
@@ -53,10 +53,8 @@ async def test_what_is_lost_doubled_or_not_allowed_is_noticed(tmp_path: Path) ->
 
 
 def _waiting(stage: Stage) -> str | None:
-    chat: Any = stage.people[0].held[stage.chats[0]].confirmed
-    parts: list[Any] = (chat.get("activeTurn") or {"responseParts": []})["responseParts"]
-    calls = [part["toolCall"] for part in parts if part["kind"] == "toolCall"]
-    return next((call["toolCallId"] for call in calls if call["status"] == "pending-confirmation"), None)
+    found = waiting_calls(stage.people[0].held[stage.chats[0]].confirmed)
+    return found[0][1]["toolCallId"] if found else None
 
 
 def test_a_report_says_how_to_do_it_again() -> None:
