@@ -1,6 +1,7 @@
 """An agent's plan, as a reader sees it."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from ahpkit.agents.python import agent
@@ -8,6 +9,8 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.plans import news, plan_lines, plan_of, show_plans
 from ahpkit.host.agent import Turn
 from ahpkit.testing.memory_host import memory_host
+from support.process import host_process
+from support.terminal import terminal
 
 CHAT = "ahp-chat:/1"
 
@@ -68,3 +71,45 @@ async def test_plans_are_shown_as_they_come() -> None:
             assert [await notes.said.get(), await notes.said.get()] == ["Plan", "  ○ look"]
             showing.cancel()
             await asyncio.wait([showing])
+
+
+PLANNER = """
+import asyncio
+from pathlib import Path
+from ahpkit.agents import Turn, agent
+
+
+def plan(first, second):
+    return [{"entries": [{"content": "look", "status": first}, {"content": "leap", "status": second}]}]
+
+
+@agent(name="planner")
+async def planner(turn: Turn) -> None:
+    turn.text("On it.")
+    turn.chat.meta("ahpkit/plan", plan("in_progress", "pending"))
+    while not Path("go").exists():
+        await asyncio.sleep(0.01)
+    turn.chat.meta("ahpkit/plan", plan("completed", "in_progress"))
+    while not Path("end").exists():
+        await asyncio.sleep(0.01)
+    turn.chat.meta("ahpkit/plan", plan("completed", "completed"))
+    while not Path("over").exists():
+        await asyncio.sleep(0.01)
+"""
+
+
+async def test_a_plan_is_a_list_that_fills_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "planner.py").write_text(PLANNER)
+    (tmp_path / "host.toml").write_text('[agents.planner]\npython = "planner.py:planner"')
+    async with host_process(tmp_path, "--config", "host.toml"), terminal(["chat"], tmp_path) as person:
+        await person.ready()
+        person.enter("go")
+        await person.until(lambda screen: "Plan\n  ◐ look\n  ○ leap\n" in screen.text and "planner · " in screen.text)
+        (tmp_path / "go").touch()
+        await person.until(lambda screen: "Plan\n  ● look\n  ◐ leap\n" in screen.text)
+        assert person.screen.text.count("look") == 1
+        (tmp_path / "end").touch()
+        await person.until(lambda screen: "Plan\n  ● look\n  ● leap\n" in screen.text)
+        (tmp_path / "over").touch()
+        await person.ready()
+        assert "On it.\nPlan\n  ● look\n  ● leap\n>" in person.screen.text

@@ -8,15 +8,59 @@ from typing import Any
 
 import click
 
+from ahpkit.agents.acp.installing import install as install_agent
 from ahpkit.agents.acp.inventory import Found, check_all, look
+from ahpkit.agents.acp.registry import KNOWN_AGENTS
+from ahpkit.cli.progress import progress
 
 __all__ = ["agents"]
 
 
-@click.command()
+class _ListedByDefault(click.Group):
+    """`ahpkit agents` lists; `install` is a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_ListedByDefault)
+def agents() -> None:
+    """List the agents that ahpkit knows by name, or install one in a place of its own.
+
+    \b
+    Example:
+      ahpkit agents
+      ahpkit agents --check
+      ahpkit agents install gemini
+    """
+
+
+@agents.command()
+@click.argument("name", type=click.Choice(sorted(KNOWN_AGENTS)))
+@click.option("--json", "as_json", is_flag=True, help="Print the name and the program as JSON.")
+def install(name: str, as_json: bool) -> None:
+    """Install an agent in a place of its own, with the Node or the Python it needs. Nothing of the system is changed.
+
+    \b
+    Example:
+      ahpkit agents install gemini
+      ahpkit serve --agent gemini
+    """
+    agent = KNOWN_AGENTS[name]
+    with progress(f"Installing {agent.title}"):
+        program = install_agent(agent)
+    if as_json:
+        click.echo(json.dumps({"name": name, "program": str(program)}))
+    else:
+        click.echo(f"{agent.title} is in {program.parent.parent / name}. Try it:  ahpkit serve --agent {name}")
+
+
+@agents.command("list")
 @click.option("--check", is_flag=True, help="Also start each installed agent and see whether it answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def agents(*, check: bool, as_json: bool) -> None:
+def list_agents(*, check: bool, as_json: bool) -> None:
     """List the agents that ahpkit knows by name: installed or not, version, whether they ask before they act, key.
 
     \b

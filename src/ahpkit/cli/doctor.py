@@ -92,7 +92,7 @@ def look_at(name: str, path: Path, advice: str) -> Finding:
 
 async def _hosts(url: str | None = None, token: str | None = None) -> list[Finding]:
     if url is not None:
-        return [await _host(url, token)]
+        return await _host(url, token)
     running = find_endpoints()
     if os.environ.get(URL_VARIABLE) and (named := find_endpoint()) is not None:
         running = [named, *running]

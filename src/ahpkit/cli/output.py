@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from ahpkit.cli.text import printable
@@ -38,6 +38,10 @@ class Output:
 
     def status(self, text: str | None) -> None:
         """Show in one line what is going on, on a terminal; None takes it away."""
+
+    def panel(self, lines: Sequence[str]) -> bool:
+        """Show lines that change, in one place, while something goes on; False where there is no such place."""
+        return False
 
     def end_line(self) -> None:
         """End what was streamed, unless it ended by itself."""

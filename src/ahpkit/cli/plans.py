@@ -1,4 +1,4 @@
-"""An agent's plan for a reader: shown when it is made, then what changed of it. Pure but for `show_plans`.
+"""An agent's plan for a reader: a list that fills while a turn runs; elsewhere, what changed. Pure but for showing.
 
 Plans stand in the session's `_meta`, by chat, under a name that the reference of the ACP mapping gives.
 """
@@ -50,6 +50,8 @@ async def show_plans(output: Output, session: Subscription, chat: str) -> None:
 
     while True:
         before, shown = shown, plan_of(await session.wait_for(is_new), chat)
+        if output.panel(["Plan", *plan_lines(shown)] if shown else []):
+            continue
         for line in news(before, shown):
             output.say(line, "cyan")
 

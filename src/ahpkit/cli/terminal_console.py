@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -59,6 +59,8 @@ class TerminalConsole(Console):
         self._line_goes_on = asyncio.Event()
         self._prompt: tuple[str, LineEditor] | None = None
         self._status: str | None = None
+        self._panel: list[str] = []
+        """Lines that change, above the status."""
         self._held = ("", "")
         """Streamed text, and its style, that is not a whole line yet."""
         self._blocks: Blocks | None = None
@@ -133,7 +135,20 @@ class TerminalConsole(Console):
     def status(self, text: str | None) -> None:
         self._erase()
         self._status = text
+        if text is None and self._panel:  # What it showed last stays.
+            self.end_line()
+            self._erase()
+            self._out("".join(f"{line}\n" for line in self._panel), "cyan")
+            self._panel = []
         self._draw()
+
+    def panel(self, lines: Sequence[str]) -> bool:
+        if self._status is None:
+            return False
+        self._erase()
+        self._panel = list(lines)
+        self._draw()
+        return True
 
     def end_line(self) -> None:
         """What goes on ends here."""
@@ -348,6 +363,9 @@ class TerminalConsole(Console):
         rows = [*([""] if self._live and self._has_gap() else []), *self._live[self._written :]]
         if self._held[0]:
             rows.append(styled(printable(self._held[0]), self._held[1]))
+        room = max(self._lines - _ROOM - len(rows), 1)
+        shown = self._panel if len(self._panel) <= room else [*self._panel[: room - 1], "  …"]
+        rows += [styled(printable(fitting(line, self._columns - 1)), "cyan") for line in shown]
         if self._status is not None and not self._asked.is_set() and self._columns >= _NARROW:
             rows.append(styled(printable(fitting(self._status, self._columns - 1)), "dim"))
         return rows

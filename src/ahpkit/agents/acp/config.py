@@ -5,12 +5,14 @@ from __future__ import annotations
 import os.path
 import re
 import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from ahpkit.agents.acp.installing import program_of
 from ahpkit.agents.acp.permissions import Policy
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.wire.errors import AhpError
@@ -160,7 +162,8 @@ def _known(name: str) -> AcpAgentConfig:
 def _of_known(known: KnownAgent | None) -> dict[str, Any]:
     if known is None:
         return {}
-    return {"command": known.command, "args": known.args, "title": known.title, "pass_env": known.variables}
+    command = known.command if shutil.which(known.command) else program_of(known) or known.command
+    return {"command": command, "args": known.args, "title": known.title, "pass_env": known.variables}
 
 
 def _spelled(kind: type | tuple[type, ...]) -> str:

