@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ TARGETS = {
     "streamed": ("streamed actions a second, durable, 100 subscribers", ">=", 20_000),
     "dispatched": ("dispatched actions a second, durable, 100 subscribers", ">=", 20_000),
     "echo_p50_ms": ("echo p50, ms", "<=", 2.0),
+    "echo_ratio": ("echo p50 against one fdatasync and one ping", "<=", 1.3),
+    "action_us": ("µs of CPU for a dispatched action, one subscriber", "<=", 20),
+    "stall_gap_ms": ("ms of gap for others while a reader stalls", "<=", 10),
+    "missed_ratio": ("bytes for 10,000 missed actions against a snapshot", "<=", 1.1),
     "kib_per_subscriber": ("KiB for an idle subscriber", "<=", 16),
     "stalled_mib": ("MiB a stalled reader costs", "<=", 8),
     "restart_s": ("seconds to restart with 1 M actions", "<=", 1.0),
@@ -53,6 +58,13 @@ TARGETS = {
 BESIDE = {
     "echo_p99_ms": "echo p99, ms",
     "ping_p50_ms": "ping p50, ms",
+    "sync_p50_ms": "fdatasync of 4 KiB on this disk p50, ms",
+    "mirror_us": "µs of CPU to decode, encode and send an action back, nothing else",
+    "even_gap_ms": "ms of gap for others when nobody stalls",
+    "missed_bytes": "bytes of the answer to somebody who missed 10,000 actions",
+    "missed_ms": "ms for it",
+    "replay_bytes": "bytes of the actions themselves",
+    "replay_ms": "ms for them",
     "stalled_dropped_s": "seconds until the stalled reader is dropped",
     "start_s": "seconds from start to an answered initialize",
 }
@@ -230,17 +242,86 @@ async def measure_dispatching(directory: Path, subscribers: int, actions: int) -
     return {"dispatched": actions / wall, "dispatched_cpu_us": (after["cpu"] - before["cpu"]) / actions * 1e6}
 
 
+async def measure_action(directory: Path, actions: int) -> Result:
+    """CPU of one dispatched action with one subscriber, who is its sender, beside a server that only sends it back."""
+    async with running_host(directory / "action") as (host, url, _, _):
+        spent = await dispatch_all(host, url, actions)
+    async with Child.start("mirror") as mirror:
+        baseline = await dispatch_all(mirror, (await mirror.said())["url"], actions)
+    return {"action_us": spent / actions * 1e6, "mirror_us": baseline / actions * 1e6}
+
+
+async def dispatch_all(server: Child, url: str, actions: int) -> float:
+    """Seconds of CPU that a server takes for these actions of one client."""
+    async with Child.start("load", url=url, count=1, frames=actions) as load:
+        await load.said()
+        before = await server.ask()
+        await load.ask()
+        return (await server.ask())["cpu"] - before["cpu"]
+
+
 async def measure_latency(directory: Path, rounds: int) -> Result:
-    """Echo of a durable action against a ping, unloaded."""
+    """Echo of a durable action, against a ping and one `fdatasync` of the same disk, in turns and unloaded."""
+    pings, syncs, echoes = list[float](), list[float](), list[float]()
     async with running_host(directory / "latency") as (_, _, caller, _):
         await caller.call("subscribe", SESSION)
-        pings = [await milliseconds(lambda: caller.answer("ping")) for _ in range(rounds)]
-        echoes = [await milliseconds(caller.echo) for _ in range(rounds)]
+        with (directory / "synced").open("wb", buffering=0) as file:
+            for _ in range(rounds):
+                pings.append(await milliseconds(lambda: caller.answer("ping")))
+                syncs.append(await milliseconds(lambda: synced(file)))
+                echoes.append(await milliseconds(caller.echo))
+    both = statistics.median(pings) + statistics.median(syncs)
     return {
         "ping_p50_ms": statistics.median(pings),
+        "sync_p50_ms": statistics.median(syncs),
         "echo_p50_ms": statistics.median(echoes),
         "echo_p99_ms": statistics.quantiles(echoes, n=100)[98],
+        "echo_ratio": statistics.median(echoes) / both,
     }
+
+
+async def synced(file: FileIO) -> None:
+    file.write(bytes(4096))
+    os.fdatasync(file.fileno())
+
+
+async def measure_missed(directory: Path, actions: int) -> Result:
+    """What somebody gets who missed that many actions: states, because they are smaller; and the actions, if asked."""
+    async with running_host(directory / "missed") as (host, url, *_):
+        before = (await host.ask())["head"]
+        await host.ask(actions=actions)
+        answers: dict[str, tuple[float, int]] = {}
+        for wish in ("states", "actions", ""):
+            back = Caller(await connect_transport(url))
+            params = {"clientId": f"missed-{wish}", "lastSeenServerSeq": before, "subscriptions": [SESSION]}
+            begun = time.perf_counter()
+            answer = await back.answer("reconnect", **params, _meta={"ahpkit/missed": wish})
+            answers[wish] = (time.perf_counter() - begun) * 1000, len(answer)
+            await back.transport.aclose()
+    return {
+        "missed_ms": answers[""][0],
+        "missed_bytes": answers[""][1],
+        "missed_ratio": answers[""][1] / answers["states"][1],
+        "replay_ms": answers["actions"][0],
+        "replay_bytes": answers["actions"][1],
+    }
+
+
+async def measure_gaps(directory: Path, deltas: int) -> Result:
+    """The longest wait of a subscriber in an even stream, alone and beside one that never reads."""
+    async with running_host(directory / "gaps") as (_, url, caller, chat):
+        even = await longest_gap(url, caller, chat, deltas)
+        stalled = await asyncio.to_thread(connect, url, initialize("stalled", chat))
+        beside = await longest_gap(url, caller, chat, deltas)
+        stalled.close()
+    return {"even_gap_ms": even, "stall_gap_ms": beside}
+
+
+async def longest_gap(url: str, caller: Caller, chat: str, deltas: int) -> float:
+    async with Child.start("gaps", url=url, channel=chat) as watching:
+        await watching.said()
+        caller.start_turn(chat, f"~{deltas}")
+        return (await watching.said())["longest"]
 
 
 async def milliseconds(work: Callable[[], Awaitable[object]]) -> float:
@@ -328,7 +409,10 @@ async def measure_all(directory: Path, *, quick: bool) -> Result:
         "baseline_ratio": at_100["host"]["rate"] / at_100["raw"]["rate"],
         "streamed": at_100["host"]["actions"],
         **await measure_dispatching(directory, 100, 8_000 if quick else 80_000),
+        **await measure_action(directory, 8_000 if quick else 40_000),
         **await measure_latency(directory, 200 if quick else 1000),
+        **await measure_missed(directory, 10_000),
+        **await measure_gaps(directory, 1_500),
         **await measure_memory(directory, 200 if quick else 1000),
         **await measure_restart(directory, 50_000 if quick else 1_000_000, 1 if quick else 3),
         **await measure_listing(directory, 1_000 if quick else 10_000),

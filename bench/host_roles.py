@@ -4,6 +4,8 @@
     raw     the baseline: writes the same frames to everyone who connects, a number of them at once, and nothing else
     sink    subscribers that read as cheaply as Python can: bytes are counted, the end is looked for
     load    clients that dispatch: each keeps a number of actions on their way
+    mirror  the baseline for them: reads each message, writes it as an action and sends it back, and nothing else
+    gaps    a subscriber that looks how long it waits between two pieces
 
 Sinks and loads go to the second core, so that the first one is the host's alone (its log's thread uses both).
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -29,7 +32,10 @@ from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
+from ahpkit.platform.limits import give_freed_memory_back, keep_collections_short
 from ahpkit.transports.auth import Authenticator
+from ahpkit.wire.codec import decode_own, encode
+from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
 
 SESSION = "ahp-session:/bench"
@@ -44,7 +50,10 @@ IN_FLIGHT = 250
 
 
 class Blaster(Agent):
-    """Streams as many deltas as the prompt says, as fast as subscribers take them; with `!` without regard to them."""
+    """Streams as many deltas as the prompt says, as fast as subscribers take them; with `!` without regard to them.
+
+    With `~` it streams one every millisecond, longer ones, with regard to all of them.
+    """
 
     provider = "blaster"
     display_name = "Blaster"
@@ -62,6 +71,8 @@ class BlasterChat(AgentChat):
         self._uri = uri
 
     async def run(self, turn: Turn) -> StopReason | None:
+        if turn.prompt.startswith("~"):
+            return await self._stream_evenly(turn, int(turn.prompt[1:]))
         paced = not turn.prompt.startswith("!")
         for number in range(int(turn.prompt.removeprefix("!"))):
             turn.text(DELTA)
@@ -69,12 +80,22 @@ class BlasterChat(AgentChat):
                 await (self._agent.host.services.room(self._uri) if paced else self._agent.host.services.durable())
         return None
 
+    async def _stream_evenly(self, turn: Turn, count: int) -> None:
+        for _ in range(count):
+            turn.text(DELTA * 200)
+            await self._agent.host.services.room(self._uri)
+            await asyncio.sleep(0.001)
+
 
 async def host_role(directory: Path) -> None:
+    give_freed_memory_back()
     agent = Blaster()
-    host = Host(open_storage(directory, "full"), agents=[agent], config=replace(HostConfig(), message_rate=1e9))
+    host = Host(
+        open_storage(directory, "full"), agents=[agent], config=replace(HostConfig(), message_rate=1e9, byte_rate=1e12)
+    )
     agent.host = host
     async with host, serve_http(host.serve, auth=Authenticator(None)) as server:
+        keep_collections_short()
         say(url=server.url)
         async for line in lines():
             question = json.loads(line)
@@ -149,6 +170,30 @@ async def broadcast(connected: list[Transport], frames: int, batch: int) -> None
         await transport.drain()
 
 
+async def mirror_role() -> None:
+    """What an action costs that is decoded, encoded, framed and sent, and nothing else."""
+
+    async def echo(transport: Transport) -> None:
+        with contextlib.suppress(TransportClosed):
+            while True:
+                call = decode_own(await transport.receive())
+                transport.write(transport.frame(encode(_answer_to(call))))
+
+    async with serve_http(echo, auth=Authenticator(None)) as server:
+        say(url=server.url)
+        async for _ in lines():
+            say(cpu=time.process_time())
+
+
+def _answer_to(call: dict[str, Any]) -> dict[str, Any]:
+    if call["method"] == "initialize":
+        return {"jsonrpc": "2.0", "id": call["id"], "result": {"protocolVersion": "1.0.0"}}
+    params = call["params"]
+    origin = {"clientId": "load-0", "clientSeq": params["clientSeq"]}
+    told = {"channel": params["channel"], "action": params["action"], "origin": origin, "serverSeq": 1}
+    return {"jsonrpc": "2.0", "method": "action", "params": told}
+
+
 # -- subscribers and clients -------------------------------------------------------------------------------------------
 
 
@@ -201,6 +246,20 @@ def sink_role(url: str, count: int, channel: str | None) -> None:
                 epoll.unregister(descriptor)
                 del tails[descriptor]
     say(deltas=deltas, cpu=time.process_time())
+
+
+def gaps_role(url: str, channel: str) -> None:
+    """The longest wait between two pieces until the end of the turn, in milliseconds."""
+    connection = connect(url, initialize("gaps", channel))
+    say(connected=1)
+    tail, waits = b"", list[float]()
+    while END not in tail:
+        begun = time.perf_counter()
+        data = connection.recv(1 << 20)
+        if waits or DELTA.encode() in data:  # From the first piece on.
+            waits.append((time.perf_counter() - begun) * 1000)
+        tail = (tail + data)[-600:]
+    say(longest=max(waits[1:]), median=sorted(waits)[len(waits) // 2])
 
 
 def load_role(url: str, count: int, frames: int) -> None:
@@ -275,7 +334,7 @@ def resident() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("role", choices=["host", "raw", "sink", "load"])
+    parser.add_argument("role", choices=["host", "raw", "mirror", "sink", "gaps", "load"])
     for name in ("--dir", "--url", "--channel"):
         parser.add_argument(name)
     for name in ("--count", "--frames", "--batch"):
@@ -288,6 +347,11 @@ def main() -> None:
             asyncio.run(host_role(Path(options.dir)))
         case "raw":
             asyncio.run(raw_role(options.count, options.frames, options.batch))
+        case "mirror":
+            asyncio.run(mirror_role())
+        case "gaps":
+            os.sched_setaffinity(0, cores[-1:])
+            gaps_role(options.url, options.channel)
         case "sink":
             os.sched_setaffinity(0, cores[-1:])
             sink_role(options.url, options.count, options.channel)

@@ -75,6 +75,9 @@ _INSERT = {
     size: f"INSERT INTO entries VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * size)}" for size in _ROWS_AT_ONCE
 }
 
+_PORTION = 64
+"""Numbers of entries that are looked up first; more are looked up when these were not enough."""
+
 _CHECKED_ENTRIES = 20_000
 """How far back a restart checks the index: as far as tails reach when snapshots keep up, for a few milliseconds."""
 _NO_CHANNEL = 0
@@ -148,7 +151,14 @@ class Tables:
 
     def apply(self, steps: Iterable[Step]) -> None:
         """Write steps inside the transaction of the caller, without a look at their numbers."""
-        for kind, group in groupby(steps, type):
+        values: dict[str, Value] = {}
+        ordered: list[Step] = []
+        for step in steps:
+            if type(step) is Value:
+                values[step.key] = step  # Only the last one of each is written, and no row of entries is cut in two.
+            else:
+                ordered.append(step)
+        for kind, group in groupby((*ordered, *values.values()), type):
             if kind is Entry:
                 self._insert(cast("Iterator[Entry]", group))
             else:
@@ -246,10 +256,7 @@ class Tables:
             # Not by name: SQLite's JSON ends a text at its first NUL.
             found = (self._one("SELECT id FROM channels WHERE uri = ?", uri) for uri in set(channels))
             ids = json.dumps([id_ for id_ in found if id_ is not None])
-            if max_bytes is not None:
-                limit = min(limit, MAX_PAGE) if limit >= 0 else MAX_PAGE
-            seqs = json.dumps([seq for (seq,) in self._db.execute(_NUMBERS, (ids, after, limit))])
-            return up_to(self._found(_READ_NUMBERS, seqs), max_bytes)
+            return up_to(self._in_channels(ids, after, limit), max_bytes)
 
     def seen(self, client_id: str, client_seq: int) -> int | None:
         found = self._one("SELECT max(seq) FROM entries WHERE client_id = ? AND client_seq = ?", client_id, client_seq)
@@ -286,6 +293,17 @@ class Tables:
         if not is_seq(floor):
             raise Damaged("the oldest number is lost")
         return floor
+
+    def _in_channels(self, ids: str, after: int, limit: int) -> Iterator[Entry]:
+        """The entries of some channels, looked up in growing portions: whoever wants few pays for few."""
+        portion = _PORTION
+        while limit:
+            most = portion if limit < 0 else min(portion, limit)
+            seqs: list[int] = [seq for (seq,) in self._db.execute(_NUMBERS, (ids, after, most))]
+            yield from self._found(_READ_NUMBERS, json.dumps(seqs))
+            if len(seqs) < most:
+                return
+            after, limit, portion = seqs[-1], limit - len(seqs) if limit > 0 else limit, min(2 * portion, MAX_PAGE)
 
     def _found(self, sql: str, *parameters: object) -> Iterator[Entry]:
         for *fields, id_, expected in self._db.execute(sql, parameters):

@@ -40,6 +40,9 @@ _MAX_INFO = 4 * 1024
 _FAR_BEHIND = 1024 * 1024
 """Bytes unread, a quarter of what costs a connection."""
 
+_MOMENT = 0.005
+"""Seconds in which a client that reads takes something."""
+
 _CLOSE_PATIENCE = 5.0
 """Seconds that all connections together get to say goodbye when the host stops."""
 
@@ -177,13 +180,18 @@ class Clients:
         return [client for client in self._by_id.values() if uri in client.outlet.channels]
 
     async def drained(self, uri: str) -> None:
-        """Give subscribers of a channel that are far behind a moment to read."""
-        outlets = (client.outlet for client in self.subscribers(uri))
-        behind = [asyncio.ensure_future(slow.drain()) for slow in outlets if slow.unread > _FAR_BEHIND]
-        if behind:
-            _, stalled = await asyncio.wait(behind, timeout=self._reader_patience)
-            for task in stalled:
+        """Give subscribers of a channel that are far behind a moment to read.
+
+        Who reads, however slowly, is waited for. Who has stopped reading holds up nobody.
+        """
+        outlets = [client.outlet for client in self.subscribers(uri)]
+        left = self._reader_patience
+        while left > 0 and (behind := [one for one in outlets if one.unread > _FAR_BEHIND and one.has_read()]):
+            reading = [asyncio.ensure_future(one.drain()) for one in behind]
+            _, waiting = await asyncio.wait(reading, timeout=_MOMENT)
+            for task in waiting:
                 task.cancel()
+            left -= _MOMENT
 
     # -- telling clients -------------------------------------------------------------------------------------------
 

@@ -211,24 +211,24 @@ class Connection(RpcLoop):
 
     async def next_event(self) -> Event:
         """The next message, when the log has room for it and the client has not sent too much."""
-        await self._shared.delivery.wait_room()
+        if self._shared.delivery.is_full:
+            await self._shared.delivery.wait_room()
         if self._unshared <= 0:
             self._unshared = _SHARE
             await asyncio.sleep(0)  # Messages may be there already, so nothing else would wait: others are served now.
         data = await self.transport.receive()
         self._unshared -= len(data) + _MESSAGE
-        if self._closing is None and not self._flood.take(now=self._shared.monotonic()):
+        now = self._shared.monotonic()
+        if self._closing is None and not self._flood.take(now=now):
             self.close(f"too many messages: more than {self._flood.rate:.0f} a second")
         if self._closing is not None:
             raise TransportClosed(self._closing, code=self._close_code)
-        if (delay := self._bytes.wait(len(data), now=self._shared.monotonic())) > 0:
+        if (delay := self._bytes.wait(len(data), now=now)) > 0:
             await asyncio.sleep(delay)
-        return await self._decode(data)
+        return self._peer.receive(data) if len(data) <= LONG_MESSAGE else await self._receive_long(data)
 
-    async def _decode(self, data: bytes) -> Event:
+    async def _receive_long(self, data: bytes) -> Event:
         """A long message is read in a thread, so that others are served meanwhile. This connection waits for it."""
-        if len(data) <= LONG_MESSAGE:
-            return self._peer.receive(data)
         message = await asyncio.to_thread(self._read_long, data)
         if isinstance(message, _TooMuch):
             self._refuse_unread(message)

@@ -67,14 +67,20 @@ class Missed:
     async def _smaller(self, snapshots: Callable[[], Sequence[JsonObject]], at_most: int, prefer: object) -> Any:
         if prefer == "states":
             return None
-        bodies, following = await self._page(self._after)
-        size = sum(map(len, bodies))
-        if size > _FEW and prefer != "actions":
-            at_most = min(at_most, await measure(list(snapshots()), at_most=at_most))
+        bodies, following = await self._page(self._after, _FEW)
         if following is None:
-            return Pieces(partial(_joined, bodies)) if size <= max(at_most, _FEW) else None
+            return Pieces(partial(_joined, bodies))
+        if prefer != "actions":
+            states = list(snapshots())
+            size = await measure(states, at_most=_PAGE)
+            if size <= _PAGE:  # Then no more of the log is read than it takes to see that it is more.
+                bodies, following = await self._page(self._after, size)
+                is_less = following is None and sum(map(len, bodies)) <= size
+                return Pieces(partial(_joined, bodies)) if is_less else None
+            at_most = min(at_most, await measure(states, at_most=at_most))
         del bodies
-        async for more in self._sizes(following):
+        size = 0
+        async for more in self._sizes(self._after):
             size += more
             if size > at_most:
                 return None
@@ -89,16 +95,16 @@ class Missed:
             del bodies
             yield size
 
-    async def _page(self, after: int) -> tuple[list[bytes], int | None]:
+    async def _page(self, after: int, max_bytes: int = _PAGE) -> tuple[list[bytes], int | None]:
         """Some actions as this client gets them, and the number after which there are more."""
         if self._outlet.is_over:
             return [], None
-        page = await self._log.read(after, channels=self._channels, max_bytes=_PAGE)
+        page = await self._log.read(after, channels=self._channels, max_bytes=max_bytes)
         entries = [entry for entry in page if entry.seq <= self._until]
         if not self._can_replay(entries):
             raise Resync
         bodies = [body for entry in entries if (body := self._outlet.project(entry)) is not None]
-        return bodies, page[-1].seq if _is_cut_off(page) and page[-1].seq < self._until else None
+        return bodies, page[-1].seq if _is_cut_off(page, max_bytes) and page[-1].seq < self._until else None
 
     async def _written(self) -> AsyncIterator[bytes]:
         """The actions as a list. Nothing but one piece is kept while the client takes its time: the rest of a large
@@ -120,8 +126,8 @@ class Missed:
         yield piece + b"]"
 
 
-def _is_cut_off(page: Sequence[Entry]) -> bool:
-    return len(page) >= MAX_PAGE or sum(len(entry.payload) for entry in page) > _PAGE
+def _is_cut_off(page: Sequence[Entry], max_bytes: int) -> bool:
+    return len(page) >= MAX_PAGE or sum(len(entry.payload) for entry in page) > max_bytes
 
 
 async def _joined(bodies: Sequence[bytes]) -> AsyncIterator[bytes]:

@@ -48,10 +48,12 @@ class Outlet:
         "_on_lagging",
         "_on_resync",
         "_peer",
+        "_seen",
         "_spawn",
         "_transport",
         "_waiting",
         "_writing",
+        "_written",
         "channels",
         "due",
         "frame",
@@ -79,6 +81,9 @@ class Outlet:
         """Bytes of the largest write since the client was last within its budget."""
         self._on_lagging = on_lagging
         self._on_resync = on_resync
+        self._written = 0
+        self._seen = 0
+        """Bytes that were handed over, and how many of them had been taken when somebody last asked."""
         self._spawn = spawn
         self._behind: deque[bytes | AsyncIterator[bytes]] | None = None
         """What waits behind a large answer, or for the answer to `reconnect`; None when everything goes out at once."""
@@ -203,6 +208,7 @@ class Outlet:
             self.flush()
         if self.lagging:
             return
+        self._written += len(frames)
         if self._behind is None:
             self._transport.write(frames)
         else:
@@ -259,6 +265,11 @@ class Outlet:
     def unread(self) -> int:
         """Bytes that the client has not read yet."""
         return self._transport.buffered + self._waiting
+
+    def has_read(self) -> bool:
+        """Whether the client has taken something since this was asked the last time."""
+        before, self._seen = self._seen, self._written - self.unread
+        return self._seen > before
 
     @property
     def is_over(self) -> bool:

@@ -35,6 +35,8 @@ _MAX_CLIENTS = 10_000
 _NAMING = ("chat/truncated", "chat/turnResume")
 """Actions that name a turn of their chat."""
 
+_NAMING_BYTES = tuple(name.encode() for name in _NAMING)
+
 
 class TurnWindows:
     """The windows of all clients. A client keeps its windows when it comes back."""
@@ -145,7 +147,7 @@ def _turn_of(uri: str, cursor: str) -> str:
 
 
 def _names_turn(entry: Entry) -> bool:
-    return any(name.encode() in entry.payload for name in _NAMING) and (
+    return any(name in entry.payload for name in _NAMING_BYTES) and (
         decode_own(entry.payload)["action"]["type"] in _NAMING
     )
 

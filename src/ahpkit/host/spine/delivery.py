@@ -155,6 +155,11 @@ class Delivery:
         if (reason := self._log.failing) is not None:
             raise InternalError(reason)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether too much waits for the disk."""
+        return self._store.backlog > self._max_backlog
+
     async def wait_room(self) -> None:
         """Wait while too much waits for the disk; not while the disk fails, because then actions are refused."""
         while (excess := self._store.backlog - self._max_backlog) > 0:
