@@ -133,6 +133,36 @@ async def test_unread_states_share_what_is_in_memory(host: HostProcess, client: 
     await client.ask("disposeSession", session)
 
 
+async def test_clients_that_do_nothing_cost_little(host: HostProcess, client: RawClient) -> None:
+    """16 KiB each is the goal of `bench/host.py`; pages and heaps are counted whole here."""
+    with ExitStack() as open_sockets:
+
+        def connect(name: str, count: int) -> None:
+            for number in range(count):
+                open_sockets.enter_context(Unread(host)).ask(
+                    0, "initialize", protocolVersions=["1.0.0"], clientId=f"{name}-{number}"
+                )
+
+        connect("first", 50)
+        assert await client.ask("ping") is None
+        memory = Memory(host)
+        connect("idle", 300)
+        assert await client.ask("ping") is None
+        assert memory.more * 1024 / 300 < 20
+
+
+async def test_a_reader_that_stops_holds_up_nobody(host: HostProcess, client: RawClient) -> None:
+    """It is far behind when somebody produces more: that is told to the others without waiting for it."""
+    session, _ = await open_session(client)
+    with Unread(host) as reader:
+        reader.ask(0, "initialize", protocolVersions=["1.0.0"], clientId="stalled", initialSubscriptions=[session])
+        for _ in range(3):
+            await client.accepted(session, title("y" * MIB))
+        for number in range(50):
+            assert (await client.accepted(session, title(f"title {number}")))["action"]["title"] == f"title {number}"
+    await client.ask("disposeSession", session)
+
+
 async def test_what_is_added_to_a_large_file_is_not_read_with_it(host: HostProcess, client: RawClient) -> None:
     large = workspace(host) / "huge.bin"
     with large.open("wb") as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for
 from ahpkit.dialects.base import Forms, Identity, Resync
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
+from ahpkit.host.tasks import Tasks
 from ahpkit.log.entry import Entry
 from ahpkit.wire.codec import encode
 from ahpkit.wire.peer import Peer
@@ -76,7 +76,7 @@ def outlet(wire: Wire, dialect: Dialect | None = None, *, on_resync: Callable[[]
         budget=BUDGET,
         on_lagging=lambda: None,
         on_resync=on_resync,
-        spawn=asyncio.ensure_future,
+        tasks=Tasks(),
     )
 
 

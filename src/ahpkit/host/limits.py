@@ -81,6 +81,8 @@ MAX_TOOLS_BYTES = 1024 * 1024
 class FloodLimit:
     """A token bucket: each message takes one, `rate` come back every second, up to `burst`. Bytes are counted alike."""
 
+    __slots__ = ("_at", "_tokens", "burst", "rate")  # Every connection has two.
+
     def __init__(self, *, now: float, rate: float = MESSAGES_PER_SECOND, burst: float = MESSAGE_BURST) -> None:
         self.rate = rate
         self.burst = burst

@@ -161,7 +161,7 @@ class _WebSockets:
             async with asyncio.timeout(_OPEN_TIMEOUT):
                 await connection.handshake(self._decide, server_header=None)
             if connection.state is State.OPEN:
-                connection.request, connection.response = _FORGOTTEN, None
+                _forget_heads(connection)
                 await self._serve(connection)
         except Exception:
             log.exception("connection handler failed")
@@ -197,6 +197,14 @@ class _WebSockets:
             return _to_response(decision)
         connection.admission = decision
         return None
+
+
+def _forget_heads(connection: ServerSide) -> None:
+    """The library keeps the heads of the handshake in several places for as long as the connection lives."""
+    for head in (connection.request, connection.response):
+        if head is not None:
+            head.headers.clear()
+    connection.request, connection.response = _FORGOTTEN, None
 
 
 async def _unused() -> asyncio.Server:

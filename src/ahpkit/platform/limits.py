@@ -16,9 +16,6 @@ _ARENA_MAX: Final = -8
 _LARGE = 256 * 1024
 """Bytes of a block that goes back to the system as soon as it is freed."""
 
-_COLLECT_AFTER = (10_000, 10, 10)
-"""Objects, and collections of younger ones, between two searches for garbage. Most objects go without a search."""
-
 _HEAPS = 2
 """Heaps of the C library, for all threads together."""
 
@@ -56,7 +53,6 @@ def keep_collections_short() -> None:
     Otherwise each full search for unreachable objects would stop the event loop for a tenth of a second.
     """
     gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def _glibc(name: str) -> Any:

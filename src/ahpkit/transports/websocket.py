@@ -125,6 +125,8 @@ class ClientSide(_TextConnection, ClientConnection):
 class WebSocketTransport:
     """An open connection."""
 
+    __slots__ = ("_connection", "_ended", "_masked", "_tls", "framing", "peer")
+
     def __init__(self, connection: ServerSide | ClientSide, peer: PeerInfo) -> None:
         self.peer = peer
         self._connection = connection

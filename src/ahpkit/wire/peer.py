@@ -82,6 +82,17 @@ Event = Incoming | Answered | Rejected
 class Peer:
     """One side of one connection. `errors` are the classes of its protocol's error codes."""
 
+    __slots__ = (
+        "_asked",
+        "_asking",
+        "_errors",
+        "_last_id",
+        "_max_bytes",
+        "_max_escapes",
+        "_max_pending",
+        "_max_values",
+    )
+
     def __init__(
         self,
         *,

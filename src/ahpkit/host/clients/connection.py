@@ -148,9 +148,9 @@ class Connection(RpcLoop):
             budget=config.max_client_backlog,
             on_lagging=self._lagging,
             on_resync=self._resync,
-            spawn=partial(shared.tasks.spawn, name="a large answer"),
+            tasks=shared.tasks,
         )
-        self._large = asyncio.Lock()
+        self._large: asyncio.Lock | None = None
         """Large answers are made one at a time, when the client has read what came before."""
         self.client_id = ""
         self.capabilities: JsonObject = {}
@@ -284,6 +284,7 @@ class Connection(RpcLoop):
         if not command.large:
             await self._run_and_answer(request_id, command, params)
             return
+        self._large = self._large or asyncio.Lock()
         async with self._large:
             await self.outlet.room()
             await self._run_and_answer(request_id, command, params)

@@ -11,13 +11,14 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message
 from ahpkit.host.spine.store import Origin, envelope
+from ahpkit.host.tasks import Tasks
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RequestId, RpcError
@@ -49,7 +50,7 @@ class Outlet:
         "_on_resync",
         "_peer",
         "_seen",
-        "_spawn",
+        "_tasks",
         "_transport",
         "_waiting",
         "_writing",
@@ -72,7 +73,7 @@ class Outlet:
         budget: int,
         on_lagging: Callable[[], None],
         on_resync: Callable[[], None],
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        tasks: Tasks,
     ) -> None:
         self._transport = transport
         self._peer = peer
@@ -84,7 +85,7 @@ class Outlet:
         self._written = 0
         self._seen = 0
         """Bytes that were handed over, and how many of them had been taken when somebody last asked."""
-        self._spawn = spawn
+        self._tasks = tasks
         self._behind: deque[bytes | AsyncIterator[bytes]] | None = None
         """What waits behind a large answer, or for the answer to `reconnect`; None when everything goes out at once."""
         self._waiting = 0
@@ -179,7 +180,7 @@ class Outlet:
         elif not self.lagging:
             if self._behind is None:
                 self._behind = deque()
-                self._writing = self._spawn(self._write_behind())
+                self._writing = self._tasks.spawn(self._write_behind(), name="a large answer")
             self._behind.append(answer)
             if held:
                 self.write(held)
