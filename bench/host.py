@@ -309,8 +309,9 @@ async def measure_missed(directory: Path, actions: int) -> Result:
 
 async def measure_gaps(directory: Path, deltas: int) -> Result:
     """The longest wait of a subscriber in an even stream, alone and beside one that never reads."""
-    async with running_host(directory / "gaps") as (_, url, caller, chat):
+    async with running_host(directory / "even") as (_, url, caller, chat):
         even = await longest_gap(url, caller, chat, deltas)
+    async with running_host(directory / "stalling") as (_, url, caller, chat):
         stalled = await asyncio.to_thread(connect, url, initialize("stalled", chat))
         beside = await longest_gap(url, caller, chat, deltas)
         stalled.close()

@@ -34,8 +34,9 @@ class HostConfig:
     max_replay_bytes: int = 32 * 1024 * 1024
     """Bytes of actions in one replay. Beyond it snapshots are the shorter answer, and not every client takes a message
     that large: it would reconnect for ever."""
-    reader_patience: float = 0.25
-    """Seconds that a stalled reader may slow down who produces for it; after a few of these it is dropped."""
+    reader_patience: float = 0.005
+    """Seconds in which a reader that is far behind takes something, if it reads. Who produces waits for such readers;
+    one that has stopped gets no more than this."""
     extension_patience: float = 60.0
     """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
     max_log_backlog: int = 20_000

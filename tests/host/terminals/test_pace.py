@@ -92,6 +92,19 @@ async def test_a_reader_that_is_far_behind_is_waited_for(bench: TerminalBench, s
         await room
 
 
+async def test_a_reader_that_stopped_is_not_waited_for_again(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
+    for _ in range(3):
+        bench.host.services.dispatch(shell.uri, MEGABYTE)
+    first = asyncio.create_task(bench.host.services.room(shell.uri))
+    await shell.client.wait(lambda _: len(shell.shown()) >= 3_000_000)
+    await shell.client.ask("ping")
+    first.cancel()
+    second = asyncio.create_task(bench.host.services.room(shell.uri))
+    await shell.client.ask("ping")
+    await shell.client.ask("ping")
+    assert second.done()
+
+
 async def test_a_reader_that_is_a_little_behind_is_not(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
     bench.host.services.dispatch(shell.uri, terminal_data(data="x" * 100_000))
     async with asyncio.timeout(BOUND):

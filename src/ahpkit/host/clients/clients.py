@@ -40,8 +40,8 @@ _MAX_INFO = 4 * 1024
 _FAR_BEHIND = 1024 * 1024
 """Bytes unread, a quarter of what costs a connection."""
 
-_MOMENT = 0.005
-"""Seconds in which a client that reads takes something."""
+_MOMENTS = 50
+"""How often a reader that takes something each time is waited for, one after the other."""
 
 _CLOSE_PATIENCE = 5.0
 """Seconds that all connections together get to say goodbye when the host stops."""
@@ -50,7 +50,8 @@ _CLOSE_PATIENCE = 5.0
 class Clients:
     """All connections of a host.
 
-    A reader that is far behind slows down who produces for it, but for `reader_patience` seconds at a time only.
+    A reader that is far behind slows down who produces for it, as long as it takes something every `reader_patience`
+    seconds.
     """
 
     def __init__(self, store: Store, fanout: Fanout, registered: Registration, *, reader_patience: float) -> None:
@@ -185,13 +186,14 @@ class Clients:
         Who reads, however slowly, is waited for. Who has stopped reading holds up nobody.
         """
         outlets = [client.outlet for client in self.subscribers(uri)]
-        left = self._reader_patience
-        while left > 0 and (behind := [one for one in outlets if one.unread > _FAR_BEHIND and one.has_read()]):
-            reading = [asyncio.ensure_future(one.drain()) for one in behind]
-            _, waiting = await asyncio.wait(reading, timeout=_MOMENT)
+        for _ in range(_MOMENTS):
+            reading = [one for one in outlets if one.unread > _FAR_BEHIND and one.has_read()]
+            if not reading:
+                return
+            drained = [asyncio.ensure_future(one.drain()) for one in reading]
+            _, waiting = await asyncio.wait(drained, timeout=self._reader_patience)
             for task in waiting:
                 task.cancel()
-            left -= _MOMENT
 
     # -- telling clients -------------------------------------------------------------------------------------------
 
