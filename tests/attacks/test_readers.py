@@ -203,7 +203,7 @@ async def test_what_happens_while_a_large_state_is_read_comes_after_it(host: Hos
     session, _ = await open_session(client)
     remarks = f"{session}/annotations"
     await client.ask("subscribe", remarks)
-    said = text_of(2_000_000)
+    said = text_of(800_000)
     await client.accepted(remarks, remark(said))
     reader = await host.client(client_id="late")
     asking = asyncio.create_task(reader.call("subscribe", remarks))

@@ -44,7 +44,9 @@ class SessionTimes:
         """An action was applied: a change of a session that a person made is a change of the session."""
         chosen = applied.action["type"] == "session/metaChanged" and applied.client_id is not None
         if applied.after is not applied.before and (chosen or applied.action["type"] in _STAMPING):
-            self._values.set(PREFIX + applied.channel, self.of(applied.channel)._replace(modified=iso_time(now)))
+            key = PREFIX + applied.channel
+            created, _ = self._values.get(key) or _UNKNOWN
+            self._values.set(key, Times(created, iso_time(now)))
 
 
 __all__ = ["PREFIX", "SessionTimes", "Times"]

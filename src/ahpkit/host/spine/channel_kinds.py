@@ -23,15 +23,29 @@ _FORBIDDEN: Final = ("file", "http", "https", "data", "javascript", "mcp", "ahp-
 """Schemes that mean something else."""
 
 
+_MAX_KNOWN = 1_000
+"""Channels whose kind is at hand."""
+
+
 class ChannelKinds:
     """The kinds of all channels of a host."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
+        self._known: dict[str, Channel] = {}
+        """Channels that were asked for lately: it happens several times for each action."""
 
     def of(self, uri: str) -> Channel | None:
-        name = self._values.get(_PREFIX + uri)
-        return channel_of(uri) if name is None else CHANNELS.get(name)
+        try:
+            return self._known[uri]
+        except KeyError:
+            name = self._values.get(_PREFIX + uri)
+            found = channel_of(uri) if name is None else CHANNELS.get(name)
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            if found is not None and len(uri) <= MAX_URI:
+                self._known[uri] = found
+            return found
 
     def name_of(self, uri: str) -> str | None:
         channel = self.of(uri)
@@ -48,12 +62,14 @@ class ChannelKinds:
 
     def bind(self, uri: str, name: str) -> None:
         """A channel is made."""
+        self._known.pop(uri, None)
         told = channel_of(uri)
         if told is None or told.name != name:
             self._values.set(_PREFIX + uri, name)
 
     def release(self, uri: str) -> None:
         """A channel is gone: its URI may name something else later."""
+        self._known.pop(uri, None)
         self._values.set(_PREFIX + uri, None)
 
     def reduce(self, uri: str, state: JsonObject, action: JsonObject) -> JsonObject:

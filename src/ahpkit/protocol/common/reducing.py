@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
@@ -140,4 +141,9 @@ def milliseconds(time: str) -> int:
 
 def iso_time(now: int) -> str:
     """Milliseconds since the epoch as chats write time: `1970-01-01T00:00:09.999Z`."""
-    return (_EPOCH + timedelta(milliseconds=now)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{_iso_second(now // 1000)}.{now % 1000:03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _iso_second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
