@@ -187,12 +187,18 @@ def test_a_required_question_must_be_answered_to_accept(answer: JsonObject | Non
 
 
 def test_answers_synced_before_count_when_the_request_is_accepted() -> None:
-    answered = {"state": "draft", "value": VALUES["text"]}
+    answered = {"state": "submitted", "value": VALUES["text"]}
     assert accept(asked({"kind": "text", "required": True}, q=answered)) is None
 
 
+def test_a_draft_is_no_answer_to_a_required_question() -> None:
+    unfinished = {"state": "draft", "value": VALUES["text"]}
+    assert accept(asked({"kind": "text", "required": True}, q=unfinished)) == "question 'q' must be answered"
+    assert accept(asked({"kind": "text"}, q=unfinished)) is None
+
+
 def test_the_last_answer_counts() -> None:
-    state = asked({"kind": "text", "required": True}, q={"state": "draft", "value": VALUES["text"]})
+    state = asked({"kind": "text", "required": True}, q={"state": "submitted", "value": VALUES["text"]})
     assert accept(state, q={"state": "skipped"}) == "question 'q' must be answered"
 
 

@@ -22,12 +22,12 @@ def check_draft(question: JsonObject, answer: JsonObject | None) -> str | None:
 
 
 def check_accepted(questions: list[JsonObject], answers: Mapping[str, JsonObject]) -> str | None:
-    """All answers of a request that is being accepted."""
+    """All answers of a request that is being accepted. What is required has to be submitted: a draft is no answer."""
     for question in questions:
         answer = answers.get(question["id"], _SKIPPED)
         if reason := _check_answer(question, answer, complete=True):
             return reason
-        if question.get("required") and _is_blank(answer):
+        if question.get("required") and (answer["state"] != "submitted" or _is_blank(answer)):
             return f"question {question['id']!r} must be answered"
     return None
 

@@ -43,6 +43,7 @@ from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
+from ahpkit.host.turns.attached_chats import check_attached
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import NO_CONFIG, chat_entry, kept_session, new_chat, new_session, turns_until
 from ahpkit.host.turns.runner import ChatRunner
@@ -386,6 +387,8 @@ class Sessions:
         chosen: JsonObject | None = selection.get("agent")
         if chosen is not None and (reason := check_agent(self._state_of(session_uri) or {}, chosen["uri"])):
             raise InvalidParams(f"agent: {reason}")
+        if (reason := check_attached(params.get("initialMessage") or {}, self._state_of)) is not None:
+            raise InvalidParams(f"initialMessage.{reason}")
         begins = beginning(
             params.get("source"),
             chat=uri,

@@ -12,8 +12,10 @@ from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.feature import Services
 from ahpkit.host.policy import check_agent
 from ahpkit.host.turns.agent_commands import AgentCommands
+from ahpkit.host.turns.attached_chats import written_out
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.platform.file_uris import local_path
+from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
@@ -108,7 +110,12 @@ class LiveChat:
     @property
     def history(self) -> Sequence[TurnRecord]:
         turns: Sequence[TurnRecord] = self.state.get("turns", ())
-        return [*self.background, *turns] if self.background else turns
+        known = [*self.background, *turns] if self.background else turns
+        return [self._read_by_agent(turn) for turn in known] if any(_has_chats(turn) for turn in known) else known
+
+    def _read_by_agent(self, turn: TurnRecord) -> TurnRecord:
+        message = written_out(cast("JsonObject", turn["message"]), self._services.state)
+        return {**turn, "message": cast("Message", message)}
 
     @property
     def background(self) -> Sequence[TurnRecord]:
@@ -217,6 +224,10 @@ class LiveChat:
     @property
     def _memory_key(self) -> str:
         return MEMORY_PREFIX + self.uri
+
+
+def _has_chats(turn: TurnRecord) -> bool:
+    return any(item.get("type") == "chat" for item in turn["message"].get("attachments", ()))
 
 
 __all__ = ["MEMORY_PREFIX", "LiveChat", "directories_of", "path_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.dialects.generations import selected, selection_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer, SubChat, Turn
@@ -21,6 +21,7 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.approvals import Approvals, Asked, CallGate
+from ahpkit.host.turns.attached_chats import check_attached, pinned, written_out
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries
 from ahpkit.host.turns.input_needed import InputNeeded
@@ -44,6 +45,8 @@ _CUSTOMIZED = frozenset(
     }
 )
 """After these the custom agent that was chosen may be gone."""
+
+_SENDING = frozenset({"chat/turnStarted", "chat/pendingMessageSet"})
 
 INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
 
@@ -85,6 +88,9 @@ class Turns:
         self._subturns: dict[str, LiveTurn] = {}
 
     def register(self, host: Registration) -> None:
+        host.refuse(self._refuse)
+        for action_type in ("chat/turnStarted", "chat/pendingMessageSet"):
+            host.amend(action_type, self._with_pinned_chats)
         host.amend("chat/turnStarted", self._with_model)
         host.listen(self._heard)
         host.listen(self._summaries.heard)
@@ -188,6 +194,14 @@ class Turns:
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
 
+    def _refuse(self, client_id: str, uri: str, action: JsonObject, state: JsonObject) -> str | None:
+        message: JsonObject = action.get("message") or {}
+        return check_attached(message, self._ports.store.state) if action["type"] in _SENDING else None
+
+    def _with_pinned_chats(self, uri: str, action: JsonObject) -> JsonObject:
+        message = pinned(action["message"], self._ports.store.state)
+        return action if message is action["message"] else {**action, "message": message}
+
     def _with_model(self, uri: str, action: JsonObject) -> JsonObject:
         """A message names the model and the agent that answer it, also when whoever sent it left that to the host."""
         runner = self._runners.get(uri)
@@ -252,6 +266,7 @@ class Turns:
 
     async def _prepare_turn(self, turn: LiveTurn) -> None:
         registered = self._ports.registered
+        turn.message = cast("Message", written_out(cast("JsonObject", turn.message), self._ports.store.state))
         for prepare in registered.turn_preparers:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.prompt = _about_selection(turn) + turn.prompt
