@@ -77,7 +77,7 @@ def test_closed_streams_do_no_harm(closed: str) -> None:
 
 
 async def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
-    for words, offered in {"ahpkit se": ["serve", "sessions"], "ahpkit chat --se": ["--session"]}.items():
+    for words, offered in {"ahpkit se": ["serve", "service", "sessions"], "ahpkit chat --se": ["--session"]}.items():
         asked = {"_AHPKIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         _, output, _ = await finish_cli([], tmp_path, **asked)
         assert [line.partition(",")[2] for line in output.splitlines()] == offered

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit import __version__
 from ahpkit.client.endpoints import Endpoint, endpoints_directory, find_endpoint, find_endpoints, publish_endpoint
 from support.waiting import BOUND
 
@@ -39,7 +40,8 @@ def dead_pid() -> int:
 
 def test_a_published_endpoint_is_found_and_gone_afterwards(tmp_path: Path):
     with publish_endpoint(url="ws://127.0.0.1:1", token="t", data_dir=tmp_path, started_at=5) as path:
-        assert find_endpoint() == Endpoint("ws://127.0.0.1:1", "t", os.getpid(), str(tmp_path), 5)
+        found = Endpoint("ws://127.0.0.1:1", "t", os.getpid(), str(tmp_path), 5, version=__version__)
+        assert find_endpoint() == found
         assert path.is_relative_to(endpoints_directory())
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.protocol.meta_keys import MISSED
 from support.flow import open_session, remark, say, state_of, title
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
@@ -138,7 +139,7 @@ async def test_in_the_middle_of_a_reconnect_it_may_come_back_again_and_again(hos
         ask(back, "r", "reconnect", ROOT, **params)
         leave(back)
     back = await host.connect("traveller")
-    result = await back.ask("reconnect", **params)
+    result = await back.ask("reconnect", **params, _meta={MISSED: "actions"})
     assert result["actions"] == echoes
     live = await writer.accepted(session, title("live"))
     await back.action(lambda said: said == live)

@@ -438,7 +438,7 @@ async def test_nothing_it_says_drives_the_terminal_of_a_reader(stage: Stage) -> 
         person.enter("escapes")
         await person.see("may I", "choose one")
         person.enter("1")
-        await person.see("question")
+        await person.see("question", "a number from the list:")
         person.enter("1")
         await person.see("failure")
         await person.ready()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.protocol.meta_keys import MISSED
 from support import requirement
 from support.flow import open_session, say, state_of, title
 from support.process import HostProcess, host_process
@@ -134,7 +135,8 @@ async def _talk(client: RawClient) -> None:
 
 async def _check(host: HostProcess, shown: Shown) -> None:
     client = await host.connect("checker")
-    result = await client.ask("reconnect", clientId="checker", lastSeenServerSeq=shown.checked, subscriptions=[MAIN])
+    since: Json = {"lastSeenServerSeq": shown.checked, "subscriptions": [MAIN]}
+    result = await client.ask("reconnect", clientId="checker", **since, _meta={MISSED: "actions"})
     assert result["type"] == "replay"
     logged = [said["serverSeq"] for said in result["actions"]]
     assert logged == sorted(set(logged))

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from ahpkit.protocol.meta_keys import MISSED
 from ahpkit.testing.acp_agent import scripted_command
 from support import requirement
 from support.process import HostProcess, finish_cli, start_host
@@ -202,7 +203,7 @@ async def test_meta_is_the_same_for_a_second_client_in_a_replay_and_after_a_cras
         await stage.start()
         back = await stage.host.connect("second")
         since: Json = {"lastSeenServerSeq": seen[0]["serverSeq"] - 1, "subscriptions": [chat]}
-        replayed = await back.ask("reconnect", clientId="second", **since)
+        replayed = await back.ask("reconnect", clientId="second", **since, _meta={MISSED: "actions"})
         assert replayed["actions"][: len(seen)] == seen
         after = await state(back, chat)
         assert (after["turns"], (await state(back, SESSION))["_meta"]) == (before["turns"], session["_meta"])

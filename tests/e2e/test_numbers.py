@@ -111,6 +111,6 @@ async def test_names_that_are_too_long_are_refused(tmp_path: Path) -> None:
         client = await host.client(ROOT)
         for uri in ("ahp-session:/" + "x" * 100_000, "ahp-session:/a\0b", "ahp-session:/" + "\ud800" * 3000):
             refused = await client.refused("createSession", uri)
-            assert "is not a session URI" in refused["message"]
+            assert "is not a session URI" in refused["message"] or "a URI has at most" in refused["message"]
             assert len(refused["message"]) < 5000
         await open_session(client)
