@@ -48,6 +48,9 @@ class Host:
     def summary(self, session: str) -> Json | None:
         return {"resource": SESSION, "status": 1, "createdAt": STARTED, "modifiedAt": STARTED}
 
+    def title(self, chat: str) -> str | None:
+        return None
+
     def reading(self) -> Reading:
         return Reading("me", NOW, self.states.get)
 

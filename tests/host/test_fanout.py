@@ -232,6 +232,9 @@ class Nowhere:
     def summary(self, session: str) -> dict[str, Any] | None:
         return None
 
+    def title(self, chat: str) -> str | None:
+        return None
+
 
 def every_generation(wire: type[Wire]) -> tuple[Fanout, dict[Generation, Wire]]:
     """A fan-out with a subscriber of each generation."""

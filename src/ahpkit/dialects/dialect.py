@@ -50,6 +50,10 @@ class Surroundings(Protocol):
         """A session's entry in the catalogue, as 1.0.0."""
         ...
 
+    def title(self, chat: str) -> str | None:
+        """What a chat is called when it is the only one of its session: like the session. None for any other."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class GenerationDialect:
@@ -134,7 +138,7 @@ class GenerationDialect:
     def state(self, channel: str, state: JsonObject) -> JsonObject:
         kind = self.host.kind(channel)
         if kind == "chat":
-            state = states.titled(state, self.host.summary(self.host.session_of(channel) or ""))
+            state = states.titled(state, self.host.title(channel))
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}

@@ -176,11 +176,9 @@ def chat_state(state: JsonObject, to: Generation) -> JsonObject:
     return without(after, "draft", "turnsNextCursor") if to == V.V0_4 else after
 
 
-def titled(chat: JsonObject, session: JsonObject | None) -> JsonObject:
-    """The state of a chat under the title that its session's entry in the catalogue has for it."""
-    entries: Sequence[JsonObject] = (session or {}).get("chats") or ()
-    title = next((entry["title"] for entry in entries if entry["resource"] == chat["resource"]), chat["title"])
-    return chat if title == chat["title"] else {**chat, "title": title}
+def titled(chat: JsonObject, title: str | None) -> JsonObject:
+    """The state of a chat under another title, where there is one."""
+    return chat if title is None or title == chat["title"] else {**chat, "title": title}
 
 
 def _with_open_requests(after: JsonObject, active: JsonObject) -> JsonObject:

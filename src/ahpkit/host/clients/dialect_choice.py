@@ -40,6 +40,8 @@ class Summaries(Protocol):
 
     def summary(self, uri: str) -> JsonObject | None: ...
 
+    def title(self, session: str, chat: str) -> str | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -58,6 +60,10 @@ class Surroundings:
 
     def summary(self, session: str) -> JsonObject | None:
         return self.summaries.summary(session)
+
+    def title(self, chat: str) -> str | None:
+        session = self.index.session_of(chat)
+        return None if session is None else self.summaries.title(session, chat)
 
 
 @dataclass(frozen=True, slots=True)

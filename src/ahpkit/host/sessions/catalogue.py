@@ -13,7 +13,7 @@ from ahpkit.host.spine.store import ChannelChanges
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol.session.summary import annotations_summary, changed_fields, session_summary
+from ahpkit.protocol.session.summary import annotations_summary, changed_fields, only_chat, session_summary
 
 _ANNOTATIONS = "/annotations"
 """What a session's URI ends with as that of its annotations."""
@@ -120,6 +120,12 @@ class SessionCatalogue:
     def summary(self, uri: str) -> JsonObject | None:
         """One session's entry, now; None when there is no such session."""
         return self._summary(uri) if self._state_of(uri) is not None else None
+
+    def title(self, uri: str, chat: str) -> str | None:
+        """The session's title, when this is its only chat. Costs the same however many chats there are."""
+        session = self._state_of(uri)
+        only = None if session is None else only_chat(session)
+        return session["title"] if session and only and only["resource"] == chat else None
 
     def summaries(self) -> list[JsonObject]:
         """All of them: those not touched since they were told need no work."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
@@ -72,7 +73,7 @@ def named_chats(session: JsonObject) -> list[JsonObject]:
 def only_chat(session: JsonObject) -> JsonObject | None:
     """The chat that is the only one of its session, leaving chats of tools aside."""
     chats: list[JsonObject] = session["chats"]
-    own = [chat for chat in chats if not _is_of_tool(chat.get("origin"))]
+    own = list(islice((chat for chat in chats if not _is_of_tool(chat.get("origin"))), 2))
     return own[0] if len(own) == 1 else None
 
 
