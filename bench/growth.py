@@ -27,12 +27,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.host.agent import AgentChat, Chat
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.memory import memory_pair
-from support.bench import ScriptedAgent
+from support.bench import ScriptedAgent, ScriptedChat
 from support.raw_client import RawClient
 
 TARGET = 1.5
@@ -42,6 +43,19 @@ _numbers = itertools.count(1)
 Json = dict[str, Any]
 Grow = Callable[["Bed"], Awaitable[None]]
 """Makes one more."""
+
+
+class Idle(ScriptedAgent):
+    """Loses nothing when a session rests."""
+
+    async def open(self, chat: Chat) -> AgentChat:
+        return IdleChat(self, chat)
+
+
+class IdleChat(ScriptedChat):
+    @property
+    def can_rest(self) -> bool:
+        return True
 
 
 class Bed:
@@ -84,7 +98,7 @@ async def bed(home: Path, *, rules: int = 5) -> AsyncGenerator[Bed]:
     features = [Customizations(CustomizationSettings(default_directory=directory, home=None))]
     storage = SqliteStorage(home / "log.db", durability="normal")
     config = HostConfig(default_directory=directory)
-    async with Host(storage, agents=[ScriptedAgent()], features=features, config=config) as host:
+    async with Host(storage, agents=[Idle()], features=features, config=config) as host:
         ours, theirs = memory_pair()
         serving = asyncio.create_task(host.serve(theirs))
         client = RawClient(ours, "grower")
@@ -110,11 +124,28 @@ async def disposed_session(bed: Bed) -> None:
 async def toggled(bed: Bed) -> None:
     """Switches one customization of one session, among all that share the folder."""
     state: JsonObject = bed.host.services.state(bed.session) or {}
-    child: JsonObject = state["customizations"][0]["children"][0]
+    child: JsonObject = next(one for entry in state["customizations"] for one in entry.get("children") or ())
     bed.client.received.clear()
-    action = {"type": "session/customizationToggled", "id": child["id"], "enabled": not child.get("enabled", True)}
+    action = {"type": "session/customizationToggled", "id": child["id"], "enabled": next(_numbers) % 2 == 0}
     await bed.client.accepted(bed.session, action)
     await bed.new_session()
+
+
+async def one_rule(bed: Bed) -> None:
+    """One more file that a session shows: its folder is read again."""
+    number = next(_numbers)
+    folder = bed.directory / ".github" / "instructions"
+    (folder / f"n{number}.instructions.md").write_text(f'---\napplyTo: "**/*.n{number}"\n---\nRule {number}\n')
+    while f"n{number}" not in str(bed.host.services.state(bed.session)):
+        await asyncio.sleep(0.001)
+
+
+async def one_channel(bed: Bed) -> None:
+    """One more channel with a state, and one action in it."""
+    uri = f"ahp-terminal:/g{next(_numbers)}"
+    state: JsonObject = {"title": "", "content": [], "claim": {"kind": "client", "clientId": "grower"}}
+    bed.host.services.open_channel(uri, state)
+    await bed.host.services.durable()
 
 
 async def one_chat(bed: Bed) -> None:
@@ -147,9 +178,10 @@ KINDS: dict[str, tuple[Grow, int]] = {
     "sessions": (one_session, 10_000),
     "disposing a session": (disposed_session, 10_000),
     "toggling and a session": (toggled, 10_000),
-    "chats of a session": (one_chat, 1_000),
+    "chats of a session": (one_chat, 950),
+    "channels": (one_channel, 10_000),
     "turns of a chat": (one_turn, 10_000),
-    "clients": (one_client, 1_000),
+    "clients": (one_client, 10_000),
     "subscriptions": (one_subscription, 10_000),
 }
 """What grows, and how far: some things have a limit."""
@@ -181,7 +213,8 @@ async def measure(grow: Grow, sizes: list[int], fill: Grow) -> dict[int, float]:
 
 
 def sizes_of(most: int, quick: bool) -> list[int]:
-    return [size for size in (10, 100, 1_000, 10_000) if size <= most and not (quick and size > 1_000)]
+    """The sizes up to what there may be; a limit just below one of them stands for it."""
+    return sorted({min(size, most) for size in (10, 100, 1_000, 10_000) if not (quick and size > 1_000)})
 
 
 def main() -> None:
@@ -198,7 +231,7 @@ def main() -> None:
         fill = one_session if grow in (disposed_session, toggled) else grow
         costs = asyncio.run(measure(grow, sizes_of(most, options.quick), fill))
         ratio = list(costs.values())[-1] / costs[10]
-        shown = "".join(f"{costs[size]:>10.2f}" if size in costs else f"{'':>10}" for size in (10, 100, 1_000, 10_000))
+        shown = "".join(f"{cost:>10.2f}" for cost in costs.values()).ljust(40)
         print(f"{name:26}{shown}{ratio:>10.2f}  {'ok' if ratio <= TARGET else f'over {TARGET}'}", flush=True)
         results[name] = {"cpu_ms": costs, "ratio": ratio}
     if options.json:

@@ -19,6 +19,8 @@ default_agent = "mine"
 default_directory = "/srv"
 roots = ["/srv", "~/projects"]
 client_grace = 5
+child_memory = 2048
+child_processes = 500
 allowed_hosts = ["host.example"]
 allowed_origins = ["https://app.example"]
 tls_certificate = "/tls/cert.pem"
@@ -107,6 +109,8 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         default_directory=Path("/srv"),
         roots=[Path("/srv"), Path("/home/ada/projects")],
         client_grace=5.0,
+        child_memory=2048,
+        child_processes=500,
         allowed_hosts=["host.example"],
         allowed_origins=["https://app.example"],
         tls_certificate=Path("/tls/cert.pem"),
@@ -163,6 +167,7 @@ def test_the_example_above_sets_all_there_is(tmp_path: Path) -> None:
         ("data_dir = []", "data_dir must be a string that is not empty, not []"),
         ('durability = "total"', "durability must be one of full, normal, memory, not 'total'"),
         ("durability = 1", "durability must be one of full, normal, memory, not 1"),
+        ("child_memory = -1", "child_memory must be a whole number, 0 or more; 0 means no limit, not -1"),
         ("client_grace = -1", "client_grace must be a number of seconds, 0 or more, not -1"),
         ("client_grace = true", "client_grace must be a number of seconds, 0 or more, not True"),
         ("client_grace = nan", "client_grace must be a number of seconds, 0 or more, not nan"),

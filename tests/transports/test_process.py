@@ -3,11 +3,13 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ahpkit.platform.limits import ChildLimits, limit_children
 from ahpkit.platform.processes import MARK
 from ahpkit.transports.process import ChildProcess, Tail
 from ahpkit.wire.errors import TransportClosed
@@ -32,6 +34,34 @@ class TestTail:
         tail.add(b"a\n\n \xff b\r\n")
 
         assert tail.lines(5) == ["a", " � b"]
+
+
+@pytest.fixture
+def limited() -> Generator[None]:
+    limit_children(ChildLimits(memory=300 * 1024 * 1024, processes=5000))
+    yield
+    limit_children(ChildLimits())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits other processes")
+@pytest.mark.usefixtures("limited")
+class TestLimits:
+    async def test_a_child_that_takes_too_much_memory_fails_and_the_host_does_not(self) -> None:
+        hog = "input(); x = bytearray(1 << 30)"
+        async with asyncio.timeout(BOUND), python(hog) as process:
+            process.transport.write(process.transport.frame(b"{}"))
+            await process.wait_over(BOUND)
+            assert process.exit_code == 1
+            assert "MemoryError" in process.log.lines(1)[0]
+
+    async def test_what_a_child_starts_is_limited_too(self) -> None:
+        code = "import subprocess, sys; input(); subprocess.run([sys.executable, '-c', sys.argv[0]])"
+        show = "import json, resource; print(json.dumps({'memory': resource.getrlimit(resource.RLIMIT_DATA)[1],"
+        show += " 'processes': resource.getrlimit(resource.RLIMIT_NPROC)[1]}))"
+        async with asyncio.timeout(BOUND), python(code.replace("sys.argv[0]", repr(show))) as process:
+            process.transport.write(process.transport.frame(b"{}"))
+            found = json.loads(await process.transport.receive())
+        assert found == {"memory": 300 * 1024 * 1024, "processes": 5000}
 
 
 class TestRunning:

@@ -42,7 +42,14 @@ from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
-from ahpkit.platform.limits import allow_open_files, give_freed_memory_back, keep_collections_short
+from ahpkit.platform.limits import (
+    ChildLimits,
+    allow_open_files,
+    give_freed_memory_back,
+    keep_collections_short,
+    limit_children,
+    memory_of_this_machine,
+)
 from ahpkit.platform.processes import end_orphans
 from ahpkit.platform.signals import handling_signals, keep_ignored_signals_from_children
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
@@ -191,11 +198,21 @@ class _Shown:
     background: bool
 
 
+def _child_limits(settings: Settings) -> ChildLimits:
+    """What agents, extensions and MCP servers may have. By default none may take more than most of this machine."""
+    if settings.child_memory is not None:
+        memory = settings.child_memory * 1024 * 1024
+    else:
+        memory = (memory_of_this_machine() or 0) * 3 // 4
+    return ChildLimits(memory or None, settings.child_processes or None)
+
+
 async def _run(
     settings: Settings, shown: _Shown, *, no_token: bool, config_file: Path | None, spoken: Sequence[Generation]
 ) -> None:
     running_here = running_host(settings, no_token=no_token, config_file=config_file, spoken=spoken)
     allow_open_files(_FILES)
+    limit_children(_child_limits(settings))
     keep_ignored_signals_from_children()
     give_freed_memory_back()
     with _stop_signals() as stop:

@@ -63,6 +63,8 @@ class Settings:
     default_directory: Path | None = None
     roots: list[Path] = field(default_factory=list[Path])
     client_grace: float = 30.0
+    child_memory: int | None = None
+    child_processes: int = 16_384
     allowed_hosts: list[str] = field(default_factory=list[str])
     allowed_origins: list[str] = field(default_factory=list[str])
     tls_certificate: Path | None = None
@@ -134,6 +136,12 @@ def _flag(value: Any) -> bool:
 def _port(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= 65535:
         raise ValueError("a whole number from 0 to 65535")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 31:
+        raise ValueError("a whole number, 0 or more; 0 means no limit")
     return value
 
 
@@ -241,6 +249,8 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "default_directory": _path,
         "roots": _paths,
         "client_grace": _seconds,
+        "child_memory": _count,
+        "child_processes": _count,
         "allowed_hosts": _texts,
         "allowed_origins": _texts,
         "tls_certificate": _path,

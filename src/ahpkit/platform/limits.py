@@ -1,12 +1,17 @@
-"""What the system lets this process have: open files, and memory that goes back when it is freed."""
+"""What the system lets this process and its children have: open files, memory, processes. Knows no settings.
+
+Memory of children is limited by `RLIMIT_DATA`: what a process can write to. `RLIMIT_AS` would count addresses that are
+only reserved, and Node.js and Java reserve far more than they use.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -32,6 +37,46 @@ def allow_open_files(wanted: int) -> None:
         most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+class ChildLimits(NamedTuple):
+    """What each process that the host starts, and each that descends from it, may have. None: no limit of ours."""
+
+    memory: int | None = None
+    """Bytes."""
+    processes: int | None = None
+    """Processes and threads of this user together, as the system counts them; it does not count for root."""
+
+
+_for_children = ChildLimits()
+
+
+def limit_children(limits: ChildLimits) -> None:
+    """From now on `limit_child` sets these. They hold for the process as a whole, like its limit of open files."""
+    global _for_children
+    _for_children = limits
+
+
+def limit_child(pid: int) -> None:
+    """Limit a child that has just been started. Does nothing where the system has no such limits."""
+    with suppress(ImportError, AttributeError):
+        import resource
+
+        wanted = {resource.RLIMIT_DATA: _for_children.memory, resource.RLIMIT_NPROC: _for_children.processes}
+        for kind, most in wanted.items():
+            if most is not None:
+                with suppress(OSError, ValueError):
+                    _, hard = resource.prlimit(pid, kind)
+                    lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+                    resource.prlimit(pid, kind, (lower, lower))
+
+
+def memory_of_this_machine() -> int | None:
+    """Bytes; None where nobody says."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def give_freed_memory_back() -> None:
@@ -65,4 +110,12 @@ def _glibc(name: str) -> Any:
         return None
 
 
-__all__ = ["allow_open_files", "give_freed_memory_back", "keep_collections_short"]
+__all__ = [
+    "ChildLimits",
+    "allow_open_files",
+    "give_freed_memory_back",
+    "keep_collections_short",
+    "limit_child",
+    "limit_children",
+    "memory_of_this_machine",
+]

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import MARK, family, holders, is_somebody_starting, kill, kill_group, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
@@ -109,6 +110,7 @@ class ChildProcess:
         self._process, self._streams = await asyncio.get_running_loop().subprocess_exec(
             _Streams, *self._command, env=self._env, cwd=self._cwd, start_new_session=True
         )
+        limit_child(self.pid)
         streams = self._streams
         assert streams.stdin is not None
         assert streams.stdout is not None
