@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from support.flow import open_session, remark, title
+from support.flow import open_session, remark, say, title
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.unread import Unread
@@ -218,6 +218,25 @@ async def test_what_happens_while_a_large_state_is_read_comes_after_it(host: Hos
     assert entry["text"] == said or entry["text"].startswith("after")
     await reader.aclose()
     await client.ask("disposeSession", session)
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+async def test_a_long_chat_arrives_whole_in_every_version(host: HostProcess, client: RawClient, version: str) -> None:
+    _, chat = await open_session(client)
+    for number in range(120):
+        await client.accepted(chat, say(f"/usage {number}", f"turn-{number}"))
+        await client.action(lambda told, turn=f"turn-{number}": is_end(told["action"], turn))
+        client.received.clear()
+    reader = await host.connect(f"long-{version}")
+    await reader.initialize(protocolVersions=[version])
+    state = (await reader.ask("subscribe", chat))["snapshot"]["state"]
+    assert [turn["id"] for turn in state["turns"]] == [f"turn-{number}" for number in range(120)]
+    assert all(turn["responseParts"] for turn in state["turns"])
+    await reader.aclose()
+
+
+def is_end(action: Json, turn: str) -> bool:
+    return action["type"] in ("chat/turnComplete", "chat/error") and action["turnId"] == turn
 
 
 async def test_a_large_replay_is_the_same_as_a_small_one(host: HostProcess, client: RawClient) -> None:

@@ -38,6 +38,10 @@ _SEND_BUFFER = 256 * 1024
 _MAX_UNREAD = 64 * 1024 * 1024
 """A peer that makes us answer (pings) and never reads is cut off. Who writes messages has tighter limits."""
 
+_MAX_QUEUED = 2
+"""Messages that wait to be taken before no more is read from the socket: each may be as large as messages can be. Short
+ones come many at a time all the same."""
+
 _FINAL = 0x80
 _TEXT = _FINAL | 0x1
 _CONTINUATION = _FINAL
@@ -104,6 +108,7 @@ def connection_options(*, ping_interval: float, close_timeout: float | None = No
         "ping_timeout": ping_interval,
         "close_timeout": CLOSE_TIMEOUT if close_timeout is None else close_timeout,
         "write_limit": HIGH_WATER,
+        "max_queue": _MAX_QUEUED,
     }
 
 

@@ -1,6 +1,6 @@
 """Writes a large JSON value piece by piece, so that no step takes long and nothing is held that nobody has read yet.
 
-A value may hold `Pieces`: a part that is made while it is written, for example from a file.
+A value may hold parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long list.
 """
 
 from __future__ import annotations
@@ -23,6 +23,13 @@ class Pieces:
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._make()
+
+
+class Items:
+    """A list whose items are made one after the other."""
+
+    def __init__(self, make: Callable[[], Iterator[Json]]) -> None:
+        self.make = make
 
 
 async def write_pieces(value: Json) -> AsyncIterator[bytes]:
@@ -48,18 +55,21 @@ def _parts(value: Json) -> Iterator[bytes | Pieces]:
     """The same, in parts of any size up to a few times `PIECE`."""
     if isinstance(value, Pieces):
         yield value
+    elif isinstance(value, Items):
+        yield from _array(value.make())
     elif is_light(value):
         yield encode(value)
     elif isinstance(value, dict):
         yield from _object(cast("dict[str, Any]", value))
     elif isinstance(value, list | tuple):
-        yield from _array(cast("list[Any]", value))
+        yield from _array(iter(cast("list[Any]", value)))
     else:
         yield from _text(value if isinstance(value, str) else value.__json__())
 
 
 def _object(members: dict[str, Any]) -> Iterator[bytes | Pieces]:
-    before = b"{"
+    before = b""
+    yield b"{"
     for name, value in members.items():
         yield b"%b%b:" % (before, encode(name))
         yield from _parts(value)
@@ -67,8 +77,9 @@ def _object(members: dict[str, Any]) -> Iterator[bytes | Pieces]:
     yield b"}"
 
 
-def _array(items: list[Any]) -> Iterator[bytes | Pieces]:
-    before = b"["
+def _array(items: Iterator[Json]) -> Iterator[bytes | Pieces]:
+    before = b""
+    yield b"["
     for item in items:
         yield before
         yield from _parts(item)
@@ -99,7 +110,7 @@ def is_light(value: Json) -> bool:
             left -= 8 * len(one)
             if left > 0:
                 todo += one
-        elif kind is Pieces:
+        elif kind is Pieces or kind is Items:
             return False
         elif hasattr(one, "__len__"):
             left -= len(one)
@@ -119,4 +130,4 @@ async def measure(value: Json, *, at_most: int) -> int:
     return size
 
 
-__all__ = ["PIECE", "Pieces", "is_light", "measure", "write_pieces"]
+__all__ = ["PIECE", "Items", "Pieces", "is_light", "measure", "write_pieces"]

@@ -11,7 +11,8 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ahpkit.dialects.base import Dialect
@@ -24,10 +25,13 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RequestId, RpcError
 from ahpkit.wire.codec import decode_own
 from ahpkit.wire.peer import Peer
-from ahpkit.wire.pieces import PIECE, is_light, write_pieces
+from ahpkit.wire.pieces import PIECE, Items, is_light, write_pieces
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
+
+_TURNS = 50
+"""Turns of a chat that are projected in one step."""
 
 _KIND = re.compile(rb'\{"channel":"[^"\\]*","action":\{"type":"([^"\\]+)"')
 """How most envelopes begin."""
@@ -137,8 +141,17 @@ class Outlet:
     # -- everything else -------------------------------------------------------------------------------------------
 
     def snapshot(self, uri: str, state: JsonObject, seq: int) -> JsonObject:
-        """A channel's state as an answer shows it."""
-        return {"resource": uri, "state": self._dialect.state(uri, state), "fromSeq": seq}
+        """A channel's state as an answer shows it. The turns of a long chat are projected while they are written."""
+        turns: Sequence[JsonObject] = state.get("turns") or ()
+        if len(turns) <= _TURNS:
+            return {"resource": uri, "state": self._dialect.state(uri, state), "fromSeq": seq}
+        shown = self._dialect.state(uri, {**state, "turns": turns[-1:]})
+        later = Items(partial(self._project_turns, uri, state, turns))
+        return {"resource": uri, "state": {**shown, "turns": later}, "fromSeq": seq}
+
+    def _project_turns(self, uri: str, state: JsonObject, turns: Sequence[JsonObject]) -> Iterator[JsonObject]:
+        for start in range(0, len(turns), _TURNS):
+            yield from self._dialect.state(uri, {**state, "turns": turns[start : start + _TURNS]})["turns"]
 
     def notify(self, method: str, params: JsonObject) -> None:
         if (told := self._dialect.notification(method, params)) is not None:
