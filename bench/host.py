@@ -293,7 +293,7 @@ async def measure_missed(directory: Path, actions: int) -> Result:
         answers: dict[str, tuple[float, int]] = {}
         for wish in ("states", "actions", ""):
             back = Caller(await connect_transport(url))
-            params = {"clientId": f"missed-{wish}", "lastSeenServerSeq": before, "subscriptions": [SESSION]}
+            params: Result = {"clientId": f"missed-{wish}", "lastSeenServerSeq": before, "subscriptions": [SESSION]}
             begun = time.perf_counter()
             answer = await back.answer("reconnect", **params, _meta={"ahpkit/missed": wish})
             answers[wish] = (time.perf_counter() - begun) * 1000, len(answer)

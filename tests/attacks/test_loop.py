@@ -96,7 +96,8 @@ async def foreign_remark(target: Target) -> None:
         seq = time.monotonic_ns() // 1000
         call = f'{{"channel":"{target.session}/annotations","clientSeq":{seq},"action":{action}}}'
         target.client.send_bytes(f'{{"jsonrpc":"2.0","method":"dispatchAction","params":{call}}}'.encode())
-        told = await target.client.action(lambda told, seq=seq: (told.get("origin") or {}).get("clientSeq") == seq)
+        origin = {"clientId": target.client.client_id, "clientSeq": seq}
+        told = await target.client.action(lambda told, origin=origin: told.get("origin") == origin)
         assert "rejectionReason" not in told, told["rejectionReason"]
 
 
