@@ -49,6 +49,9 @@ model = "large"
 [client]
 auto_start = false
 
+[mcp]
+agents_by = "http"
+
 [[mcp.servers]]
 name = "time"
 command = ["uvx", "mcp-server-time"]
@@ -125,6 +128,7 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         page_url="https://host.example/ahp",
         webhook="https://hooks.example/1",
         command=["notify-phone", "--quietly"],
+        agents_by="http",
         servers=[
             {"name": "time", "command": ["uvx", "mcp-server-time"], "env": {"TZ": "${TZ}"}},
             {"name": "tickets", "url": "https://tickets.example/mcp", "shared": True},

@@ -221,8 +221,14 @@ async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.Empt
     return types.EmptyResult()
 
 
+async def roots_changed(ctx: Any, params: types.NotificationParams | None) -> None:
+    note(os.environ["TEST_ROOTS"], "changed")
+
+
 def make() -> Server[Any]:
     logs: dict[str, Any] = {"on_set_logging_level": set_level} if "apps" in MODES else {}
+    if "TEST_ROOTS" in os.environ:
+        logs["on_roots_list_changed"] = roots_changed
     return Server(
         "test-server",
         version="1",

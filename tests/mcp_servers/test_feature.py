@@ -10,8 +10,10 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
@@ -198,3 +200,32 @@ async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> No
     assert (seen["sum"], seen["again"]) == ("3", "7")
     parts = (await bench.state(client, chat))["turns"][-1]["responseParts"]
     assert [part["toolCall"]["confirmed"] for part in parts] == ["user-action", "setting"]
+
+
+async def test_an_agent_reaches_the_host_by_http_where_the_owner_wants_it(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    made = Bench(tmp_path / "work")
+    customizations = Customizations(CustomizationSettings(default_directory=tmp_path / "work"))
+    servers = McpServers(customizations.servers, directory=tmp_path / "work", limits=QUICK, by_http=True)
+    made.features = [customizations, servers]
+    seen: list[str] = []
+
+    async def script(turn: Turn) -> None:
+        [offer] = await turn.chat.mcp_servers()
+        web = offer.config["http"]
+        async with (
+            httpx2.AsyncClient(headers=web["headers"]) as http,
+            Client(streamable_http_client(web["url"], http_client=http), cache=None) as agent,
+        ):
+            seen.extend(tool.name for tool in (await agent.list_tools()).tools)
+
+    made.agent.script = script
+    await made.start()
+    try:
+        client = await made.client()
+        _, chat = await made.session(client)
+        await client.accepted(chat, say("go"))
+        await client.action("chat/turnComplete")
+        assert "ask_user" in seen
+    finally:
+        await made.stop()

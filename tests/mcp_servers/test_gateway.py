@@ -9,16 +9,20 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from ahpkit.mcp.doorway import Doorway, Pass
 from ahpkit.mcp.gateway import MAX_LISTED, Gateway
+from ahpkit.mcp.http_doorway import HttpDoorway, HttpPass
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
+from support.waiting import until
 
-ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
+ERAS = pytest.mark.parametrize("era", ["legacy", "auto", "legacy+http", "auto+http"])
 
 
 def tool(name: str) -> Tool:
@@ -66,11 +70,48 @@ def starts(way: Pass) -> StdioServerParameters:
 
 @asynccontextmanager
 async def connected(session: Session, era: str, **options: Any) -> AsyncGenerator[tuple[Client, Gateway]]:
+    """An agent of one era; `legacy+http` reaches the gateway by its URL."""
     gateway = Gateway(session, beat=0.05)
+    era, _, by_http = era.partition("+")
+    if by_http:
+        async with HttpDoorway() as web, by_url(await web.admit(gateway), era, **options) as client:
+            yield client, gateway
+        return
     async with Doorway() as doorway:
         with doorway.admit(gateway) as way:
             async with Client(starts(way), mode=era, cache=None, **options) as client:
                 yield client, gateway
+
+
+@asynccontextmanager
+async def by_url(way: HttpPass, era: str, **options: Any) -> AsyncGenerator[Client]:
+    async with (
+        httpx2.AsyncClient(headers=way.headers, timeout=30) as http,
+        Client(streamable_http_client(way.url, http_client=http), mode=era, cache=None, **options) as client,
+    ):
+        yield client
+
+
+async def test_only_an_agent_with_the_secret_comes_in_by_http() -> None:
+    gateway = Gateway(Session("add"))
+    async with HttpDoorway() as doorway, httpx2.AsyncClient() as http:
+        way = await doorway.admit(gateway)
+        assert way.headers["Authorization"].removeprefix("Bearer ") not in repr(way)
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        for headers, path, status in (
+            ({}, "", 401),
+            ({"Authorization": "Bearer wrong"}, "", 401),
+            ({**way.headers, "Origin": "http://evil.example"}, "", 403),
+            ({**way.headers, "Host": "evil.example"}, "", 403),
+            (way.headers, "/elsewhere", 404),
+        ):
+            answer = await http.post(f"{way.url}{path}", json=hello, headers=headers)
+            assert (answer.status_code, answer.content) == (status, b"")
+        async with by_url(way, "legacy") as client:
+            assert (await client.list_tools()).tools
+        way.close()
+        await until(lambda: not doorway._managers)  # pyright: ignore[reportPrivateUsage]
+        assert (await http.post(way.url, json=hello, headers=way.headers)).status_code == 401
 
 
 @ERAS
@@ -102,7 +143,7 @@ async def test_changes_are_told(era: str) -> None:
             async with asyncio.timeout(20):
                 await news.wait()
 
-        if era == "legacy":
+        if era.startswith("legacy"):
             await change()
         else:
             async with client.listen(tools_list_changed=True):

@@ -12,6 +12,7 @@ from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
 from ahpkit.mcp.server import Limits
 from mcp_servers.running import QUICK, Answers, Port, program, running, text_of
+from support.waiting import until
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 
@@ -194,3 +195,9 @@ def test_declarations_become_configurations() -> None:
     for bad in ({}, {"url": "file:///etc/passwd"}, {"url": "http://"}, {"command": " "}):
         with pytest.raises(McpConfigError):
             server_config("bad", bad)
+
+
+async def test_a_server_hears_that_its_roots_are_others(tmp_path: Path) -> None:
+    async with running(program("legacy", TEST_ROOTS=str(tmp_path / "roots")), Port()) as server:
+        await server.tell_roots()
+        await until(lambda: (tmp_path / "roots").exists())

@@ -398,7 +398,12 @@ def make_parts(
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
     changesets = make_changesets(data_dir, directory, trust, fence)
-    servers = McpServers(customizations.servers, directory=directory, files=lambda: customizations.virtual_files)
+    servers = McpServers(
+        customizations.servers,
+        directory=directory,
+        files=lambda: customizations.virtual_files,
+        by_http=settings.agents_by == "http",
+    )
     features = [resources, terminals, customizations, canvases, changesets, servers]
     return make_agents(settings, resources, terminals, environ), features
 

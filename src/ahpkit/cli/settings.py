@@ -79,6 +79,7 @@ class Settings:
     page_url: str | None = None
     webhook: str | None = None
     command: list[str] = field(default_factory=list[str])
+    agents_by: str = "stdio"
     servers: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     rules: list[Rule] = field(default_factory=list[Rule])
     agent: str | None = None
@@ -214,6 +215,12 @@ def _server(table: dict[str, Any]) -> dict[str, Any]:
     return table
 
 
+def _agents_by(value: Any) -> str:
+    if value not in ("stdio", "http"):
+        raise ValueError("stdio or http")
+    return value
+
+
 def _command(value: Any) -> Any:
     return _texts(value) if isinstance(value, list) and value else _text(value)
 
@@ -260,7 +267,7 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
     "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},
     "canvas": {"extensions": _texts, "page_url": _web_url},
-    "mcp": {"servers": _servers},
+    "mcp": {"servers": _servers, "agents_by": _agents_by},
     "notify": {"webhook": _hook_url, "command": _texts},
     "session": {"agent": _text, "model": _text},
     "client": {"auto_start": _flag},

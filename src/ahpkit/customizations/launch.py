@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _AGENT_PLUGIN_FIELDS = ("args", "env", "cwd")
 """An Agent Plugin may use its two placeholders here and nowhere else, so that no secret ends up in a URL."""
 
-_FIELDS = ("command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers")
+_FIELDS = ("command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "oauth")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from ahpkit.tools.registry import Owner, Tool
 if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
     from ahpkit.mcp.gateway import Gateway
+    from ahpkit.mcp.http_doorway import HttpDoorway
     from ahpkit.mcp.server import Limits, McpServer
 
 _PATIENCE = 10.0
@@ -64,8 +65,14 @@ class McpServers(Feature):
         directory: Path | None = None,
         limits: Limits | None = None,
         files: Callable[[], Files] | None = None,
+        by_http: bool = False,
     ) -> None:
-        """`directory` is where sessions are that name none. `files` are what agents may read through the host."""
+        """`directory` is where sessions are that name none. `files` are what agents may read through the host.
+
+        `by_http`: agents that can are given a URL, not a program.
+        """
+        self._by_http = by_http
+        self._http: HttpDoorway | None = None
         self._files = files
         self._offers = offers
         self._directory = directory or Path.home()
@@ -101,8 +108,9 @@ class McpServers(Feature):
         await asyncio.gather(*(session.aclose() for session in self._sessions.values()))
         if self._shared is not None:
             await self._shared.aclose()
-        if self._doorway is not None:
-            await self._doorway.__aexit__(None, None, None)
+        for doorway in (self._doorway, self._http):
+            if doorway is not None:
+                await doorway.__aexit__(None, None, None)
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
@@ -199,6 +207,8 @@ class McpServers(Feature):
         match applied.action["type"]:
             case kind if kind in _CHANGES:
                 session.look()
+                if "workingDirectory" in kind:
+                    self._services.spawn(session.tell_roots(), name="tell MCP servers of their roots")
             case "session/mcpServerStopRequested":
                 session.stop(applied.action["id"])
             case "session/mcpServerStartRequested":
@@ -290,9 +300,20 @@ class McpServers(Feature):
         stack = contextlib.ExitStack()
         way = stack.enter_context(self._doorway.admit(gateway))
         stack.callback(self._services.follow_tools(chat.session_uri, lambda: self._tell(gateway)))
-        config = {"command": way.command, "args": list(way.args), "env": dict(way.env)}
+        config: JsonObject = {"command": way.command, "args": list(way.args), "env": dict(way.env)}
+        if self._by_http:
+            web = await (await self._http_doorway()).admit(gateway)
+            stack.callback(web.close)
+            config["http"] = {"url": web.url, "headers": dict(web.headers)}
         direct = [offer for offer in await self._offers(chat.session_uri) if offer.direct]
         return chat.session_uri, [McpServerOffer("ahp", NAME, config), *direct], stack
+
+    async def _http_doorway(self) -> HttpDoorway:
+        if self._http is None:
+            from ahpkit.mcp.http_doorway import HttpDoorway
+
+            self._http = await HttpDoorway().__aenter__()
+        return self._http
 
     def _tell(self, gateway: Gateway) -> None:
         self._services.spawn(gateway.changed(), name="tell an agent of its tools")

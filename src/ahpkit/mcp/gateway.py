@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
@@ -33,6 +34,8 @@ NAME = "ahp"
 MAX_LISTED = 100
 """Tools that are listed one by one. When there are more, an agent looks for them with `find_tool`."""
 _FOUND = 20
+_REMEMBERED = 50
+"""Connections over HTTP that are told of changes: nobody hears when one ends."""
 _BEAT = 10.0
 """Seconds between two signs of life while a call waits."""
 
@@ -78,6 +81,8 @@ class Gateway:
         self._bus = InMemorySubscriptionBus()
         self._connections: list[list[ServerSession]] = []
         """Of the older era: how each is told of changes."""
+        self._by_id: dict[str, list[ServerSession]] = {}
+        """The same, of those over HTTP that have an id; the one that was used last stands last."""
         self.server: Server[Any] = Server(
             NAME,
             version=__version__,
@@ -99,7 +104,24 @@ class Gateway:
             await self.server.run(read, write, options)
         finally:
             _connection.reset(known)
-            self._connections.remove(connection)
+            self._connections = [one for one in self._connections if one is not connection]
+
+    @contextmanager
+    def connection(self, id: str) -> Generator[None]:
+        """A request over HTTP: what it starts belongs to a connection that is told of changes. The first has no id."""
+        connection = self._by_id.pop(id, None) if id else None
+        if connection is None:
+            connection = []
+            self._connections = [*self._connections[1 - _REMEMBERED :], connection]
+        if id:
+            self._by_id[id] = connection
+            while len(self._by_id) > _REMEMBERED:
+                del self._by_id[next(iter(self._by_id))]
+        known = _connection.set(connection)
+        try:
+            yield
+        finally:
+            _connection.reset(known)
 
     async def changed(self) -> None:
         """Tell every connection that the tools are others now."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+import anyio
 import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
@@ -531,6 +532,12 @@ class McpServer:
 
     async def _list_roots(self, context: Any) -> types.ListRootsResult:
         return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in self._port.roots()]})
+
+    async def tell_roots(self) -> None:
+        """Its roots are others now. Servers of the newer era ask for them with each call."""
+        if (client := self._client) is not None:
+            with suppress(MCPError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await client.session.send_notification(types.RootsListChangedNotification())
 
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, Exception):

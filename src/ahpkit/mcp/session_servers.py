@@ -217,6 +217,11 @@ class SessionServers:
         state = self._services.state(self.uri) or {}
         return state.get("workingDirectories") or [self._default_directory.as_uri()]
 
+    async def tell_roots(self) -> None:
+        """The session's working directories are others now."""
+        for server in [] if self._fleet is None else list(self._fleet):
+            await server.tell_roots()
+
     def token(self, resource: str) -> str | None:
         return self._tokens.find(self.uri, resource)
 

@@ -22,6 +22,9 @@ def _server(offer: McpServerOffer, capabilities: JsonObject) -> JsonObject | Non
         kind = "sse" if config.get("type") == "sse" else "http"
         remote: JsonObject = {"type": kind, "name": offer.name, "url": url, "headers": _pairs(config.get("headers"))}
         return remote if capabilities.get(kind) else None
+    web = obj(config.get("http"))
+    if web and capabilities.get("http"):
+        return {"type": "http", "name": offer.name, "url": web["url"], "headers": _pairs(web.get("headers"))}
     if text(config.get("command")) is None:
         return None
     return {
