@@ -13,6 +13,7 @@ from ahpkit.client import Client, connect
 
 async def main(client: Client, *, points: int = 100, pause: float = 0.2) -> None:
     session = await client.create_session(provider="demo")
+    await session.claim(can_render=True).accepted()  # We show its address: the built-in canvases are for those who can.
     chat = await session.chat()
     given = {"title": "A sine and its cosine", "series": [{"name": "sine"}, {"name": "cosine"}]}
     await chat.ask(f"/canvas open chart waves {json.dumps(given)}")

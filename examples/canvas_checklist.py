@@ -17,6 +17,7 @@ def board(session: Session) -> Any:
 
 async def main(client: Client) -> None:
     session = await client.create_session(provider="demo")
+    await session.claim(can_render=True).accepted()  # We show its address: the built-in canvases are for those who can.
     chat = await session.chat()
     given = {"title": "Moving house", "items": ["Pack the books", "Label the boxes", "Return the keys"]}
     await chat.ask(f"/canvas open checklist moving {json.dumps(given)}")

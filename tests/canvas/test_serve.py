@@ -30,7 +30,9 @@ def instances(session: Session) -> dict[str, Any]:
 
 
 async def demo(client: Client) -> tuple[Session, Any]:
+    """A session of the demo agent, with somebody who can show canvases."""
     session = await client.create_session(provider="demo")
+    await session.claim(can_render=True).accepted()
     return session, await session.chat()
 
 

@@ -163,6 +163,7 @@ class SessionBridge:
         registry = [
             entry
             for provider in self._providers.values()
+            if self._is_of_use(provider)
             for entry in server_entries(provider.extension_id, provider.extension_name, provider.declarations)
         ] + [entry for client in self.state.get("activeClients", ()) for entry in client_entries(client)]
         if registry != list(self.registry):
@@ -178,6 +179,12 @@ class SessionBridge:
                 self._update(instance, {"availability": "stale"})
             elif key_of(instance) not in before and instance["availability"] == "stale":
                 self._rehydrate_soon(instance)
+
+    def _is_of_use(self, provider: Provider) -> bool:
+        """A canvas that is nothing but a page is declared where somebody can show one, or shows one already."""
+        if not provider.needs_renderer or can_render(self.state):
+            return True
+        return any(instance["extensionId"] == provider.extension_id for instance in self.instances)
 
     def active_clients_changed(self, before: JsonObject, after: JsonObject) -> None:
         """A client came or went, or offers something else."""
@@ -203,6 +210,10 @@ class SessionBridge:
             return
         if self._update(instance, own_changes(changes)):
             self.runtime.instance_opened(self._required(instance_id), reopen=False)
+
+    def on_pushed(self, instance_id: str) -> None:
+        """A client pushed a new title, status or url of what it provides."""
+        self.runtime.instance_opened(self._required(instance_id), reopen=False)
 
     def _rehydrate_soon(self, instance: JsonObject) -> None:
         self._services.spawn(self._rehydrate(instance), name="rehydrate a canvas")

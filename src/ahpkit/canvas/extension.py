@@ -73,6 +73,7 @@ class ExtensionProvider:
     def __init__(self, rpc: RpcConnection, hello: Hello) -> None:
         self.extension_id = hello.extension_id
         self.extension_name = hello.extension_name
+        self.needs_renderer = False
         self.declarations: Sequence[ClientCanvasDeclaration] = hello.canvases
         self._rpc = rpc
         self._events: ProviderEvents | None = None

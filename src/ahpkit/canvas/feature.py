@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 from ahpkit.canvas.bridge import SessionBridge
-from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completion, check_declarations
+from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completion, check_declarations, check_push
 from ahpkit.canvas.pages import Pages
 from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
@@ -146,6 +146,8 @@ class Canvases(Feature):
         match action["type"]:
             case "session/canvasRequestCompleted":
                 return check_completion(action)
+            case "session/canvasInstanceUpdated":
+                return check_push(action["changes"])
             case "session/activeClientSet":
                 return check_declarations(action["activeClient"].get("canvasProviders", []))
             case _:
@@ -165,6 +167,8 @@ class Canvases(Feature):
                 bridge.on_completed(action)
             case "session/canvasInstanceCloseRequested":
                 bridge.on_close_requested(action["instanceId"])
+            case "session/canvasInstanceUpdated" if applied.client_id and applied.after is not applied.before:
+                bridge.on_pushed(action["instanceId"])
             case _:
                 pass
 

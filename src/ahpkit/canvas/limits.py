@@ -84,6 +84,14 @@ def own_changes(changes: Mapping[str, Any]) -> JsonObject:
     return kept
 
 
+def check_push(changes: Mapping[str, Any]) -> str | None:
+    """Why a client's push is too much, or None."""
+    for key, limit in MAX_TEXT.items():
+        if len(changes.get(key) or "") > limit:
+            return f"the {key} of a canvas has at most {limit} characters"
+    return None
+
+
 def check_declarations(declared: Any) -> str | None:
     """Why these are not the declarations of a provider, or None."""
     try:
@@ -131,6 +139,7 @@ __all__ = [
     "check_completion",
     "check_declarations",
     "check_id",
+    "check_push",
     "own_answer",
     "own_changes",
     "own_error",

@@ -58,6 +58,11 @@ class Provider(Protocol):
     def extension_name(self) -> str | None: ...
 
     @property
+    def needs_renderer(self) -> bool:
+        """Its canvases are of no use to a session that nobody can show one in, so they are not declared there."""
+        ...
+
+    @property
     def declarations(self) -> Sequence[ClientCanvasDeclaration]:
         """What it offers now."""
         ...

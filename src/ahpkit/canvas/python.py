@@ -17,6 +17,7 @@ class PythonProvider:
 
     def __init__(self, extension_id: str, canvases: Iterable[Canvas], *, name: str | None = None) -> None:
         self.extension_id = extension_id
+        self.needs_renderer = False
         self.extension_name = name
         self._canvases: dict[str, Canvas] = {}
         self._events: ProviderEvents | None = None

@@ -42,7 +42,7 @@ _FAILURES: dict[CanvasCancellationReason, tuple[str, str]] = {
     "hostShutdown": (PROVIDER_UNAVAILABLE, "the host is shutting down"),
 }
 
-_CALL_ONLY = ("sessionId", "host", "session", "reopen")
+_CALL_ONLY = ("sessionId", "host", "session")
 """What a provider is told and the session's state says elsewhere."""
 
 

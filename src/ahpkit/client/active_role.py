@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from ahpkit.authoring.canvas import call_context
 from ahpkit.client.canvas import Canvas, CanvasRunner
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
@@ -32,6 +33,8 @@ class ToolsAndCanvases:
         self.tools: dict[str, Tool] = {}
         self.canvases: dict[str, Canvas] = {}
         self.listeners: list[Callable[[Offered], None]] = []
+        self.pushes: list[Callable[[str, str, JsonObject], None]] = []
+        """Who passes on what a canvas pushes: session, instance, changes."""
 
     def add_tool(self, tool: Tool) -> None:
         self.tools[tool.name] = tool
@@ -50,8 +53,8 @@ class ToolsAndCanvases:
         self._tell("canvases")
 
     def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
-        # The protocol gives clients no action for it. The same canvas works everywhere, so this is no error.
-        _log.info("%s: a change of %s is seen when it is opened again: %s", canvas.canvas_id, instance_id, changes)
+        for push in tuple(self.pushes):
+            push(session_id, instance_id, changes)
 
     def _tell(self, changed: Offered) -> None:
         for listener in tuple(self.listeners):
@@ -102,6 +105,7 @@ class ActiveRole:
             self._session.listeners.append(self)
             self._core.connection.listeners.append(self._on_status)
             self._offers.listeners.append(self._on_offers)
+            self._offers.pushes.append(self._push)
             self._look()
 
     def claim(self) -> Dispatch:
@@ -116,6 +120,13 @@ class ActiveRole:
             return None
         return self._publish({"type": "session/activeClientRemoved", "clientId": self._core.client_id})
 
+    def _push(self, session_id: str, instance_id: str, changes: JsonObject) -> None:
+        """A canvas of ours has another title, status or URL. The host knows by itself whether it is there."""
+        told = {key: value for key, value in changes.items() if key in ("title", "status", "url")}
+        if told and session_id == call_context(self._session.uri, {})["sessionId"]:
+            action: JsonObject = {"type": "session/canvasInstanceUpdated", "instanceId": instance_id, "changes": told}
+            self._core.channels.dispatch(self._session.uri, action)
+
     def end(self) -> None:
         """Stop doing what the role brings."""
         if self._wanted:
@@ -123,6 +134,7 @@ class ActiveRole:
             self._session.listeners.remove(self)
             self._core.connection.listeners.remove(self._on_status)
             self._offers.listeners.remove(self._on_offers)
+            self._offers.pushes.remove(self._push)
             for uri in tuple(self._runners):
                 self._leave(uri)
 

@@ -241,6 +241,7 @@ _BY_CLIENTS: Final = frozenset(
         "session/activeClientToolsChanged",
         "session/agentChanged",
         "session/canvasInstanceCloseRequested",
+        "session/canvasInstanceUpdated",
         "session/canvasRequestCompleted",
         "session/configChanged",
         "session/customizationToggled",

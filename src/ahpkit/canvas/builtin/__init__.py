@@ -11,7 +11,10 @@ EXTENSION_ID = "ahpkit"
 
 
 def builtin_provider(pages: Pages) -> PagedProvider:
-    return PagedProvider(EXTENSION_ID, [CHART, CHECKLIST], pages, name="ahpkit")
+    """They are declared in sessions that somebody can show a canvas of."""
+    provider = PagedProvider(EXTENSION_ID, [CHART, CHECKLIST], pages, name="ahpkit")
+    provider.needs_renderer = True
+    return provider
 
 
 __all__ = ["EXTENSION_ID", "builtin_provider"]

@@ -56,9 +56,22 @@ def _instance_close_requested(attempt: Attempt) -> str | None:
     return f"canvas instance {instance['instanceId']!r} is shown by another client"
 
 
+def _instance_updated(attempt: Attempt) -> str | None:
+    """What a client provides it may describe anew: title, status and URL. Whether it is there, the host knows."""
+    id = attempt.action["instanceId"]
+    instance = find(attempt.state.get("openCanvases"), "instanceId", id)
+    if instance is None:
+        return f"there is no canvas instance {id!r}"
+    if instance["extensionId"] != f"client:{attempt.client_id}":
+        return f"canvas instance {id!r} is provided by somebody else"
+    wrong = sorted(set(attempt.action["changes"]) - {"title", "status", "url"})
+    return f"a provider may change title, status and url, not {', '.join(wrong)}" if wrong else None
+
+
 RULES: Mapping[str, Rule] = {
     "session/canvasRequestCompleted": _request_completed,
     "session/canvasInstanceCloseRequested": _instance_close_requested,
+    "session/canvasInstanceUpdated": _instance_updated,
 }
 
 __all__ = ["RULES", "check_providers"]

@@ -99,6 +99,8 @@ class SessionCanvasRequest(TypedDict):
     target: CanvasRequestTarget
     actionName: NotRequired[str]
     input: NotRequired[JsonValue]
+    reopen: NotRequired[bool]
+    """Of kind `open`: the instance is in the session's state already, with the input of the last time."""
     deadlineMs: NotRequired[int]
 
 

@@ -1,0 +1,116 @@
+"""Canvases that clients provide: opened, opened again, described anew; and which ones a plain client is told of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from ahpkit.authoring.canvas import canvas
+from ahpkit.canvas import Canvases
+from ahpkit.canvas.builtin import builtin_provider
+from ahpkit.canvas.pages import Pages
+from ahpkit.testing.memory_host import MemoryHost
+from support import requirement
+from support.bench import Bench
+from support.canvases import complete, runtime
+from support.clients import eventually
+from support.raw_client import Json, RawClient
+
+DRAWING: Json = {"canvasId": "drawing", "displayName": "Drawing", "description": "Draws."}
+
+
+@pytest_asyncio.fixture
+async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
+    made = Bench(tmp_path)
+    made.features = [Canvases([builtin_provider(Pages())])]
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+def claim(client: RawClient, **fields: Any) -> Json:
+    active = {"clientId": client.client_id, "tools": [], **fields}
+    return {"type": "session/activeClientChanged", "activeClient": active}
+
+
+@requirement("canvas:provider:reopen", "canvas:provider:client-push")
+async def test_a_client_tells_a_reopen_from_an_open_and_pushes_what_changed(bench: Bench) -> None:
+    client, other = await bench.client(), await bench.client()
+    session, chat = await bench.session(client)
+    await other.ask("subscribe", session)
+    await client.accepted(session, claim(client, canvasProviders=[DRAWING]))
+    agent = await runtime(bench, client, chat)
+    for reopen in (False, True):
+        opening = bench.host.services.spawn(_opened(agent), name="open")
+        count = len([e for e in client.actions(session) if e["action"]["type"] == "session/canvasRequestCreated"])
+        await client.wait(
+            lambda _, count=count: (
+                len([e for e in client.actions(session) if e["action"]["type"] == "session/canvasRequestCreated"])
+                > count
+            )
+        )
+        created = [e for e in client.actions(session) if e["action"]["type"] == "session/canvasRequestCreated"]
+        request = created[-1]["action"]["request"]
+        assert request.get("reopen", False) is reopen
+        await complete(client, session, request, result={"kind": "open", "title": "One"})
+        await opening
+    changes: Json = {"title": "Two", "status": "drawn", "url": "https://example.org/two"}
+    update = {"type": "session/canvasInstanceUpdated", "instanceId": "d1", "changes": changes}
+    await client.accepted(session, update)
+    [instance] = (await bench.state(other, session))["openCanvases"]
+    assert {key: instance[key] for key in changes} == changes
+    assert [one["title"] for one in agent.list_open()] == ["Two"]
+    assert "somebody else" in await other.rejected(session, update)
+    stale = {**update, "changes": {"availability": "stale"}}
+    assert "not availability" in await client.rejected(session, stale)
+    assert "no canvas instance" in await client.rejected(session, {**update, "instanceId": "none"})
+    long = {**update, "changes": {"title": "x" * 100_000}}
+    assert "characters" in await client.rejected(session, long)
+
+
+async def _opened(agent: Any) -> None:
+    await agent.open("drawing", "d1")
+
+
+@requirement("canvas:provider:client-push")
+async def test_a_canvas_of_the_sdk_pushes_through_its_client(bench: Bench) -> None:
+    @canvas("drawing", display_name="Drawing", description="Draws.")
+    async def drawing(request: Any) -> Json:
+        return {"title": "reopened" if request.get("reopen") else "opened"}
+
+    watcher = await bench.client()
+    async with MemoryHost(bench.host).client() as client:
+        client.add_canvas(drawing)
+        session = await client.create_session(active_client=True)
+        await watcher.ask("subscribe", session.uri)
+        chat = (await session.chat()).uri
+        await watcher.ask("subscribe", chat)
+        agent = await runtime(bench, watcher, chat)
+        assert (await agent.open("drawing", "d1"))["title"] == "opened"
+        assert (await agent.open("drawing", "d1"))["title"] == "reopened"
+        drawing.push(session.uri.partition(":/")[2], "d1", title="pushed", availability="ready")
+        await eventually(lambda: session.state.get("openCanvases", [{}])[0].get("title") == "pushed")
+
+
+@requirement("canvas:builtin:where-shown")
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+async def test_built_in_canvases_are_declared_where_somebody_can_show_one(bench: Bench, version: str) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    assert (await bench.state(client, session)).get("canvasRegistry", []) == []
+    assert not [e for e in client.actions(session) if e["action"]["type"] == "session/canvasRegistryChanged"]
+    await client.accepted(session, claim(client, canRenderCanvases=True))
+    told = await client.action("session/canvasRegistryChanged")
+    assert {one["canvasId"] for one in told["action"]["canvases"]} == {"chart", "checklist"}
+    plain = await bench.connect()
+    await plain.initialize(session, protocolVersions=[version])
+    shown = (await plain.ask("subscribe", session))["snapshot"]["state"]
+    assert ("canvasRegistry" in shown) is (version == "0.4.0")
+    await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
+    assert (await bench.state(client, session))["canvasRegistry"] == []
