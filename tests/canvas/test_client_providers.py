@@ -39,7 +39,7 @@ def claim(client: RawClient, **fields: Any) -> Json:
     return {"type": "session/activeClientChanged", "activeClient": active}
 
 
-@requirement("canvas:provider:reopen", "canvas:provider:client-push")
+@requirement("canvas:provider:told-of-reopen", "canvas:provider:client-push")
 async def test_a_client_tells_a_reopen_from_an_open_and_pushes_what_changed(bench: Bench) -> None:
     client, other = await bench.client(), await bench.client()
     session, chat = await bench.session(client)
