@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process, run_cli
 from support.shell import shell
 from support.waiting import BOUND, until
@@ -278,3 +279,14 @@ async def test_the_last_session_of_a_directory_is_gone_on_with(host: HostProcess
     (host.home / "nowhere").mkdir(exist_ok=True)
     code, _, errors = await prompt(host, "x", "--continue", "--dir", "nowhere")
     assert (code, "there is no session in nowhere yet" in errors) == (1, True)
+
+
+async def test_an_agent_that_hangs_at_start_says_so_and_where_its_log_is(tmp_path: Path) -> None:
+    script = {"methods": {"session/new": [{"stderr": "loading\n"}, {"sleep": 5}, {"result": {"sessionId": "s"}}]}}
+    agent = " ".join(scripted_command(tmp_path / "slow.json", **script))
+    async with host_process(tmp_path, "--agent", f"slow={agent}") as host:
+        _, _, errors = await finish_cli(["prompt", "hi", "--agent", "slow"], tmp_path)
+        assert "Starting the agent … waiting for slow to answer" in errors
+        assert "the host's log: ahpkit logs" in errors
+        await until(lambda: "has not answered session/new for 3 seconds" in host.errors)
+        assert "loading" in host.errors

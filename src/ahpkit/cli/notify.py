@@ -24,7 +24,7 @@ def notify(kind: str, text: str, *, environment: Mapping[str, str] | None = None
     """Tell the person. A desktop that cannot be reached is replaced by the bell; without a terminal there is none."""
     command = _desktop(shorten(printable(text), _LONGEST), environment or os.environ) if kind == "desktop" else None
     if command is not None:
-        (start or _start)(command)
+        (_start if start is None else start)(command)
     elif kind != "none" and sys.stderr.isatty():
         sys.stderr.write("\a")
         sys.stderr.flush()
