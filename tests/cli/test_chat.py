@@ -126,7 +126,7 @@ async def test_what_is_sent_during_a_turn_is_queued_and_becomes_the_next_one(hos
         person.enter("/sleep 3")
         await person.see("Sleeping")
         person.enter("hello")
-        await person.see("> hello", "queued", "Awake again.", "> hello", "Hello! You said:", "I am the demo agent")
+        await person.see("queued", "Awake again.", "> hello", "Hello! You said:", "I am the demo agent")
         assert "» " not in person.screen.text
         await leave(person)
 
@@ -390,7 +390,7 @@ async def test_every_kind_of_question_can_be_answered(host: HostProcess) -> None
         await person.ready()
         person.enter("/ask")
         await person.see("? The demo agent has a few questions.", "What is your name? (required)")
-        await person.ready("  text: ")
+        await person.ready("  text, 1 to 80 characters: ")
         person.enter("")
         await person.see("please answer this one")
         person.enter("Ada")
@@ -404,7 +404,7 @@ async def test_every_kind_of_question_can_be_answered(host: HostProcess) -> None
         person.enter("300")
         await person.see("must be at most 150")
         person.enter("36")
-        await person.ready("  a number [0.5]: ")
+        await person.ready("  a number from 0 to 1 [0.5]: ")
         person.enter("")
         await person.ready("  y or n [y]: ")
         person.enter("n")
@@ -423,7 +423,7 @@ async def test_questions_can_be_skipped_or_declined(host: HostProcess) -> None:
     async with terminal(["chat"], host.home) as person:
         await person.ready()
         person.enter("/ask")
-        await person.ready("  text: ")
+        await person.ready("  text, 1 to 80 characters: ")
         person.enter("Ada")
         await person.ready("  email: ")
         person.enter("")
@@ -437,10 +437,10 @@ async def test_a_question_answered_elsewhere_is_withdrawn(host: HostProcess) -> 
     async with terminal(["chat"], host.home) as first:
         await first.ready()
         first.enter("/ask")
-        await first.ready("  text: ")
+        await first.ready("  text, 1 to 80 characters: ")
         first.type("Half a na")
         async with terminal(["chat", "--session", session_of(first)], host.home) as second:
-            await second.ready("  text: ")
+            await second.ready("  text, 1 to 80 characters: ")
             second.type("\x04")
             await second.see("You chose to decline.")
         await first.see("settled by another client", "You chose to decline.")

@@ -97,16 +97,17 @@ async def _talk(terminal: Console, client: Client, session: Session, chat: Chat,
         if other is None:
             return
         chat = await session.chat(other)
-        terminal.say(_entering(session, chat.uri), "dim")
+        terminal.say(_entering(session, chat), "dim")
 
 
-def _entering(session: Session, uri: str) -> str:
+def _entering(session: Session, chat: Chat) -> str:
     """Which chat this is, and from one where nobody can write, how to get back."""
     numbered = list(enumerate(session.chats, 1))
-    number, summary = next((pair for pair in numbered if pair[1]["resource"] == uri), (0, None))
+    number, summary = next((pair for pair in numbered if pair[1]["resource"] == chat.uri), (0, None))
     if summary is None:
-        return f"Chat {short_id(uri)}. :chats lists them."
-    title = chat_title(summary, number)
+        return f"Chat {short_id(chat.uri)}. :chats lists them."
+    turns = chat.confirmed["turns"]
+    title = chat_title(summary, number, first=turns[0]["message"]["text"] if turns else "")
     if is_read_only(summary):
         back = next((number for number, one in numbered if not is_read_only(one)), 1)
         return f"{title}: a sub-agent's chat, to read only. :chat {back} goes back, :chats lists them."

@@ -18,6 +18,9 @@ from ahpkit.protocol.chat.commands import CompletionItem
 
 _COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
+_UNTITLED = "New session"
+"""What hosts call a chat that nobody has named yet."""
+
 _LONGEST = 60
 
 
@@ -214,9 +217,10 @@ def _last_model(chat: Any, models: Sequence[Any]) -> str | None:
     return models[0]["id"] if models else None
 
 
-def chat_title(summary: Any, number: int) -> str:
-    """What a chat is called; one without a title has at least a number."""
-    return summary["title"].strip() or f"Chat {number}"
+def chat_title(summary: Any, number: int, *, first: str = "") -> str:
+    """What a chat is called: its title, else how it began, else its number."""
+    title = summary["title"].strip()
+    return shorten(first, _LONGEST) or f"Chat {number}" if title in ("", _UNTITLED) else title
 
 
 def is_read_only(summary: Any) -> bool:
