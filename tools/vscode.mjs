@@ -1,4 +1,5 @@
-// What a person does in VS Code with our demo agent: choose it, talk, approve, deny. Every step waits for what it shows.
+// What a person does in VS Code with our demo agent: talk, approve, deny, answer, cancel, two windows and a terminal, and a
+// host that is killed. Every step waits for what it shows.
 import { createRequire } from 'node:module';
 
 const [url, place] = process.argv.slice(2);
@@ -28,14 +29,35 @@ const press = async (label) => {
 const choose = async (agent) => {  // The list has our agents once VS Code is connected to the host.
   for (let attempt = 0; ; attempt += 1) {
     await page.locator('a,div,span').filter({ hasText: /^Local$/ }).last().click();
-    try {
-      return await page.getByText(agent).last().click({ timeout: 4_000 });
-    } catch (error) {
-      if (attempt > 15) throw error;
-      await page.keyboard.press('Escape');
+    await page.locator('.action-widget .monaco-list-row').first().waitFor();
+    for (let row = 0; row < 6; row += 1) {
+      await page.keyboard.press('ArrowDown');
+      const focused = await page.locator('.action-widget .monaco-list-row.focused').first().innerText();
+      if (focused.trim() === agent) return page.keyboard.press('Enter');
     }
+    if (attempt > 30) throw new Error(`${agent} is not in the list of agents`);
+    await page.keyboard.press('Escape');
+    await page.waitForTimeout(1_000);
   }
 };
+const idle = () => page.waitForFunction(() => !document.querySelector('.interactive-session .codicon-stop-circle'));
+const tell = (wish) => new Promise((resolve) => {  // The process that started us does it, and says so.
+  process.stdin.once('data', resolve);
+  console.log(`wish: ${wish}`);
+});
+const open = async (window) => {  // The session of the first window, in the list of another one.
+  const listed = window.locator('.monaco-list-row:visible').filter({ hasText: 'hello from VS Code' }).first();
+  await window.locator('.interactive-session:visible').first().waitFor();
+  if (!(await listed.isVisible())) {
+    await window.keyboard.press('F1');
+    await window.keyboard.type('Show Agent Sessions Sidebar');
+    await window.getByText('Show Agent Sessions Sidebar').first().waitFor();
+    await window.keyboard.press('Enter');
+  }
+  await listed.click();
+  await window.waitForFunction(() => document.body.innerText.includes('prompt in the terminal'));
+};
+const ask = (text) => tell(`say ${text}`);
 const trust = async () => {
   const button = page.getByText(/Trust Folder/).last();
   await Promise.race([button.waitFor().then(() => button.click()), sees('You said')]);
@@ -60,13 +82,45 @@ try {
   await press('Deny');
   await page.waitForFunction(() => !document.querySelector('.interactive-session')?.innerText.includes('pending'));
   done('a tool call is denied');
+  await say('/tool ask_user {"question": "What do you drink?"}');
+  await page.getByText('What do you drink?').last().waitFor();
+  await page.locator('.chat-question-input-container').last().locator('input, textarea').first().fill('tea with lemon');
+  await page.locator('.chat-question-submit-button').last().click();
+  await sees('tea with lemon');
+  await idle();
+  done('a question is answered');
+  await say('/sleep 60');
+  await sees('Sleeping for 60 seconds');
+  await page.locator('.interactive-session .codicon-stop-circle').last().click();
+  await idle();
+  done('a turn is cancelled');
+  await ask('prompt in the terminal');
+  await sees('prompt in the terminal');
+  done('the command line talks in the same session');
+  const second = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+  await second.goto(url);
+  await open(second);
+  done('a second window shows the session');
+  await ask('for both windows');
+  await Promise.all([page, second].map((one) => one.waitForFunction(() => document.body.innerText.includes('for both windows'))));
+  done('both windows follow it live');
+  await tell('restart the host');
+  await second.reload();  // In an open window VS Code did not dial again within a minute.
+  await open(second);
+  await ask('after the restart');
+  await second.waitForFunction(() => document.body.innerText.includes('after the restart'));
+  done('the host is killed and started again, and the session goes on in a reloaded window');
+  if (process.env.AHPKIT_VSCODE_SCREENSHOT) await second.screenshot({ path: `${process.env.AHPKIT_VSCODE_SCREENSHOT}.second.png` });
   if (process.env.AHPKIT_VSCODE_SCREENSHOT) await page.screenshot({ path: process.env.AHPKIT_VSCODE_SCREENSHOT });
   console.log(`${steps} passed, 0 failed`);
 } catch (error) {
   console.error(String(error));
-  await page.screenshot({ path: `${place}/failed.png` });
+  for (const [number, one] of browser.contexts().flatMap((each) => each.pages()).entries()) {
+    await one.screenshot({ path: `${place}/failed${number || ''}.png` });
+  }
   console.log(`${steps} passed, 1 failed (see ${place}/failed.png)`);
   process.exitCode = 1;
 } finally {
   await browser.close();
+  process.stdin.destroy();
 }

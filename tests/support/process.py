@@ -26,6 +26,10 @@ def environment(home: Path) -> dict[str, str]:
     return {**known, "AHPKIT_AUTO_START": "0"}  # No test starts a host that it does not know of.
 
 
+CLIENTS: list[RawClient] = []
+"""Every client of every host of the running test: what they were sent can be checked afterwards."""
+
+
 class HostProcess:
     """A running `ahpkit serve --json`."""
 
@@ -60,7 +64,9 @@ class HostProcess:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     async def connect(self, client_id: str = "tester") -> RawClient:
-        return RawClient(await connect_transport(self.url, token=self.token), client_id)
+        client = RawClient(await connect_transport(self.url, token=self.token), client_id)
+        CLIENTS.append(client)
+        return client
 
     async def client(self, *subscriptions: str, client_id: str = "tester") -> RawClient:
         client = await self.connect(client_id)
@@ -142,4 +148,4 @@ async def host_process(home: Path, *options: str, through: Sequence[str] = ("ahp
         await host.ended()
 
 
-__all__ = ["HostProcess", "environment", "finish_cli", "host_process", "run_cli", "start_host"]
+__all__ = ["CLIENTS", "HostProcess", "environment", "finish_cli", "host_process", "run_cli", "start_host"]

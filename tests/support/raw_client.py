@@ -22,6 +22,8 @@ class RawClient:
         self.transport = transport
         self.client_id = client_id
         self.received: list[Json] = []
+        self.version: str | None = None
+        """The protocol version, once the host has said it."""
         self.closed: TransportClosed | None = None
         self._ids = itertools.count(1)
         self._client_seqs = itertools.count(1)
@@ -34,11 +36,17 @@ class RawClient:
                 message = json.loads(await self.transport.receive())
                 async with self._news:
                     self.received.append(message)
+                    self._look_for_version(message)
                     self._news.notify_all()
         except TransportClosed as closed:
             async with self._news:
                 self.closed = closed
                 self._news.notify_all()
+
+    def _look_for_version(self, message: Any) -> None:
+        result: Any = message.get("result") if isinstance(message, dict) else None
+        if self.version is None and isinstance(result, dict) and "protocolVersion" in result:
+            self.version = result["protocolVersion"]
 
     def send(self, message: Json) -> None:
         self.send_bytes(json.dumps(message).encode())

@@ -1,0 +1,50 @@
+"""What a client was sent, against the schema of the version that it speaks. Nothing is checked without the schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from support.raw_client import Json, RawClient
+from support.schemas import wrong, wrong_action
+
+_STATES = {"ahp-session:": "SessionState", "ahp-chat:": "ChatState", "ahp-terminal:": "TerminalState"}
+
+
+def wrong_frames(client: RawClient) -> list[str]:
+    """Everything that does not fit."""
+    if client.version in (None, "0.4.0"):  # The schema of 0.4.0 asks for what its own text does not.
+        return []
+    assert client.version is not None
+    return [problem for message in client.received for problem in _wrong(client.version, message)]
+
+
+def _wrong(version: str, message: Json) -> Iterator[str]:
+    if message.get("method") == "action":
+        yield from _wrong_envelope(version, message["params"])
+        return
+    result: Any = message.get("result")
+    if not isinstance(result, dict):
+        return
+    for envelope in result.get("actions", ()):
+        if isinstance(envelope, dict) and "action" in envelope:
+            yield from _wrong_envelope(version, envelope)
+    for snapshot in (*result.get("snapshots", ()), *([result["snapshot"]] if "snapshot" in result else ())):
+        yield from _wrong_state(version, snapshot)
+
+
+def _wrong_envelope(version: str, envelope: Json) -> Iterator[str]:
+    if "rejectionReason" not in envelope:  # A refused action comes back as it was sent, right or wrong.
+        yield from wrong_action(version, envelope["action"])
+
+
+def _wrong_state(version: str, snapshot: Json) -> Iterator[str]:
+    uri: str = snapshot["resource"]
+    if uri == "ahp-root://":
+        yield from wrong(version, "RootState", snapshot["state"])
+    elif not uri.endswith("/annotations"):
+        name = next((name for prefix, name in _STATES.items() if uri.startswith(prefix)), None)
+        yield from wrong(version, name, snapshot["state"]) if name else ()
+
+
+__all__ = ["wrong_frames"]
