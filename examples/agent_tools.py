@@ -19,7 +19,7 @@ def population(city: Annotated[str, "name of a city"]) -> int:
     return known[city]
 
 
-@agent(name="atlas")
+@agent(name="atlas", tools=tools)
 async def atlas(turn: Turn) -> str:
     """Knows two cities."""
     # A model would choose the tool from tools.definitions(turn); this agent always takes the same.

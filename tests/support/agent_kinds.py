@@ -11,7 +11,7 @@ from typing import Any
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
-from ahpkit.agents.tools import text_of
+from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.host.agent import Agent, Turn
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.fake_model import FakeModel
@@ -21,21 +21,24 @@ KINDS = ("python", "model", "acp-silent", "acp-announced", "acp-asking")
 """Besides, tests with agents of other people: `test_real_agents_tools.py`."""
 
 
-async def _function(turn: Turn) -> str:
-    wanted = re.search(r"CALL ([\w-]+) (\{.*\})", turn.prompt, re.DOTALL)
-    if wanted is None:
-        return f"You said: {turn.prompt}"
-    return f"The tool returned: {text_of(await turn.call_tool(wanted[1], wanted[2]))}"
-
-
 @asynccontextmanager
-async def agent_of_kind(kind: str, directory: Path, **settings: Any) -> AsyncGenerator[Agent]:
-    """An agent. `settings` are those of an ACP agent; its script is kept in the directory."""
+async def agent_of_kind(
+    kind: str, directory: Path, *, tools: Toolbox | None = None, **settings: Any
+) -> AsyncGenerator[Agent]:
+    """An agent. `tools` are its own; `settings` are those of an ACP agent, whose script is kept in the directory."""
+    own = tools or Toolbox()
+
+    async def _function(turn: Turn) -> str:
+        wanted = re.search(r"CALL ([\w-]+) (\{.*\})", turn.prompt, re.DOTALL)
+        if wanted is None:
+            return f"You said: {turn.prompt}"
+        return f"The tool returned: {text_of(await own.call(turn, wanted[1], wanted[2]))}"
+
     if kind == "python":
-        yield PythonAgent(_function, name="python")
+        yield PythonAgent(_function, name="python", tools=tools)
     elif kind == "model":
         async with FakeModel(calling) as model:
-            yield OpenAiAgent(OpenAiConfig(name="model", base_url=model.url))
+            yield OpenAiAgent(OpenAiConfig(name="model", base_url=model.url), tools=tools)
     else:
         script = {"mcp": kind.removeprefix("acp-"), "record": str(directory / "record.jsonl")}
         command = scripted_command(directory / "script.json", **script)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ NOTE: Json = {
     "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
 }
 
+Own = Callable[[Json], Awaitable[None]]
 _ENDS = ("chat/turnComplete", "chat/error", "chat/turnCancelled")
 
 
@@ -100,12 +101,17 @@ class Stage:
     ran: list[tuple[str, Json]] = field(default_factory=list[Any])
     """Calls that this client ran."""
     seconds: float = 30.0
+    _own: Own | None = None
+    """What the client does with a call of its own tool, in place of running it."""
     _turns: int = 0
     _seen: int = 0
 
-    async def turn(self, prompt: str, *, decisions: Sequence[str] = (), answer: str = "blue") -> TurnSeen:
+    async def turn(
+        self, prompt: str, *, decisions: Sequence[str] = (), answer: str = "blue", own: Own | None = None
+    ) -> TurnSeen:
         """Say something and play the person until the turn is over. A call that nobody decides fails the test."""
         self._turns += 1
+        self._own = own
         turn_id, left = f"turn-{self._turns}", list(decisions)
         seen = TurnSeen({}, [], [])
         self._seen = len(self.client.received)
@@ -163,6 +169,9 @@ class Stage:
             return
         given = json.loads(call.get("toolInput") or "{}")
         self.ran.append((call["toolName"], given))
+        if self._own is not None:
+            await self._own({"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]})
+            return
         content = [{"type": "text", "text": self.tools[call["toolName"]](given)}]
         about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
         result = {"success": True, "pastTenseMessage": "Shown", "content": content}
@@ -222,9 +231,11 @@ async def staged(
     servers: Mapping[str, Json] | None = None,
     features: Sequence[Feature] = (),
     trusted: bool = True,
-    tools: Sequence[Json] = (NOTE,),
+    tools_of_client: Sequence[Json] = (NOTE,),
+    seconds: float = 30.0,
     allow_hooks: bool = False,
     files: Mapping[str, str] | None = None,
+    grace: float | None = None,
     **session_params: Any,
 ) -> AsyncGenerator[Stage]:
     """A session of `agent` in a trusted workspace with these servers and files, and a client in it."""
@@ -235,6 +246,7 @@ async def staged(
     work.mkdir(exist_ok=True)
     (work / ".mcp.json").write_text(json.dumps({"mcpServers": servers or {}}))
     bench, board = Bench(work), Board()
+    bench.config = bench.config if grace is None else replace(bench.config, client_grace=grace)
     bench.agent = agent  # pyright: ignore[reportAttributeAccessIssue]
     settings = CustomizationSettings(default_directory=work, trusted=[work] if trusted else [], allow_hooks=allow_hooks)
     customizations = Customizations(settings)
@@ -244,10 +256,10 @@ async def staged(
     try:
         client = await bench.client(client_id="editor")
         session, chat = await bench.session(client, workingDirectory=work.as_uri(), **session_params)
-        active = {"clientId": "editor", "displayName": "Editor", "tools": list(tools)}
+        active = {"clientId": "editor", "displayName": "Editor", "tools": list(tools_of_client)}
         await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
-        answers = {tool["name"]: _shown(tool["name"]) for tool in tools}
-        yield Stage(bench, client, session, chat, board, answers)
+        answers = {tool["name"]: _shown(tool["name"]) for tool in tools_of_client}
+        yield Stage(bench, client, session, chat, board, answers, seconds=seconds)
     finally:
         await bench.stop()
 

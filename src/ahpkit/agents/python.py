@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, Chat, Command, StopReason, Turn, TurnContext
 from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
@@ -84,11 +85,14 @@ class PythonAgent(Agent):
         description: str | None = None,
         models: Sequence[str] = (),
         commands: Sequence[Command] = (),
+        tools: Toolbox | None = None,
     ) -> None:
+        """`tools`: those that the function calls, so that clients see them and nobody else's take their names."""
         self.provider = name
         self.display_name = title or name
         self.description = description or inspect.getdoc(function) or ""
         self.models: Sequence[SessionModelInfo] = [{"id": id, "provider": name, "name": id} for id in models]
+        self.tools = () if tools is None else tools.definitions()
         self._commands = commands
         self._function = function
 
@@ -154,11 +158,14 @@ def agent(
     description: str | None = None,
     models: Sequence[str] = (),
     commands: Sequence[Command] = (),
+    tools: Toolbox | None = None,
 ) -> Callable[[AgentFunction], PythonAgent]:
-    """Make an agent of the function below; `name` is its provider id."""
+    """Make an agent of the function below; `name` is its provider id, `tools` are those that it calls."""
 
     def make(function: AgentFunction) -> PythonAgent:
-        return PythonAgent(function, name=name, title=title, description=description, models=models, commands=commands)
+        return PythonAgent(
+            function, name=name, title=title, description=description, models=models, commands=commands, tools=tools
+        )
 
     return make
 

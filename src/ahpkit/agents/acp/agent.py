@@ -53,6 +53,7 @@ class AcpAgent(Agent):
         self._methods: dict[str, JsonObject] = {}
         self._secrets: dict[str, str] = {}
         self._auth_method: str | None = None
+        self._said_modes: set[str] = set()
         self._schema: SessionConfigSchema | None = None
 
     @property
@@ -60,7 +61,9 @@ class AcpAgent(Agent):
         return self._config.default_model or None
 
     async def open(self, chat: Chat) -> AcpChat:
-        opened = AcpChat(chat, self._setup, on_started=self._started, on_closed=self._closed)
+        opened = AcpChat(
+            chat, self._setup, on_started=self._started, on_closed=self._closed, said_modes=self._said_modes
+        )
         self._chats.append(opened)
         try:
             await opened.open()

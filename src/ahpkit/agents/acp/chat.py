@@ -44,13 +44,16 @@ class AcpChat(AgentChat):
         *,
         on_started: Callable[[AcpSession], None],
         on_closed: Callable[[AcpChat], None],
+        said_modes: set[str] | None = None,
     ) -> None:
+        """`said_modes` are the modes of sessions that people were told of; all chats of an agent share them."""
         self._chat = chat
         self._setup = setup
         self._on_started = on_started
         self._on_closed = on_closed
         self._session: AcpSession | None = None
         self._failures = 0
+        self._said_modes = set[str]() if said_modes is None else said_modes
         self._repeats = False
         """It took a conversation up again, and is told its instructions once more."""
         self._untold_history = False
@@ -80,6 +83,7 @@ class AcpChat(AgentChat):
         try:
             session = await self._ready_for(turn)
             await self._select(session, turn)
+            self._tell_mode(session, turn)
             reason = await session.prompt(turn, self._words_before(turn))
         except AgentError as error:
             error.resumable = True  # Whatever failed, the conversation can be taken up again and prompted once more.
@@ -133,6 +137,14 @@ class AcpChat(AgentChat):
             if session.closed:
                 raise
             turn.notice(error.message)
+
+    def _tell_mode(self, session: AcpSession, turn: Turn) -> None:
+        """Say once per session that what the agent runs by itself is not asked about."""
+        mode, said = session.free_mode, f"{self._chat.session_uri} {session.free_mode}"
+        if mode is not None and said not in self._said_modes:
+            self._said_modes.add(said)
+            free = f"In its mode “{mode}” this agent runs tools of its own without asking."
+            turn.notice(f"{free} Approvals and rules of this host hold for what it calls through the host.")
 
     def _default_model(self) -> ModelSelection | None:
         model = self._setup().config.default_model

@@ -6,6 +6,7 @@ over an older one that says the same thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,13 @@ from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionCo
 
 MODE = "mode"
 """Property under which the older `modes` are shown."""
+_FREE = frozenset(
+    {
+        *("auto", "autopilot", "bypasspermissions", "bypass", "dontask", "full", "fullaccess", "dangerfullaccess"),
+        *("yolo", "allowall", "autoapprove", "acceptedits", "autoedit", "unrestricted"),
+    }
+)
+"""Modes, by the letters of their ids, in which known agents run tools without asking: all of them, or edits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,17 @@ class SessionOptions:
             self.mode_changed(change.params["modeId"])
         elif change.method == "session/set_model":
             self._models["currentModelId"] = change.params["modelId"]
+
+    @property
+    def free_mode(self) -> str | None:
+        """The name of its mode, if it runs its own tools without asking there. None also where nobody knows."""
+        option = self._mode_option
+        mode = option.get("currentValue") if option is not None else self._modes.get("currentModeId")
+        choices = _choices(option) if option is not None else objects(self._modes.get("availableModes"))
+        if not isinstance(mode, str) or re.sub(r"[^a-z]", "", mode.lower()) not in _FREE:
+            return None
+        names = (text(one.get("name")) for one in choices if mode in (one.get("value"), one.get("id")))
+        return short(next((name for name in names if name), mode))
 
     @property
     def _shows_modes(self) -> bool:

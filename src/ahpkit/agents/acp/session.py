@@ -223,6 +223,11 @@ class AcpSession:
         """The id of the model that the agent uses now, if it tells."""
         return self._mapper.options.model
 
+    @property
+    def free_mode(self) -> str | None:
+        """The mode in which the agent runs its own tools without asking, if it is in one."""
+        return self._mapper.options.free_mode
+
     async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
         """Bring the agent's options to what is wanted; what it has then is reported, also when it refused."""
         changes = self._mapper.options.changes(model=model, config=config)

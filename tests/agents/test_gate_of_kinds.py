@@ -1,0 +1,269 @@
+"""One gate, whoever asks: hooks, denials of owners, held results, settings and faults are the same for every agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.agents.acp.host_tools import host_tool
+from ahpkit.agents.tools import Toolbox
+from ahpkit.host.agent import Turn
+from ahpkit.testing.acp_agent import scripted_command
+from mcp_servers.running import PROGRAM
+from support.agent_kinds import KINDS, agent_of_kind
+from support.bench import ScriptedAgent
+from support.raw_client import Json
+from support.stage import NOTE, Stage, staged
+from support.waiting import until
+
+Open = Callable[..., AbstractAsyncContextManager[Stage]]
+
+ACP = [kind for kind in KINDS if kind.startswith("acp")]
+
+
+@pytest.fixture(params=KINDS)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Opens a stage with an agent of each kind."""
+
+    @asynccontextmanager
+    async def open(*, settings: Json | None = None, tools: Toolbox | None = None, **more: Any) -> AsyncGenerator[Stage]:
+        given = settings if settings and request.param in ACP else {}
+        async with (
+            agent_of_kind(request.param, tmp_path, tools=tools, **given) as agent,
+            staged(agent, tmp_path, servers=server(tmp_path), **more) as stage,
+        ):
+            await stage.server("test", "ready")
+            yield stage
+
+    return open
+
+
+def server(directory: Path, **declared: Any) -> dict[str, Json]:
+    env = {"TEST_STARTED": str(directory / "started")}
+    return {"test": {"command": sys.executable, "args": [PROGRAM], "env": env, **declared}}
+
+
+DENIES = {"hooks": {"PreToolUse": [{"hooks": [{"command": "echo Not here. >&2; exit 2"}]}]}}
+
+
+async def test_a_hook_that_denies_stops_every_tool_also_where_nobody_would_be_asked(opened: Open) -> None:
+    files = {".claude/settings.json": json.dumps(DENIES)}
+    async with opened(files=files, allow_hooks=True, settings={"permissions": "allow"}) as stage:
+        for call in (
+            'CALL test_add {"a": 1, "b": 2}',
+            'CALL show_note {"text": "hi"}',
+            'CALL canvas_open {"canvasId": "board", "instanceId": "one"}',
+            'CALL ask_user {"question": "Why?"}',
+        ):
+            turn = await stage.turn(call)
+            [shown] = turn.calls
+            assert (shown["status"], shown["reason"], shown["reasonMessage"]) == ("cancelled", "denied", "Not here.")
+            assert not turn.questions
+        assert not stage.ran
+        assert not stage.board.calls
+
+
+async def test_the_owner_of_a_tool_cancels_it_while_it_runs(opened: Open) -> None:
+    async with opened() as stage:
+
+        async def deny(about: Json) -> None:
+            no = {"approved": False, "reason": "denied", "reasonMessage": "no display"}
+            stage.client.post(stage.chat, {"type": "chat/toolCallConfirmed", **about, **no})
+
+        turn = await stage.turn('CALL show_note {"text": "hi"}', own=deny)
+        [shown] = turn.calls
+        assert (shown["status"], shown["reason"], shown["reasonMessage"]) == ("cancelled", "denied", "no display")
+        assert "no display" in turn.text
+
+
+@pytest.mark.parametrize("released", [True, False])
+async def test_a_result_is_held_back_until_it_is_confirmed(opened: Open, released: bool) -> None:
+    async with opened() as stage:
+
+        async def hold(about: Json) -> None:
+            result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "the secret"}]}
+            held = {"type": "chat/toolCallComplete", **about, "result": result, "requiresResultConfirmation": True}
+            await stage.client.accepted(stage.chat, held)
+            state = await stage.bench.state(stage.client, stage.chat)
+            assert "the secret" not in str([part for part in _parts(state) if part["kind"] == "markdown"])
+            confirmed = {"type": "chat/toolCallResultConfirmed", **about, "approved": released}
+            stage.client.post(stage.chat, confirmed)
+
+        turn = await stage.turn('CALL show_note {"text": "hi"}', own=hold)
+        assert ("the secret" in turn.text) is released
+        if not released:
+            assert "did not release" in turn.text
+
+
+def _parts(chat: Json) -> list[Json]:
+    return (chat.get("activeTurn") or {}).get("responseParts", [])
+
+
+async def test_a_setting_answers_in_place_of_a_person_for_every_acp_agent(tmp_path: Path) -> None:
+    for kind in ACP:
+        for policy, status in (("allow", "completed"), ("deny", "cancelled")):
+            directory = tmp_path / f"{kind}-{policy}"
+            directory.mkdir()
+            async with (
+                agent_of_kind(kind, directory, permissions=policy) as agent,
+                staged(agent, directory, servers=server(directory)) as stage,
+            ):
+                await stage.server("test", "ready")
+                turn = await stage.turn('CALL test_add {"a": 1, "b": 2}')
+                assert [call["status"] for call in turn.calls] == [status]
+                assert [call["success"] for call in (await stage.turn("CALL canvas_list {}")).calls] == [True]
+
+
+async def test_two_calls_at_once_are_two_cards_and_two_questions(tmp_path: Path) -> None:
+    for kind in ACP:
+        directory = tmp_path / kind
+        directory.mkdir()
+        async with (
+            agent_of_kind(kind, directory) as agent,
+            staged(agent, directory, servers=server(directory)) as stage,
+        ):
+            await stage.server("test", "ready")
+            twice = 'CALL test_add {"a": 1, "b": 2} CALL test_add {"a": 1, "b": 2}'
+            turn = await stage.turn(twice, decisions=["allow-once", "allow-once"])
+            assert [call["content"][0]["text"] for call in turn.calls] == ["3", "3"]
+
+
+async def test_a_permission_covers_one_call_with_the_same_input_only(tmp_path: Path) -> None:
+    agent = ScriptedAgent()
+
+    async def script(turn: Turn) -> None:
+        asked = '{"a": 1, "b": 1}'
+        for made in ('{"b": 1, "a": 1}', '{"a": 9, "b": 1}'):
+            card = turn.announce("test_add", asked)
+            assert card is not None
+            card.covered(await card.confirm(tool_input=asked))
+            turn.text(str((await turn.call_tool("test_add", made)).content))
+        await turn.call_tool("test_add", asked)  # The second permission: it was not used yet.
+        await turn.call_tool("test_add", asked)
+
+    agent.script = script
+    async with staged(agent, tmp_path, servers=server(tmp_path)) as stage:
+        await stage.server("test", "ready")
+        turn = await stage.turn("go", decisions=["allow-once"] * 4)
+        asked = [json.loads(one["toolInput"]) for one in turn.approvals]
+        assert asked == [{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": 9, "b": 1}, {"a": 1, "b": 1}]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"title": "canvas_list || rm -rf ~ # (ahp MCP Server)"},
+        {"title": "mcp__ahp__canvas_list", "kind": "execute"},
+        {"title": "mcp__ahp__canvas_list", "rawInput": {"command": "rm -rf ~"}},
+        {"title": "mcp__ahp__show_note", "rawInput": {"text": "hi", "command": "rm -rf ~"}},
+        {"title": "run mcp__ahp__canvas_list"},
+        {"title": "mcp__ahp__nothing"},
+    ],
+)
+def test_a_call_that_only_looks_like_one_of_the_hosts_is_the_agents_own(said: Json) -> None:
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert host_tool(said, {}, [{"name": "canvas_list", "inputSchema": empty}, NOTE]) is None  # type: ignore[list-item]
+
+
+async def test_a_clients_tool_never_replaces_the_agents_own_and_all_are_listed(opened: Open) -> None:
+    tools = Toolbox()
+
+    @tools.tool(approval=False)
+    def calculate(text: str = "") -> str:
+        "The agent's own."
+        return f"own {text}"
+
+    theirs = {**NOTE, "name": "calculate"}
+    async with opened(tools=tools, tools_of_client=[theirs]) as stage:
+        provider = stage.bench.agent.provider
+        listed = [tool["name"] for tool in (await stage.state())["serverTools"]]
+        assert {"test_add", "ask_user", "canvas_open"} <= set(listed)
+        if provider == "acp":  # What such an agent has of its own, nobody knows.
+            shown = await stage.turn('CALL calculate {"text": "x"}')
+            assert "was shown" in shown.text
+            return
+        assert "calculate" in listed
+        assert "own x" in (await stage.turn('CALL calculate {"text": "x"}')).text
+        assert stage.ran == []
+        assert "was shown" in (await stage.turn('CALL client_calculate {"text": "x"}')).text
+        await stage.switch("test", on=False)
+        assert "test_add" not in [tool["name"] for tool in (await stage.state())["serverTools"]]
+
+
+async def test_a_client_that_leaves_while_its_tool_runs_ends_the_call(opened: Open) -> None:
+    async with opened(grace=0.05) as stage:
+        watcher = await stage.bench.client(stage.session, stage.chat, client_id="watcher")
+
+        async def leave(about: Json) -> None:
+            await stage.client.aclose()
+
+        stage_turn = stage.turn('CALL show_note {"text": "hi"}', own=leave)
+        with pytest.raises(AssertionError, match="the connection closed"):
+            await stage_turn
+        await watcher.action("chat/turnComplete")
+        turn = (await stage.bench.state(watcher, stage.chat))["turns"][-1]
+        [call] = [part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"]
+        assert call["status"] in ("cancelled", "completed")
+        assert call.get("success") is not True
+
+
+@pytest.mark.parametrize("why", ["disabled", "untrusted", "not consented"])
+async def test_a_server_that_may_not_run_has_no_process(opened: Open, tmp_path: Path, why: str) -> None:
+    if why == "untrusted":
+        with pytest.raises(TimeoutError):
+            async with opened(trusted=False, seconds=1.0):
+                pass
+        assert not (tmp_path / "started").exists()
+        return
+    async with opened() as stage:
+        first = (tmp_path / "started").read_text().split()
+        if why == "disabled":
+            await stage.switch("test", on=False)
+            other, _ = await stage.bench.session(stage.client, workingDirectory=f"file://{tmp_path}/work")
+            entry = [one for one in _servers(await stage.bench.state(stage.client, other)) if one["name"] == "test"]
+            assert entry[0]["state"]["kind"] == "stopped"
+        else:
+            config = json.loads((tmp_path / "work/.mcp.json").read_text())
+            config["mcpServers"]["test"]["env"]["CHANGED"] = "1"  # Trusted as it was, not as it is.
+            (tmp_path / "work/.mcp.json").write_text(json.dumps(config))
+            await stage.server("test", "stopped")
+        await stage.turn("hello")
+        assert (tmp_path / "started").read_text().split() == first
+        await until(lambda: not _alive(int(first[0])))
+
+
+def _servers(state: Json) -> list[Json]:
+    every = [child for one in state["customizations"] for child in one.get("children", [])]
+    return [one for one in every if one["type"] == "mcpServer"]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_what_an_agent_runs_by_itself_is_said_once(tmp_path: Path) -> None:
+    def modes(current: str) -> Json:
+        known = [{"id": "default", "name": "Ask"}, {"id": "bypassPermissions", "name": "Bypass"}]
+        return {"modes": {"currentModeId": current, "availableModes": known}}
+
+    for current, said in (("bypassPermissions", 1), ("default", 0)):
+        directory = tmp_path / current
+        directory.mkdir()
+        command = scripted_command(directory / "script.json", session=modes(current))
+        agent = AcpAgent(AcpAgentConfig(name="acp", command=command[0], args=tuple(command[1:])))
+        async with staged(agent, directory) as stage:
+            first, second = await stage.turn("one"), await stage.turn("two")
+            assert len([notice for notice in first.notices if "without asking" in notice]) == said
+            assert not second.notices
