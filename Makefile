@@ -59,6 +59,7 @@ bench: $(READY)
 	$(BIN)/python bench/protocol.py --quick
 	$(BIN)/python bench/host.py --quick
 	$(BIN)/python bench/agents.py --quick
+	$(BIN)/python bench/mcp.py --quick
 	$(BIN)/python bench/customizations.py --quick
 	$(BIN)/python bench/growth.py --quick
 
