@@ -35,7 +35,7 @@ async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
 
 
 def claim(client: RawClient, **fields: Any) -> Json:
-    active = {"clientId": client.client_id, "tools": [], **fields}
+    active: Json = {"clientId": client.client_id, "tools": [], **fields}
     return {"type": "session/activeClientChanged", "activeClient": active}
 
 
@@ -95,7 +95,12 @@ async def test_a_canvas_of_the_sdk_pushes_through_its_client(bench: Bench) -> No
         assert (await agent.open("drawing", "d1"))["title"] == "opened"
         assert (await agent.open("drawing", "d1"))["title"] == "reopened"
         drawing.push(session.uri.partition(":/")[2], "d1", title="pushed", availability="ready")
-        await eventually(lambda: session.state.get("openCanvases", [{}])[0].get("title") == "pushed")
+
+        def titles() -> list[Any]:
+            opened: Any = session.state.get("openCanvases", [])
+            return [one.get("title") for one in opened]
+
+        await eventually(lambda: titles() == ["pushed"])
 
 
 @requirement("canvas:builtin:where-shown")

@@ -229,7 +229,7 @@ async def test_an_operation_that_fails_is_an_error_and_is_shown(desk: Desk) -> N
     assert (failed["status"], "merge" in failed["error"]["message"]) == ("error", True)
 
 
-@requirement("changesets:catalogue:totals")
+@requirement("changesets:catalogue:totals", "session:summary:changes-optional-counts")
 async def test_the_session_counts_its_changes_without_anyone_looking(desk: Desk) -> None:
     await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\n"))
     await desk.client.action("session/metaChanged")
@@ -394,6 +394,7 @@ async def test_the_view_of_a_turn_that_was_truncated_away_ends(desk: Desk) -> No
 
 
 @requirement(
+    "session:aggregate:changes-roll-up",
     "changesets:catalogue:multiroot",
     "changesets:catalogue:chat-scope",
     "changesets:catalogue:chat-not-in-summary",

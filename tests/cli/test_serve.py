@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.serve import with_options
+from ahpkit.cli.serve import plugin_problem, with_options
 from ahpkit.cli.settings import Settings
+from support import requirement
 from support.process import finish_cli, host_process, run_cli, start_host
 from support.terminal import terminal
 from support.waiting import BOUND, until
@@ -267,3 +268,22 @@ async def test_a_key_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text("[host]\ntls_certificate = 'cert.pem'\ntls_key = 'old.pem'")
     code, _, errors = await finish_cli(["serve", "--port", "0", "--data-dir", "d", "--config", "host.toml"], tmp_path)
     assert (code, errors.startswith("Error: TLS: cannot use cert.pem and old.pem: ")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        ("/nope", "there is no such folder"),
+        ("npm:some-plugin", "packages and marketplaces by URI are not supported"),
+        ("https://plugins.example/x", "packages and marketplaces by URI are not supported"),
+    ],
+)
+@requirement("customizations:plugin:said-at-start")
+def test_a_plugin_that_cannot_be_read_is_named_at_the_start(plugin: str, problem: str) -> None:
+    assert problem in (plugin_problem(Path(plugin)) or "")
+
+
+@requirement("customizations:plugin:said-at-start")
+async def test_serve_says_at_once_that_a_plugin_is_not_there(tmp_path: Path) -> None:
+    async with host_process(tmp_path, "--plugin", "/nope") as host:
+        await until(lambda: "the plugin /nope is not read" in host.errors)

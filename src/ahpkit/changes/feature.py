@@ -87,7 +87,7 @@ class Changesets(Feature):
         host.refuse(self._views.refuse)
         host.on_unsubscribed(self._views.unsubscribed)
         host.on_session_disposed(self._disposed)
-        host.on_session_rested(self._directories.rest)
+        host.on_session_rested(self._rested)
         host.keep_awake(self._is_busy)
         host.recover(self._views.recover)
         host.command(Command("invokeChangesetOperation", self._invoke, changes=True))
@@ -144,6 +144,9 @@ class Changesets(Feature):
     def _is_busy(self, session_uri: str) -> bool:
         known = self._directories.known(session_uri)
         return any(one.running for one in known) or self._views.show_any(known)
+
+    def _rested(self, session_uri: str) -> None:
+        self._directories.rest(session_uri)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import ssl
 import threading
 import time
@@ -350,12 +351,25 @@ def _names(agents: Sequence[Agent], default: str | None) -> list[str]:
 
 
 def _warn_of_missing(settings: Settings) -> None:
-    """Say which agents are not installed: better now than in the first session."""
+    """Say which agents are not installed and which plugins are not there: better now than in the first session."""
     from ahpkit.agents.settings import missing_program
 
     for name, table in settings.agents.items():
         if (missing := missing_program(name, table)) is not None:
             click.echo(f"Warning: the agent {name} cannot start: {missing}", err=True)
+    for plugin in settings.plugins:
+        if (problem := plugin_problem(plugin)) is not None:
+            click.echo(f"Warning: the plugin {plugin} is not read: {problem}", err=True)
+
+
+def plugin_problem(plugin: Path) -> str | None:
+    """Why a plugin that was named cannot be read, or None."""
+    named = str(plugin)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", named):  # A path that was a URI lost one of its slashes.
+        return "packages and marketplaces by URI are not supported; install it, and name its folder"
+    if not plugin.expanduser().exists():
+        return "there is no such folder"
+    return None
 
 
 def make_agents(

@@ -6,8 +6,7 @@ its spans there, and nobody else pays for any.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from opentelemetry import trace
@@ -41,10 +40,8 @@ class _ObservedTracer(Tracer):
     def start_span(self, name: str, *arguments: Any, **options: Any) -> Span:
         return self._tracer().start_span(name, *arguments, **options)
 
-    @contextmanager
-    def start_as_current_span(self, name: str, *arguments: Any, **options: Any) -> Iterator[Span]:
-        with self._tracer().start_as_current_span(name, *arguments, **options) as span:
-            yield span
+    def start_as_current_span(self, name: str, *arguments: Any, **options: Any) -> Any:
+        return self._tracer().start_as_current_span(name, *arguments, **options)
 
 
 class _Ended(SpanProcessor):
