@@ -64,7 +64,7 @@ def agent(python: str) -> KnownAgent:
 
 def test_a_python_package_gets_an_environment_of_its_own(places: Path) -> None:
     machine = Machine(places / "snake" / "env" / "bin" / "snake")
-    install(agent("3.11"), run=machine, which={}.get)
+    install(agent("3.11"), run=machine, which=lambda name: None)
     assert machine.ran[0] == [sys.executable, "-m", "venv", str(places / "snake" / "env")]
     assert machine.ran[-1][-1] == "snake-agent"
 
@@ -78,7 +78,7 @@ def test_a_newer_python_is_looked_for_then_fetched_then_asked_for(places: Path) 
     install(agent("3.19"), run=machine, which={"uv": "/u/uv"}.get)
     assert machine.ran[0][:5] == ["/u/uv", "venv", "-q", "--python", "3.19"]
     with pytest.raises(InstallError, match=r"Snake needs Python 3\.19 or newer: install it, or uv"):
-        install(agent("3.19"), run=machine, which={}.get)
+        install(agent("3.19"), run=machine, which=lambda name: None)
 
 
 def test_an_installer_of_its_own_is_left_to_the_person(places: Path) -> None:
