@@ -14,10 +14,13 @@ from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.store import Store
+from ahpkit.log.engine import LocalLog
 from ahpkit.log.entry import Batch
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.retention import Retention
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.session.constructors import session_title_changed
 from support.bench import Bench, ScriptedAgent, ScriptedChat, say
 from support.clients import eventually
 from support.late_log import LateLog
@@ -255,6 +258,28 @@ async def test_few_sessions_stay_live_for_a_while(bench: Bench) -> None:
     await bench.host.services.durable()
     bench.host.sessions.rest_unused()
     assert sum(bench.host.sessions.rests(chat) for _, chat in made) == 5
+
+
+async def test_the_log_is_trimmed_past_sessions_at_rest(bench: Bench) -> None:
+    await resting(bench)
+    await bench.stop()
+    bench.features = []
+    await bench.start(log=LocalLog(bench.storage, retention=Retention(max_entries=100)))
+    client = await bench.client(ROOT_URI)
+    session, chat = await bench.session(client)
+    await client.accepted(session, {"type": "session/titleChanged", "title": "once"})
+    leave(client, session, chat)
+    await client.ask("ping")
+    bench.host.sessions.rest_unused()
+    assert bench.host.sessions.rests(chat)
+    busy, _ = await bench.session(client)
+    for number in range(25_000):
+        bench.host.services.dispatch(busy, session_title_changed(title=str(number)))
+        if number % 500 == 0:
+            await bench.host.services.durable()
+    await bench.host.services.durable()
+    assert bench.host.spine.log.oldest_seq > 15_000
+    assert (await bench.state(client, session))["summary"]["title"] == "once"
 
 
 # -- the store -------------------------------------------------------------------------------------------------------

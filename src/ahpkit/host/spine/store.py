@@ -223,7 +223,7 @@ class Store:
             return
         if channel.text is None:
             self._log.checkpoint(uri, encode(stored_state(channel.state or {})))
-        elif channel.text.tail:
+        else:
             state = self._read(uri, channel.text)
             channel.text = _Text(encode(state))
             self._log.checkpoint(uri, encode(stored_state(state)))
