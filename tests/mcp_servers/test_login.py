@@ -316,3 +316,25 @@ async def test_what_the_sdk_cannot_do_it_says(place: Place) -> None:
             session.mcp_server("nothing")
         with pytest.raises(InvalidParams):
             await client.authenticate("https://elsewhere.example", "t")
+
+
+async def test_the_secret_of_an_oauth_client_is_shown_to_nobody(tmp_path: Path) -> None:
+    async with guarded() as (_, _, url):
+        work = tmp_path / "work"
+        work.mkdir()
+        bench = Bench(work)
+        server = {"name": "tickets", "url": url, "oauth": {"clientId": "known", "clientSecret": "${SECRET}"}}
+        settings = CustomizationSettings(default_directory=work, servers=[server], environment={"SECRET": "hunter2"})
+        customizations = Customizations(settings)
+        bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=QUICK)]
+        await bench.start()
+        try:
+            client = await bench.client()
+            session, _ = await bench.session(client)
+            shown = await entry(bench, client, session, "authRequired", "tickets")
+            assert shown["state"]["oauthClient"] == {"clientId": "known"}
+            everything = json.dumps(client.received) + json.dumps(await bench.state(client, session))
+            assert "hunter2" not in everything
+            assert "clientSecret" not in everything
+        finally:
+            await bench.stop()
