@@ -178,6 +178,72 @@ async def test_queue_truncation_and_fork_are_the_same_for_all(
         assert all(other == first for other in others)
 
 
+def texts(state: Json) -> list[str]:
+    return [part["content"] for turn in state["turns"] for part in turn["responseParts"] if part["kind"] == "markdown"]
+
+
+@requirement("gen:resume:reopens", "gen:project:resync")
+async def test_a_turn_that_goes_on_ends_equal_for_all(
+    together: tuple[HostProcess, dict[str, RawClient], str],
+) -> None:
+    host, clients, chat = together
+    await clients["old"].accepted(chat, start("old", "t1", "/stumble"))
+    await everyone_sees(clients, "chat/error", "t1")
+    seen = max(said["serverSeq"] for said in clients["old"].actions())
+    await clients["vscode"].accepted(chat, {"type": "chat/turnResume", "turnId": "t1"})
+    for name in ("old", "middle"):
+        assert (await clients[name].wait_closed()).code == 1012, "its reducer cannot express it"
+        clients[name] = await host.connect(name)
+        found = await clients[name].ask(
+            "reconnect", clientId=name, lastSeenServerSeq=seen, subscriptions=[SESSION, chat]
+        )
+        assert found["type"] == "snapshot"
+    for name in ("vscode", "new"):
+        await clients[name].action(of_turn("chat/turnComplete", "t1"))
+    states = [(await client.ask("subscribe", chat))["snapshot"]["state"] for client in clients.values()]
+    assert all(texts(state) == ["This is the first half. ", "And here is the second half."] for state in states)
+    assert all(state["turns"][0]["state"] == "complete" for state in states)
+
+
+@requirement("gen:draft:survives-restart", "gen:view:tail", "gen:turns:fetch-only-asker", "gen:chat:move-legacy")
+async def test_what_only_newer_clients_know_leaves_the_older_ones_in_step(
+    together: tuple[HostProcess, dict[str, RawClient], str],
+) -> None:
+    host, clients, chat = together
+    for number, name in enumerate(clients):
+        await clients[name].accepted(chat, start(name, f"t{number}", f"/usage {name}"))
+        await everyone_sees(clients, "chat/turnComplete", f"t{number}")
+    new = clients["new"]
+    await new.accepted(chat, {"type": "chat/draftChanged", "draft": start("new", "x", "half")["message"]})
+    assert (await clients["vscode"].action("chat/draftChanged"))["action"]["draft"]["text"] == "half"
+    side = "ahp-chat:/aside"
+    about = {"kind": "sideChat", "chat": chat, "turnId": "t1", "selection": {"text": "tokens"}}
+    await new.ask("createChat", SESSION, chat=side, source=about)
+    for name, client in clients.items():
+        added = (await client.action("session/chatAdded"))["action"]["summary"]
+        assert added["origin"]["kind"] == ("fork" if name == "old" else "sideChat")
+    await new.ask("moveChat", side, destination={"kind": "session", "session": SESSION})
+    await new.ask("subscribe", side)
+    await new.accepted(side, {"type": "chat/isReadChanged", "isRead": True})
+    small = await host.connect("small")
+    await small.ask("initialize", clientId="small", protocolVersions=["1.0.0"])
+    state = (await small.ask("subscribe", chat, view={"turns": 1}))["snapshot"]["state"]
+    assert [turn["id"] for turn in state["turns"]] == ["t3"]
+    await small.ask("fetchTurns", chat, cursor=state["turnsNextCursor"])
+    loaded = small.actions(chat)[-1]["action"]
+    assert [turn["id"] for turn in loaded["turns"]] == ["t0", "t1", "t2"]
+    await clients["old"].accepted(chat, {"type": "chat/truncated", "turnId": "t2"})
+    for client in (*clients.values(), small):
+        await client.action("chat/truncated")
+    first, *others = await histories(clients, chat)
+    assert [turn["id"] for turn in first] == ["t0", "t1", "t2"]
+    assert all(other == first for other in others)
+    for name in ("old", "middle", "vscode"):
+        told = {said["action"]["type"] for said in clients[name].actions()}
+        assert told.isdisjoint({"chat/turnsLoaded", "session/chatsReordered", "chat/isReadChanged"})
+    await small.aclose()
+
+
 @pytest.mark.slow
 async def test_after_a_kill_every_generation_goes_on(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:

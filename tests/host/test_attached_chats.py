@@ -52,7 +52,8 @@ async def run_turn(client: RawClient, chat: str, action: Json) -> None:
 
 def read(turn: Turn) -> str:
     """What the agent reads of the first attachment."""
-    item: Any = turn.message.get("attachments", [{}])[0]
+    items: Any = turn.message.get("attachments")
+    item: Json = items[0]
     assert item["type"] == "simple"
     return item["modelRepresentation"]
 

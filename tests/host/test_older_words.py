@@ -6,6 +6,7 @@ import pytest
 
 from support import requirement
 from support.bench import Bench, say
+from support.raw_client import Json
 
 STARTED = "2026-11-15T12:00:00.000Z"
 
@@ -14,25 +15,26 @@ STARTED = "2026-11-15T12:00:00.000Z"
 async def test_a_refused_action_comes_back_as_it_was_sent(sockets: Bench) -> None:
     new = await sockets.client("ahp-root://", client_id="new", offer=["1.0.0"])
     session, chat = await sockets.session(new)
-    for version, actions in (
+    said: list[tuple[str, list[tuple[str, Json]]]] = [
         (
             "0.4.0",
-            (
+            [
                 (chat, {**say("hi", ""), "extra": 1}),
                 (session, {"type": "session/modelChanged", "model": {"id": "none"}}),
                 (session, {"type": "session/agentChanged", "agent": {"uri": "file:///none"}}),
                 (session, {"type": "session/activeClientChanged", "activeClient": {"clientId": "other", "tools": []}}),
                 (f"{session}/annotations", {"type": "annotations/updated", "annotationId": "none", "turnId": "t"}),
-            ),
+            ],
         ),
         (
             "0.7.0",
-            (
+            [
                 (chat, say("hi", "", startedAt=STARTED)),
                 (f"{session}/annotations", {"type": "annotations/updated", "annotationId": "none", "turnId": "t"}),
-            ),
+            ],
         ),
-    ):
+    ]
+    for version, actions in said:
         client = await sockets.client("ahp-root://", client_id=f"v{version}", offer=[version])
         for uri in (session, chat, f"{session}/annotations"):
             await client.ask("subscribe", uri)

@@ -60,7 +60,7 @@ async def test_a_remark_keeps_an_entry_and_unknown_ones_are_refused(sockets: Ben
     clients, session, uri = await all_versions(sockets)
     client = clients[version]
     about = {"origin": {"session": session}} if version in ("0.9.0", "1.0.0") else {"turnId": "t1"}
-    empty = {**remark("a", **about), "entries": []}
+    empty: Json = {**remark("a", **about), "entries": []}
     assert "at least one entry" in await client.rejected(uri, {"type": "annotations/set", "annotation": empty})
     await client.accepted(uri, {"type": "annotations/set", "annotation": remark("a", **about)})
     last = {"type": "annotations/entryRemoved", "annotationId": "a", "entryId": "e1"}

@@ -38,9 +38,9 @@ async def all_versions(bench: Bench) -> tuple[dict[str, RawClient], str, str]:
 @pytest.mark.parametrize("sender", VERSIONS)
 async def test_unknown_fields_are_kept_and_sent_on_to_every_version(sockets: Bench, sender: str) -> None:
     clients, _, chat = await all_versions(sockets)
-    message = {"mood": "curious", "model": {"id": "small", "flavour": {"a": 1}}}
+    message: Any = {"mood": "curious", "model": {"id": "small", "flavour": {"a": 1}}}
     attachment = {"type": "simple", "label": "x", "colour": "red"}
-    sent = start(**message, attachments=[attachment])
+    sent = start("t1", **message, attachments=[attachment])
     await clients[sender].accepted(chat, sent)
     for version, client in clients.items():
         echo = (await client.action("chat/turnStarted"))["action"]
@@ -107,7 +107,7 @@ def check(state: Json, part: Json, odd: Json, origin: Json, result: Json) -> Non
 @requirement("gen:forward:meta-on-params")
 async def test_meta_is_taken_on_the_params_of_every_command(sockets: Bench) -> None:
     client = await sockets.connect("new")
-    meta = {"_meta": {"example.com/unknown": {"deep": [1]}}}
+    meta: Any = {"_meta": {"example.com/unknown": {"deep": [1]}}}
     await client.ask("initialize", clientId="new", protocolVersions=["1.0.0"], **meta)
     uri, chat = "ahp-session:/s", "ahp-chat:/c"
     await client.ask("createSession", uri, **meta)
@@ -138,7 +138,7 @@ async def test_names_of_programs_decide_nothing_and_private_things_are_ignored(
     sockets: Bench, info: Json | None
 ) -> None:
     client = await sockets.connect("new")
-    given = {} if info is None else {"clientInfo": info}
+    given: Any = {} if info is None else {"clientInfo": info}
     answer = await client.ask("initialize", clientId="new", protocolVersions=["1.0.0"], **given)
     assert answer["serverInfo"]["name"] == "ahpkit"
     session, chat = await sockets.session(client)

@@ -11,6 +11,9 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import SessionSummary
 from ahpkit.wire.errors import TransportClosed
 
+_IDENTITY = frozenset({"resource", "provider", "createdAt"})
+"""What never changes about a session, whatever a host says."""
+
 
 class SessionList:
     """`async with client.session_list() as sessions`: `sessions.items` is always the present list.
@@ -76,7 +79,8 @@ class SessionList:
                 self._summaries.pop(params["session"], None)
             case "root/sessionSummaryChanged" if params["session"] in self._summaries:
                 known = self._summaries[params["session"]]
-                changed = {**known, **params["changes"]}
+                told = {key: one for key, one in params["changes"].items() if key not in _IDENTITY}
+                changed = {**known, **told}
                 self._summaries[params["session"]] = {key: one for key, one in changed.items() if one is not None}
             case _:
                 return False
