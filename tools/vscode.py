@@ -27,9 +27,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], *, cwd: Path, **pipes: int) -> Generator[subprocess.Popen[str]]:
+def running(command: list[str], *, cwd: Path, stdout: int) -> Generator[subprocess.Popen[str]]:
     """A process that ends with the block."""
-    process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.DEVNULL, text=True, **pipes)
+    process = subprocess.Popen(command, cwd=cwd, stdout=stdout, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from support.raw_client import Json, RawClient
 from support.schemas import wrong, wrong_action
@@ -23,11 +22,11 @@ def _wrong(version: str, message: Json) -> Iterator[str]:
     if message.get("method") == "action":
         yield from _wrong_envelope(version, message["params"])
         return
-    result: Any = message.get("result")
-    if not isinstance(result, dict):
+    if not isinstance(message.get("result"), dict):
         return
+    result: Json = message["result"]
     for envelope in result.get("actions", ()):
-        if isinstance(envelope, dict) and "action" in envelope:
+        if "action" in envelope:
             yield from _wrong_envelope(version, envelope)
     for snapshot in (*result.get("snapshots", ()), *([result["snapshot"]] if "snapshot" in result else ())):
         yield from _wrong_state(version, snapshot)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.wire.transport import Transport
@@ -43,10 +43,10 @@ class RawClient:
                 self.closed = closed
                 self._news.notify_all()
 
-    def _look_for_version(self, message: Any) -> None:
-        result: Any = message.get("result") if isinstance(message, dict) else None
+    def _look_for_version(self, message: Json) -> None:
+        result: object = message.get("result")
         if self.version is None and isinstance(result, dict) and "protocolVersion" in result:
-            self.version = result["protocolVersion"]
+            self.version = str(cast("Json", result)["protocolVersion"])
 
     def send(self, message: Json) -> None:
         self.send_bytes(json.dumps(message).encode())

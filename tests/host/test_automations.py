@@ -1,0 +1,26 @@
+"""Automations: their types are known, and a host that does not run them says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import requirement
+from support.bench import Bench
+
+ROOT = "ahp-root://"
+
+
+@requirement("gen:automation:not-advertised")
+@pytest.mark.parametrize("version", ["0.9.0", "1.0.0"])
+async def test_they_are_not_announced_and_their_commands_are_unknown(bench: Bench, version: str) -> None:
+    client = await bench.connect("me")
+    told = await client.initialize(ROOT, protocolVersions=[version])
+    assert "automations" not in told
+    asked = {
+        "listAutomationTriggerDefinitions": (ROOT, {}),
+        "runAutomation": ("ahp-automations://", {"automation": "ahp-automation:/a", "requestId": "1"}),
+        "fetchAutomationRuns": ("ahp-automations://", {"automation": "ahp-automation:/a"}),
+    }
+    for method, (channel, params) in asked.items():
+        error = await client.refused(method, channel, **params)
+        assert error["code"] == -32601, (method, error)
