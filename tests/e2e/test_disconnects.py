@@ -161,7 +161,7 @@ async def test_in_the_middle_of_a_huge_snapshot(tmp_path: Path) -> None:
         session, _ = await open_session(client)
         notes = f"{session}/annotations"
         await client.ask("subscribe", notes)
-        await client.accepted(notes, remark("x" * 15_000_000))
+        await client.accepted(notes, remark("x" * 8_000_000))
         reader = await host.client(notes, client_id="reader")
         await reader.aclose()
         before = host.memory

@@ -195,7 +195,7 @@ async def test_a_snapshot_larger_than_what_may_be_left_unread_arrives(tmp_path: 
     async with host_process(tmp_path) as host:
         client = await host.client(client_id="writer")
         session, _ = await open_session(client)
-        text, notes = "x" * 10 * MIB, f"{session}/annotations"
+        text, notes = "x" * 7 * MIB, f"{session}/annotations"
         await client.ask("subscribe", notes)
         await client.accepted(notes, remark(text))
         for number in range(5):
