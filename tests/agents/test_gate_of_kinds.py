@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
-from ahpkit.agents.acp.host_tools import host_tool
+from ahpkit.agents.acp.host_tools import host_tool, is_search
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import Turn
 from ahpkit.testing.acp_agent import scripted_command
@@ -104,7 +104,8 @@ async def test_a_result_is_held_back_until_it_is_confirmed(opened: Open, release
 
 
 def _parts(chat: Json) -> list[Json]:
-    return (chat.get("activeTurn") or {}).get("responseParts", [])
+    turn: Json = chat.get("activeTurn") or {}
+    return turn.get("responseParts", [])
 
 
 async def test_a_setting_answers_in_place_of_a_person_for_every_acp_agent(tmp_path: Path) -> None:
@@ -157,6 +158,16 @@ async def test_a_permission_covers_one_call_with_the_same_input_only(tmp_path: P
         assert asked == [{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": 9, "b": 1}, {"a": 1, "b": 1}]
 
 
+def test_an_input_that_is_shown_as_text_counts_and_a_search_needs_nobody() -> None:
+    shown = [
+        {"type": "content", "content": {"type": "text", "text": '{"name": "show_note", "arguments": {"text": "x"}}'}}
+    ]
+    said: Json = {"title": "mcp__ahp__call_tool", "kind": "other", "content": shown}
+    assert host_tool(said, {}, [NOTE]) == ("show_note", {"text": "x"})  # type: ignore[list-item]
+    assert is_search({"title": "mcp__ahp__find_tool", "rawInput": {"query": "x"}}, {})
+    assert not is_search({"title": "mcp__ahp__find_tool", "rawInput": {"command": "x"}}, {})
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -169,7 +180,7 @@ async def test_a_permission_covers_one_call_with_the_same_input_only(tmp_path: P
     ],
 )
 def test_a_call_that_only_looks_like_one_of_the_hosts_is_the_agents_own(said: Json) -> None:
-    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    empty: Json = {"type": "object", "properties": {}, "additionalProperties": False}
     assert host_tool(said, {}, [{"name": "canvas_list", "inputSchema": empty}, NOTE]) is None  # type: ignore[list-item]
 
 

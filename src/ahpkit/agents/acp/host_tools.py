@@ -10,11 +10,12 @@ input has to be one that the tool takes.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ahpkit.agents.untrusted_json import obj, text
+from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 
@@ -41,15 +42,37 @@ class HostTool(NamedTuple):
 
 def host_tool(said: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:
     """The host's tool that a call means; None for a call of the agent's own."""
+    named = _named(said, meta)
+    return None if named is None else _known(_called(named), {tool["name"]: tool for tool in tools})
+
+
+def is_search(said: JsonObject, meta: JsonObject) -> bool:
+    """Whether a call only looks for tools of the host: nobody needs to be asked about that."""
+    named = _named(said, meta)
+    return named is not None and named.name == "find_tool" and (named.arguments or {}).keys() <= {"query"}
+
+
+def _named(said: JsonObject, meta: JsonObject) -> HostTool | None:
+    """What a call names of the host's server, whether or not there is such a tool."""
     if said.get("kind") not in _KINDS:
         return None
-    given = obj(said["rawInput"]) if said.get("rawInput") else None
+    given = obj(said["rawInput"]) if said.get("rawInput") else _written_out(said.get("content"))
     named = _in_input(given or {})
-    if named is None:
-        candidates = (text(said.get("name")), *_hidden(meta), text(said.get("title")))
-        names = [name for candidate in candidates if candidate and (name := _written(candidate.strip()))]
-        named = HostTool(names[0], given) if names else None
-    return None if named is None else _known(_called(named), {tool["name"]: tool for tool in tools})
+    if named is not None:
+        return named
+    candidates = (text(said.get("name")), *_hidden(meta), text(said.get("title")))
+    names = [name for candidate in candidates if candidate and (name := _written(candidate.strip()))]
+    return HostTool(names[0], given) if names else None
+
+
+def _written_out(content: Any) -> JsonObject | None:
+    """The input of an agent that shows it as text, before it says it in its place."""
+    shown = objects(content)
+    words = text(obj(shown[0].get("content")).get("text")) if len(shown) == 1 else None
+    try:
+        return obj(json.loads(words)) or None if words else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _in_input(given: JsonObject) -> HostTool | None:
@@ -93,4 +116,4 @@ def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
     return [*([own] if own else []), *below]
 
 
-__all__ = ["SERVER", "HostTool", "host_tool"]
+__all__ = ["SERVER", "HostTool", "host_tool", "is_search"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
-from ahpkit.agents.acp.host_tools import HostTool, host_tool
+from ahpkit.agents.acp.host_tools import HostTool, host_tool, is_search
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
@@ -87,6 +87,8 @@ class MappedCall:
         self._merge(request)
         if self.mediated:
             return await self._confirm_through_host(options, setting)
+        if is_search(self._said, self._meta):
+            return Confirmation(approved=True, tool_input="")
         self._tell_meta()
         self.asking = True
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import cast
 
 from ahpkit.host.agent import AgentError, Chat, Command, TurnContext
 from ahpkit.host.feature import Feature, Registration, Services
@@ -12,7 +12,7 @@ from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import session_customization_updated
-from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
+from ahpkit.protocol.session.customizations import PluginCustomization
 from ahpkit.protocol.session.enablement import Placed, find, walk
 
 PLUGIN = "agent-commands"
@@ -61,7 +61,7 @@ def _plugin(session_uri: str, commands: Sequence[Command], shown: JsonObject) ->
     """The plugin, with the switches as people have set them."""
     known: dict[str, JsonObject] = {child["id"]: child for child in shown.get("children", ())}
     uri = f"{session_uri}/agent-commands"
-    children: list[ChildCustomization] = [
+    children: list[JsonObject] = [
         {
             "type": "prompt",
             "id": (id := f"agent-command:{command.name}"),
@@ -72,7 +72,7 @@ def _plugin(session_uri: str, commands: Sequence[Command], shown: JsonObject) ->
         }
         for command in commands
     ]
-    return {
+    plugin: JsonObject = {
         "type": "plugin",
         "id": PLUGIN,
         "uri": uri,
@@ -81,9 +81,10 @@ def _plugin(session_uri: str, commands: Sequence[Command], shown: JsonObject) ->
         "children": children,
         **_switches(shown),
     }
+    return cast("PluginCustomization", plugin)
 
 
-def _switches(entry: JsonObject) -> Any:
+def _switches(entry: JsonObject) -> JsonObject:
     return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
 
 

@@ -318,7 +318,8 @@ class Turns:
         """A custom agent that is gone or switched off is no longer selected. What is still being read may bring it."""
         state = self._ports.store.state(session_uri) or {}
         chosen: JsonObject | None = selection_of(state).get("agent")
-        loading = any((one.get("load") or {}).get("kind") == "loading" for one in state.get("customizations") or ())
+        shown: list[JsonObject] = state.get("customizations") or []
+        loading = any(one.get("load", {}).get("kind") == "loading" for one in shown)
         if chosen is None or loading or state.get("lifecycle") != "ready":
             return
         if check_agent(state, chosen["uri"]) is not None:
