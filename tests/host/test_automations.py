@@ -6,6 +6,7 @@ import pytest
 
 from support import requirement
 from support.bench import Bench
+from support.raw_client import Json
 
 ROOT = "ahp-root://"
 
@@ -16,7 +17,7 @@ async def test_they_are_not_announced_and_their_commands_are_unknown(bench: Benc
     client = await bench.connect("me")
     told = await client.initialize(ROOT, protocolVersions=[version])
     assert "automations" not in told
-    asked = {
+    asked: dict[str, tuple[str, Json]] = {
         "listAutomationTriggerDefinitions": (ROOT, {}),
         "runAutomation": ("ahp-automations://", {"automation": "ahp-automation:/a", "requestId": "1"}),
         "fetchAutomationRuns": ("ahp-automations://", {"automation": "ahp-automation:/a"}),
