@@ -55,7 +55,7 @@ class Canvases(Feature):
         host.recover(self._recover)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
-        host.on_session_rested(lambda uri: self._bridges.pop(uri, None))
+        host.on_session_rested(self._rested)
         host.offer_canvases(self._runtime)
         host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
         host.refuse(self._refuse)
@@ -80,6 +80,9 @@ class Canvases(Feature):
 
     async def _prepare_session(self, session_uri: str) -> None:
         self._bridge(session_uri).publish()
+
+    def _rested(self, session_uri: str) -> None:
+        self._bridges.pop(session_uri, None)
 
     def _session_disposed(self, session_uri: str) -> None:
         self._released.forget(session_uri)
