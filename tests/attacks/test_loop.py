@@ -89,6 +89,11 @@ async def escaped_remark(target: Target) -> None:
         await target.dispatch(f"{target.session}/annotations", remark(text + "x" * (ACTION - 6 * escapes)))
 
 
+def _from(origin: Json) -> Callable[[Json], bool]:
+    """Whether an action is the one with that origin."""
+    return lambda told: told.get("origin") == origin
+
+
 async def foreign_remark(target: Target) -> None:
     """Characters that take long to read: several bytes each, or written as escapes."""
     for letter, count in (("😀", 1_900_000), ("€", 2_600_000), ("ä", 3_900_000), ("\\u00e4", 900_000)):
@@ -97,7 +102,7 @@ async def foreign_remark(target: Target) -> None:
         call = f'{{"channel":"{target.session}/annotations","clientSeq":{seq},"action":{action}}}'
         target.client.send_bytes(f'{{"jsonrpc":"2.0","method":"dispatchAction","params":{call}}}'.encode())
         origin = {"clientId": target.client.client_id, "clientSeq": seq}
-        told = await target.client.action(lambda told, origin=origin: told.get("origin") == origin)
+        told = await target.client.action(_from(origin))
         assert "rejectionReason" not in told, told["rejectionReason"]
 
 

@@ -240,7 +240,7 @@ async def test_a_session_in_which_something_is_under_way_does_not_rest(bench: Be
         bench.agent.script = lambda turn: go_on.wait()
         await client.accepted(chat, say("wait"))
     elif what == "a role":
-        role = {"clientId": "me", "tools": []}
+        role: Json = {"clientId": "me", "tools": []}
         await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": role})
     leave(client, session, chat)
     await client.ask("ping")

@@ -232,7 +232,7 @@ class Registration:
         self.subscribed: list[Callable[[str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
         self.session_disposed: list[Callable[[str], None]] = []
-        self.session_rested: list[Callable[[str], None]] = []
+        self.session_rested: list[Callable[[str], object]] = []
         self.session_busy: list[Callable[[str], bool]] = []
         self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
         self.session_preparers: list[Callable[[str], Awaitable[None]]] = []
@@ -337,7 +337,7 @@ class Registration:
         """A session and its chats are gone."""
         self.session_disposed.append(heard)
 
-    def on_session_rested(self, heard: Callable[[str], None]) -> None:
+    def on_session_rested(self, heard: Callable[[str], object]) -> None:
         """Nobody uses a session: drop what is held for it in memory. It is prepared again before it is used."""
         self.session_rested.append(heard)
 

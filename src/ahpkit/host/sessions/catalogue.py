@@ -121,11 +121,11 @@ class SessionCatalogue:
         """One session's entry, now; None when there is no such session."""
         return self._summary(uri) if self._state_of(uri) is not None else None
 
-    def title(self, uri: str, chat: str) -> str | None:
+    def title(self, session: str, chat: str) -> str | None:
         """The session's title, when this is its only chat. Costs the same however many chats there are."""
-        session = self._state_of(uri)
-        only = None if session is None else only_chat(session)
-        return session["title"] if session and only and only["resource"] == chat else None
+        state = self._state_of(session)
+        only = None if state is None else only_chat(state)
+        return state["title"] if state and only and only["resource"] == chat else None
 
     def summaries(self) -> list[JsonObject]:
         """All of them: those not touched since they were told need no work."""
