@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ahpkit.client import connect
@@ -30,7 +31,7 @@ def changes_told(client: RawClient) -> list[Json]:
     return [said["params"]["changes"] for said in told]
 
 
-async def seen(client: RawClient, key: str, check: Any) -> None:
+async def seen(client: RawClient, key: str, check: Callable[[Any], object]) -> None:
     """Wait until a change of a summary says so."""
     await client.wait(
         lambda said: (

@@ -45,7 +45,7 @@ class Stage:
     async def session(self) -> tuple[RawClient, str, CanvasRuntime]:
         client = await self.bench.client()
         session, chat = await self.bench.session(client)
-        active = {"clientId": client.client_id, "tools": [], "canRenderCanvases": True}
+        active: dict[str, object] = {"clientId": client.client_id, "tools": [], "canRenderCanvases": True}
         await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
         return client, session, await runtime(self.bench, client, chat)
 

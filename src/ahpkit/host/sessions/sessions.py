@@ -590,7 +590,7 @@ class Sessions:
         await self._close_runners(session)
 
     @staticmethod
-    def _tell(features: Sequence[Callable[[str], None]], uri: str) -> None:
+    def _tell(features: Sequence[Callable[[str], object]], uri: str) -> None:
         for heard in features:
             try:
                 heard(uri)
