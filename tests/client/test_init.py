@@ -21,7 +21,7 @@ def test_all_is_sorted_and_every_name_says_what_it_is():
     undocumented = [
         name
         for name in ahpkit.client.__all__
-        if name not in ("OnApproval", "OnConfirmation", "OnInput", "Outcome", "TurnEvent")
+        if name not in ("OnApproval", "OnAuthRequired", "OnConfirmation", "OnInput", "Outcome", "TurnEvent")
         and not getattr(ahpkit.client, name).__doc__
     ]
     assert undocumented == []

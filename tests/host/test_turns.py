@@ -167,6 +167,8 @@ async def test_questions_share_drafts_between_clients_and_are_checked(bench: Ben
     await bob.action("chat/inputAnswerChanged")
     shared = (await bench.state(bob, chat))["inputRequests"][0]["answers"]["name"]
     assert shared == draft
+    assert "name" in await bob.rejected(chat, complete), "a draft is no answer yet"
+    await bob.accepted(chat, {**answer, "answer": {**draft, "state": "submitted"}})
     await bob.accepted(chat, complete)
     await ended(alice)
     assert seen[0].response == "accept"

@@ -32,21 +32,22 @@ async def export_session(client: Client, uri: str, progress: Progress) -> dict[s
         entries = sorted(state["chats"], key=lambda chat: chat["resource"] != default)
         chats: list[Any] = []
         for entry in entries:
-            turns = await _fetch(session, entry["resource"], progress, sum(len(chat["turns"]) for chat in chats))
-            chats.append({"title": entry["title"], "turns": turns})
+            title, turns = await _fetch(session, entry["resource"], progress, sum(len(chat["turns"]) for chat in chats))
+            chats.append({"title": title, "turns": turns})
     return {"format": FORMAT, "title": state["title"], "provider": state["provider"], "chats": chats}
 
 
-async def _fetch(session: Session, chat: str, progress: Progress, before: int) -> list[Any]:
-    """All finished turns of a chat, oldest first."""
+async def _fetch(session: Session, chat: str, progress: Progress, before: int) -> tuple[str, list[Any]]:
+    """The title of a chat, and all its finished turns, oldest first."""
     turns: list[Any] = []
     async with await session.chat(chat) as opened:
+        title = opened.confirmed["title"]
         async for turn in opened.history(page=_PAGE):
             turns.append(turn)
             if len(turns) % _PAGE == 0:
                 progress(f"{before + len(turns)} turns")
     progress(f"{before + len(turns)} turns")
-    return turns[::-1]
+    return title, turns[::-1]
 
 
 async def import_session(client: Client, document: Any, progress: Progress) -> dict[str, Any]:

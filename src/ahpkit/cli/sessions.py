@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,11 @@ async def list_sessions(
         found = await _fitting(client, wanted, ask_agents=ask_agents)
         if json_output:
             return encode(found).decode() if watching else as_json(found)
-        nothing = "No session fits." if wanted != Filter() else "There are no sessions. Start one with:  ahpkit chat"
+        nothing = (
+            "No session fits."
+            if replace(wanted, everything=False) != Filter()
+            else "There are no sessions. Start one with:  ahpkit chat"
+        )
         return "\n".join(map(summary_line, found)) or nothing
 
     async with connected(url, token) as client:

@@ -225,10 +225,17 @@ def session_customizations_changed(*, customizations: list[Customization]) -> Se
 
 
 def session_customization_toggled(
-    *, id: str, enablement: list[CustomizationEnablement]
+    *, id: str, enablement: list[CustomizationEnablement], meta: JsonObject | None = None
 ) -> SessionCustomizationToggledAction:
-    """The decisions about a container or one of its children were replaced."""
-    return {"type": "session/customizationToggled", "id": id, "enablement": enablement}
+    """The decisions about a container or one of its children were replaced. `_meta` may say that it was a switch."""
+    action: SessionCustomizationToggledAction = {
+        "type": "session/customizationToggled",
+        "id": id,
+        "enablement": enablement,
+    }
+    if meta is not None:
+        action["_meta"] = meta
+    return action
 
 
 def session_customization_updated(*, customization: Customization) -> SessionCustomizationUpdatedAction:
