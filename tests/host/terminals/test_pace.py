@@ -96,15 +96,14 @@ async def test_a_reader_that_stopped_is_not_waited_for_again(bench: TerminalBenc
     for _ in range(3):
         bench.host.services.dispatch(shell.uri, MEGABYTE)
     await shell.client.wait(lambda _: len(shell.shown()) >= 3_000_000)
+    done = False
     for _ in range(10):  # What it took before it stopped counts once.
         room = asyncio.create_task(bench.host.services.room(shell.uri))
         await shell.client.ask("ping")
         await shell.client.ask("ping")
-        if room.done():
-            break
+        done = done or room.done()
         room.cancel()
-    assert room.done()
-    assert not room.cancelled()
+    assert done
 
 
 async def test_a_reader_that_is_a_little_behind_is_not(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
