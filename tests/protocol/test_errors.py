@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ahpkit.dialects.v0_4.common.errors import (
+from ahpkit.dialects.v0_4.messages import (
     AhpErrorCode,
     AuthRequiredErrorData,
     JsonRpcErrorCode,

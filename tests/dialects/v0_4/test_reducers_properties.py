@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.dialects.v0_4.channels import CHANNELS, Channel
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
 from ahpkit.wire.codec import decode_json, encode
 from support import requirement

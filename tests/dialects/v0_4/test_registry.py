@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any, get_args, get_type_hints, is_typeddict
 
 import pytest
 
 from ahpkit.dialects.v0_4.channels import CHANNELS
-from ahpkit.dialects.v0_4.common.actions import StateAction
+from ahpkit.dialects.v0_4.messages import StateAction
 from ahpkit.dialects.v0_4.registry import ACTIONS, COMMANDS, NOTIFICATIONS
 from ahpkit.dialects.v0_4.types import TYPES
 from support import requirement
-
-SHARED_ACTIONS = Path(__file__).parents[4] / "shared" / "ahp-0.4.0" / "actions.csv"
 
 CANVAS = {
     "session/canvasRegistryChanged": False,
@@ -104,18 +100,6 @@ def test_an_action_is_named_after_its_type_and_belongs_to_the_channel_of_its_pre
     assert action_types(spec.shape) == {action}
     assert spec.channel == action.partition("/")[0]
     assert action in CHANNELS[spec.channel].actions
-
-
-@pytest.mark.skipif(not SHARED_ACTIONS.exists(), reason="the public table of 0.4.0 is not beside this checkout")
-def test_the_table_agrees_with_the_public_one() -> None:
-    with SHARED_ACTIONS.open(newline="") as file:
-        public = {row["action"]: (row["introduced_in"], row["client_dispatchable"]) for row in csv.DictReader(file)}
-    ours = {
-        spec.type: (spec.since, str(spec.client_dispatchable).lower())
-        for spec in ACTIONS.values()
-        if spec.type not in CANVAS
-    }
-    assert ours == public
 
 
 @requirement("canvas:surface:eight-action-types", "canvas:surface:introduced-in")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
+from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals import scrollback
 from ahpkit.log.entry import Batch
 from ahpkit.log.errors import StorageError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
+from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals.output import OutputReader, plain
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.terminal.actions import TerminalAction

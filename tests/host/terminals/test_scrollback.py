@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
+from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals.scrollback import Tail, forget_oldest, weight
 from ahpkit.protocol.common.state import JsonObject
 

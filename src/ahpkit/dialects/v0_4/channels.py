@@ -1,4 +1,4 @@
-"""One table: URI → channel, its state, its reducer, its actions. Knows no subscription and no sequence numbers."""
+"""The channels of 0.4.0 in one table: URI → channel, its state, its reducer, its actions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 
-from ahpkit.dialects.v0_4.annotations.reducer import annotations_reducer
-from ahpkit.dialects.v0_4.annotations.state import AnnotationsState
-from ahpkit.dialects.v0_4.changeset.reducer import changeset_reducer
-from ahpkit.dialects.v0_4.changeset.state import ChangesetState
+from ahpkit.dialects.v0_4.annotations import AnnotationsState, annotations_reducer
+from ahpkit.dialects.v0_4.changeset import ChangesetState, changeset_reducer
 from ahpkit.dialects.v0_4.chat.reducer import chat_reducer
 from ahpkit.dialects.v0_4.chat.state import ChatState
-from ahpkit.dialects.v0_4.common.state import ROOT_URI, JsonObject
+from ahpkit.dialects.v0_4.common import ROOT_URI, JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
-from ahpkit.dialects.v0_4.resource_watch.reducer import resource_watch_reducer
-from ahpkit.dialects.v0_4.resource_watch.state import ResourceWatchState
-from ahpkit.dialects.v0_4.root.reducer import root_reducer
-from ahpkit.dialects.v0_4.root.state import RootState
+from ahpkit.dialects.v0_4.resource_watch import ResourceWatchState, resource_watch_reducer
+from ahpkit.dialects.v0_4.root import RootState, root_reducer
 from ahpkit.dialects.v0_4.session.reducer import session_reducer
 from ahpkit.dialects.v0_4.session.state import SessionState
-from ahpkit.dialects.v0_4.terminal.reducer import terminal_reducer
-from ahpkit.dialects.v0_4.terminal.state import TerminalState
+from ahpkit.dialects.v0_4.terminal import TerminalState, terminal_reducer
 from ahpkit.protocol.channels import MAX_URI
 from ahpkit.protocol.registry import Shape
 

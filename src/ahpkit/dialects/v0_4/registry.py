@@ -1,4 +1,4 @@
-"""The tables of the protocol: every action, command and notification. Knows no handler and no reducer.
+"""The tables of 0.4.0: every action, command and notification.
 
 A test holds these tables against the types: nothing is missing, nothing is invented.
 """
@@ -8,24 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ahpkit.dialects.v0_4.annotations import actions as annotations
-from ahpkit.dialects.v0_4.changeset import actions as changeset
-from ahpkit.dialects.v0_4.changeset import commands as changeset_commands
+from ahpkit.dialects.v0_4 import annotations, changeset, messages, resource_watch, root, terminal
 from ahpkit.dialects.v0_4.chat import actions as chat
-from ahpkit.dialects.v0_4.chat import commands as chat_commands
-from ahpkit.dialects.v0_4.common import commands as common
-from ahpkit.dialects.v0_4.common.actions import ActionEnvelope
-from ahpkit.dialects.v0_4.common.notifications import AuthRequiredParams
-from ahpkit.dialects.v0_4.resource_watch import actions as watch
-from ahpkit.dialects.v0_4.resource_watch import commands as watch_commands
-from ahpkit.dialects.v0_4.root import actions as root
-from ahpkit.dialects.v0_4.root import commands as root_commands
-from ahpkit.dialects.v0_4.root import notifications as root_notifications
+from ahpkit.dialects.v0_4.messages import ActionEnvelope, AuthRequiredParams
 from ahpkit.dialects.v0_4.session import actions as session
-from ahpkit.dialects.v0_4.session import commands as session_commands
-from ahpkit.dialects.v0_4.telemetry import notifications as telemetry
-from ahpkit.dialects.v0_4.terminal import actions as terminal
-from ahpkit.dialects.v0_4.terminal import commands as terminal_commands
 from ahpkit.dialects.v0_4.types import TYPES
 from ahpkit.protocol.registry import ActionSpec, CommandSpec, NotificationSpec, Shape
 
@@ -130,71 +116,71 @@ _ACTIONS = (
     _action("annotations/removed", "0.3.0", annotations.AnnotationsRemovedAction, by_client=True),
     _action("annotations/entrySet", "0.3.0", annotations.AnnotationsEntrySetAction, by_client=True),
     _action("annotations/entryRemoved", "0.3.0", annotations.AnnotationsEntryRemovedAction, by_client=True),
-    _action("resourceWatch/changed", "0.2.0", watch.ResourceWatchChangedAction),
+    _action("resourceWatch/changed", "0.2.0", resource_watch.ResourceWatchChangedAction),
 )
 
 _COMMANDS = (
-    _request("initialize", "root", common.InitializeParams, common.InitializeResult),
-    _request("ping", "root", common.PingParams),
-    _request("reconnect", "root", common.ReconnectParams, common.ReconnectResult),
-    _request("subscribe", None, common.SubscribeParams, common.SubscribeResult),
-    _notice("unsubscribe", common.UnsubscribeParams),
-    _notice("dispatchAction", common.DispatchActionParams),
-    _request("authenticate", "root", common.AuthenticateParams, common.AuthenticateResult),
-    _request("resourceRead", "root", common.ResourceReadParams, common.ResourceReadResult, both=True),
-    _request("resourceWrite", "root", common.ResourceWriteParams, common.ResourceWriteResult, both=True),
-    _request("resourceList", "root", common.ResourceListParams, common.ResourceListResult, both=True),
-    _request("resourceCopy", "root", common.ResourceCopyParams, common.ResourceCopyResult, both=True),
-    _request("resourceDelete", "root", common.ResourceDeleteParams, common.ResourceDeleteResult, both=True),
-    _request("resourceMove", "root", common.ResourceMoveParams, common.ResourceMoveResult, both=True),
-    _request("resourceResolve", "root", common.ResourceResolveParams, common.ResourceResolveResult, both=True),
-    _request("resourceMkdir", "root", common.ResourceMkdirParams, common.ResourceMkdirResult, both=True),
-    _request("resourceRequest", "root", common.ResourceRequestParams, common.ResourceRequestResult, both=True),
+    _request("initialize", "root", messages.InitializeParams, messages.InitializeResult),
+    _request("ping", "root", messages.PingParams),
+    _request("reconnect", "root", messages.ReconnectParams, messages.ReconnectResult),
+    _request("subscribe", None, messages.SubscribeParams, messages.SubscribeResult),
+    _notice("unsubscribe", messages.UnsubscribeParams),
+    _notice("dispatchAction", messages.DispatchActionParams),
+    _request("authenticate", "root", messages.AuthenticateParams, messages.AuthenticateResult),
+    _request("resourceRead", "root", messages.ResourceReadParams, messages.ResourceReadResult, both=True),
+    _request("resourceWrite", "root", messages.ResourceWriteParams, messages.ResourceWriteResult, both=True),
+    _request("resourceList", "root", messages.ResourceListParams, messages.ResourceListResult, both=True),
+    _request("resourceCopy", "root", messages.ResourceCopyParams, messages.ResourceCopyResult, both=True),
+    _request("resourceDelete", "root", messages.ResourceDeleteParams, messages.ResourceDeleteResult, both=True),
+    _request("resourceMove", "root", messages.ResourceMoveParams, messages.ResourceMoveResult, both=True),
+    _request("resourceResolve", "root", messages.ResourceResolveParams, messages.ResourceResolveResult, both=True),
+    _request("resourceMkdir", "root", messages.ResourceMkdirParams, messages.ResourceMkdirResult, both=True),
+    _request("resourceRequest", "root", messages.ResourceRequestParams, messages.ResourceRequestResult, both=True),
     _request(
         "createResourceWatch",
         "root",
-        watch_commands.CreateResourceWatchParams,
-        watch_commands.CreateResourceWatchResult,
+        resource_watch.CreateResourceWatchParams,
+        resource_watch.CreateResourceWatchResult,
         both=True,
     ),
-    _request("listSessions", "root", root_commands.ListSessionsParams, root_commands.ListSessionsResult),
+    _request("listSessions", "root", root.ListSessionsParams, root.ListSessionsResult),
     _request(
         "resolveSessionConfig",
         "root",
-        root_commands.ResolveSessionConfigParams,
-        root_commands.ResolveSessionConfigResult,
+        root.ResolveSessionConfigParams,
+        root.ResolveSessionConfigResult,
     ),
     _request(
         "sessionConfigCompletions",
         "root",
-        root_commands.SessionConfigCompletionsParams,
-        root_commands.SessionConfigCompletionsResult,
+        root.SessionConfigCompletionsParams,
+        root.SessionConfigCompletionsResult,
     ),
-    _request("createSession", "session", session_commands.CreateSessionParams),
-    _request("disposeSession", "session", session_commands.DisposeSessionParams),
-    _request("createChat", "session", chat_commands.CreateChatParams),
-    _request("disposeChat", "chat", chat_commands.DisposeChatParams),
-    _request("fetchTurns", "chat", chat_commands.FetchTurnsParams, chat_commands.FetchTurnsResult),
-    _request("completions", "chat", chat_commands.CompletionsParams, chat_commands.CompletionsResult),
-    _request("createTerminal", "terminal", terminal_commands.CreateTerminalParams),
-    _request("disposeTerminal", "terminal", terminal_commands.DisposeTerminalParams),
+    _request("createSession", "session", session.CreateSessionParams),
+    _request("disposeSession", "session", session.DisposeSessionParams),
+    _request("createChat", "session", chat.CreateChatParams),
+    _request("disposeChat", "chat", chat.DisposeChatParams),
+    _request("fetchTurns", "chat", chat.FetchTurnsParams, chat.FetchTurnsResult),
+    _request("completions", "chat", chat.CompletionsParams, chat.CompletionsResult),
+    _request("createTerminal", "terminal", terminal.CreateTerminalParams),
+    _request("disposeTerminal", "terminal", terminal.DisposeTerminalParams),
     _request(
         "invokeChangesetOperation",
         "changeset",
-        changeset_commands.InvokeChangesetOperationParams,
-        changeset_commands.InvokeChangesetOperationResult,
+        changeset.InvokeChangesetOperationParams,
+        changeset.InvokeChangesetOperationResult,
     ),
 )
 
 _NOTIFICATIONS = (
     NotificationSpec("action", "0.1.0", ActionEnvelope, None),
-    NotificationSpec("root/sessionAdded", "0.1.0", root_notifications.SessionAddedParams, "root"),
-    NotificationSpec("root/sessionRemoved", "0.1.0", root_notifications.SessionRemovedParams, "root"),
-    NotificationSpec("root/sessionSummaryChanged", "0.1.0", root_notifications.SessionSummaryChangedParams, "root"),
+    NotificationSpec("root/sessionAdded", "0.1.0", root.SessionAddedParams, "root"),
+    NotificationSpec("root/sessionRemoved", "0.1.0", root.SessionRemovedParams, "root"),
+    NotificationSpec("root/sessionSummaryChanged", "0.1.0", root.SessionSummaryChangedParams, "root"),
     NotificationSpec("auth/required", "0.1.0", AuthRequiredParams, None),
-    NotificationSpec("otlp/exportLogs", "0.2.0", telemetry.OtlpExportLogsParams, "telemetry"),
-    NotificationSpec("otlp/exportTraces", "0.2.0", telemetry.OtlpExportTracesParams, "telemetry"),
-    NotificationSpec("otlp/exportMetrics", "0.2.0", telemetry.OtlpExportMetricsParams, "telemetry"),
+    NotificationSpec("otlp/exportLogs", "0.2.0", messages.OtlpExportLogsParams, "telemetry"),
+    NotificationSpec("otlp/exportTraces", "0.2.0", messages.OtlpExportTracesParams, "telemetry"),
+    NotificationSpec("otlp/exportMetrics", "0.2.0", messages.OtlpExportMetricsParams, "telemetry"),
 )
 
 ACTIONS: Mapping[str, ActionSpec] = MappingProxyType({spec.type: spec for spec in _ACTIONS})

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ahpkit.dialects.v0_4.chat.reducer import HANDLERS, STAMPED, chat_reducer
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
 from ahpkit.protocol.common.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
 from ahpkit.protocol.rope import Rope

@@ -15,7 +15,7 @@ from ahpkit.dialects.v0_4.chat.tool_calls import (
     skipped,
     started,
 )
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.protocol.rope import Rope
 from support import requirement
 

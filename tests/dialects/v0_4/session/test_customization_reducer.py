@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
-from ahpkit.dialects.v0_4.session.enablement import find
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.session.reducer import session_reducer
+from ahpkit.protocol.session.enablement import find
 from support import requirement
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
 from ahpkit.dialects.v0_4.session.reducer import HANDLERS, STAMPED, session_reducer
 from support import requirement

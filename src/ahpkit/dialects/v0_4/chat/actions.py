@@ -1,4 +1,4 @@
-"""Actions on `ahp-chat:/<id>`. Which of them a client may dispatch says `ahpkit.dialects.v0_4.registry`."""
+"""Actions and commands of chats of 0.4.0. The registry says which actions a client may dispatch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ahpkit.dialects.v0_4.chat.state import (
     ChatInputResponseKind,
     ConfirmationOption,
     Message,
+    MessageAttachment,
     PendingMessageKind,
     ResponsePart,
     ToolCallBase,
@@ -18,9 +19,18 @@ from ahpkit.dialects.v0_4.chat.state import (
     ToolCallParameterFields,
     ToolCallResult,
     ToolResultContent,
+    Turn,
     UsageInfo,
 )
-from ahpkit.dialects.v0_4.common.state import ErrorInfo, JsonObject, StringOrMarkdown
+from ahpkit.dialects.v0_4.common import (
+    URI,
+    AgentSelection,
+    BaseParams,
+    ErrorInfo,
+    JsonObject,
+    ModelSelection,
+    StringOrMarkdown,
+)
 
 
 class ToolCallActionBase(TypedDict):
@@ -257,10 +267,72 @@ ChatAction = (
 )
 
 
+CompletionItemKind = Literal["userMessage"]
+
+
+class ChatForkSource(TypedDict):
+    """The chat to copy, up to and including the response of `turnId`."""
+
+    chat: URI
+    turnId: str
+
+
+class CreateChatParams(BaseParams):
+    """`createChat`: `channel` is the session, `chat` the URI that the client chooses. Answered with null."""
+
+    chat: URI
+    initialMessage: NotRequired[Message]
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
+    source: NotRequired[ChatForkSource]
+
+
+class DisposeChatParams(BaseParams):
+    """`disposeChat`. Answered with null."""
+
+
+class FetchTurnsParams(BaseParams):
+    """`fetchTurns`: at most `limit` turns before the turn `before`, or the last ones."""
+
+    before: NotRequired[str]
+    limit: NotRequired[int]
+
+
+class FetchTurnsResult(TypedDict):
+    """Oldest first."""
+
+    turns: list[Turn]
+    hasMore: bool
+
+
+class CompletionsParams(BaseParams):
+    """`completions` at `offset` of `text`, counted in UTF-16 code units."""
+
+    kind: CompletionItemKind
+    text: str
+    offset: int
+
+
+class CompletionItem(TypedDict):
+    """Puts `insertText` in place of the range, and `attachment` on the message."""
+
+    insertText: str
+    rangeStart: NotRequired[int]
+    rangeEnd: NotRequired[int]
+    attachment: MessageAttachment
+
+
+class CompletionsResult(TypedDict):
+    """In the order to show them."""
+
+    items: list[CompletionItem]
+
+
 __all__ = [
     "ChatAction",
     "ChatDeltaAction",
     "ChatErrorAction",
+    "ChatForkSource",
     "ChatInputAnswerChangedAction",
     "ChatInputCompletedAction",
     "ChatInputRequestedAction",
@@ -283,5 +355,13 @@ __all__ = [
     "ChatTurnCompleteAction",
     "ChatTurnStartedAction",
     "ChatUsageAction",
+    "CompletionItem",
+    "CompletionItemKind",
+    "CompletionsParams",
+    "CompletionsResult",
+    "CreateChatParams",
+    "DisposeChatParams",
+    "FetchTurnsParams",
+    "FetchTurnsResult",
     "ToolCallActionBase",
 ]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from ahpkit.dialects.v0_4.chat import tool_calls
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,

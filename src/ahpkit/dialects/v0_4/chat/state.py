@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.chat.input_requests import (
+from ahpkit.dialects.v0_4.chat.messages import (
     ChatInputAnswer,
     ChatInputAnswered,
     ChatInputAnswerState,
@@ -29,8 +29,6 @@ from ahpkit.dialects.v0_4.chat.input_requests import (
     ChatInputSkipped,
     ChatInputTextAnswerValue,
     ChatInputTextQuestion,
-)
-from ahpkit.dialects.v0_4.chat.messages import (
     Message,
     MessageAnnotationsAttachment,
     MessageAttachment,
@@ -75,7 +73,7 @@ from ahpkit.dialects.v0_4.chat.tool_call_state import (
     ToolResultTerminalContent,
     ToolResultTextContent,
 )
-from ahpkit.dialects.v0_4.common.state import (
+from ahpkit.dialects.v0_4.common import (
     URI,
     AgentSelection,
     ContentRef,

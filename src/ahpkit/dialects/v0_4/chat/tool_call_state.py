@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.v0_4.chat.messages import Message
-from ahpkit.dialects.v0_4.common.state import URI, ContentRef, FileEdit, JsonObject, StringOrMarkdown
+from ahpkit.dialects.v0_4.common import URI, ContentRef, FileEdit, JsonObject, StringOrMarkdown
 
 ToolCallStatus = Literal[
     "streaming", "pending-confirmation", "running", "pending-result-confirmation", "completed", "cancelled"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.protocol.common.reducing import amend
 from ahpkit.protocol.rope import Rope
 

@@ -1,12 +1,12 @@
-"""Actions on `ahp-session:/<id>`. Which of them a client may dispatch says `ahpkit.dialects.v0_4.registry`."""
+"""Actions and commands of sessions of 0.4.0. The registry says which actions a client may dispatch."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.changeset.state import Changeset
+from ahpkit.dialects.v0_4.changeset import Changeset
 from ahpkit.dialects.v0_4.chat.state import ChatSummary, PartialChatSummary
-from ahpkit.dialects.v0_4.common.state import URI, AgentSelection, ErrorInfo, JsonObject, ModelSelection
+from ahpkit.dialects.v0_4.common import URI, AgentSelection, BaseParams, ErrorInfo, JsonObject, ModelSelection
 from ahpkit.dialects.v0_4.session.canvases import (
     CanvasCancellationReason,
     CanvasErrorPayload,
@@ -16,8 +16,7 @@ from ahpkit.dialects.v0_4.session.canvases import (
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
-from ahpkit.dialects.v0_4.session.customizations import Customization
-from ahpkit.dialects.v0_4.session.mcp import McpServerState
+from ahpkit.dialects.v0_4.session.customizations import Customization, McpServerState
 from ahpkit.dialects.v0_4.session.state import SessionActiveClient, ToolDefinition
 
 
@@ -281,7 +280,32 @@ SessionAction = (
 )
 
 
+class SessionForkSource(TypedDict):
+    """The session to copy, up to and including the response of `turnId`."""
+
+    session: URI
+    turnId: str
+
+
+class CreateSessionParams(BaseParams):
+    """`createSession`: `channel` is the URI that the client chooses. Answered with null, at once."""
+
+    provider: NotRequired[str]
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
+    workingDirectory: NotRequired[URI]
+    fork: NotRequired[SessionForkSource]
+    config: NotRequired[JsonObject]
+    activeClient: NotRequired[SessionActiveClient]
+
+
+class DisposeSessionParams(BaseParams):
+    """`disposeSession`. Answered with null."""
+
+
 __all__ = [
+    "CreateSessionParams",
+    "DisposeSessionParams",
     "SessionAction",
     "SessionActiveClientChangedAction",
     "SessionActiveClientToolsChangedAction",
@@ -306,6 +330,7 @@ __all__ = [
     "SessionCustomizationUpdatedAction",
     "SessionCustomizationsChangedAction",
     "SessionDefaultChatChangedAction",
+    "SessionForkSource",
     "SessionIsArchivedChangedAction",
     "SessionIsReadChangedAction",
     "SessionMcpServerStateChangedAction",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common.state import JsonValue
+from ahpkit.dialects.v0_4.common import JsonValue
 
 CanvasProviderKind = Literal["server", "activeClient"]
 

@@ -1,15 +1,14 @@
 """Customizations of a session: containers (plugins, directories) and their children. Knows no files.
 
 A child is effectively enabled when its container and itself are; an absent `enabled` means yes
-(`session/enablement.py` answers that).
+(`ahpkit.protocol.session.enablement` answers that).
 """
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common.state import URI, Icon, JsonObject, TextRange
-from ahpkit.dialects.v0_4.session.mcp import McpServerCustomizationApps, McpServerState
+from ahpkit.dialects.v0_4.common import URI, ErrorInfo, Icon, JsonObject, ProtectedResourceMetadata, TextRange
 
 CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"]
 
@@ -159,8 +158,85 @@ ChildCustomization = (
 Customization = PluginCustomization | DirectoryCustomization | McpServerCustomization
 
 
+McpServerStatus = Literal["starting", "ready", "authRequired", "error", "stopped"]
+
+McpAuthRequiredReason = Literal["required", "expired", "insufficientScope"]
+
+
+class McpServerStartingState(TypedDict):
+    """Known, not yet running."""
+
+    kind: Literal["starting"]
+
+
+class McpServerReadyState(TypedDict):
+    """Running and serving."""
+
+    kind: Literal["ready"]
+
+
+class McpServerAuthRequiredState(TypedDict):
+    """Reachable, but a client has to `authenticate` for `resource` first."""
+
+    kind: Literal["authRequired"]
+    reason: McpAuthRequiredReason
+    resource: ProtectedResourceMetadata
+    requiredScopes: NotRequired[list[str]]
+    description: NotRequired[str]
+
+
+class McpServerErrorState(TypedDict):
+    """Failed to start, or crashed."""
+
+    kind: Literal["error"]
+    error: ErrorInfo
+
+
+class McpServerStoppedState(TypedDict):
+    """Shut down."""
+
+    kind: Literal["stopped"]
+
+
+McpServerState = (
+    McpServerStartingState
+    | McpServerReadyState
+    | McpServerAuthRequiredState
+    | McpServerErrorState
+    | McpServerStoppedState
+)
+
+
+class McpListChangedCapability(TypedDict):
+    """A family of MCP methods is proxied; with `listChanged` its change notifications too."""
+
+    listChanged: NotRequired[bool]
+
+
+class McpSamplingCapability(TypedDict):
+    """`sampling/createMessage` is served; with `tools` also with tool use."""
+
+    tools: NotRequired[JsonObject]
+
+
+class AhpMcpUiHostCapabilities(TypedDict):
+    """What of an MCP App's host capabilities the `mcp://` channel serves."""
+
+    serverTools: NotRequired[McpListChangedCapability]
+    serverResources: NotRequired[McpListChangedCapability]
+    logging: NotRequired[JsonObject]
+    sampling: NotRequired[McpSamplingCapability]
+
+
+class McpServerCustomizationApps(TypedDict):
+    """What a client needs to render the server's apps."""
+
+    capabilities: AhpMcpUiHostCapabilities
+
+
 __all__ = [
     "AgentCustomization",
+    "AhpMcpUiHostCapabilities",
     "ChildCustomization",
     "ChildCustomizationBase",
     "ChildCustomizationType",
@@ -177,7 +253,18 @@ __all__ = [
     "CustomizationType",
     "DirectoryCustomization",
     "HookCustomization",
+    "McpAuthRequiredReason",
+    "McpListChangedCapability",
+    "McpSamplingCapability",
+    "McpServerAuthRequiredState",
     "McpServerCustomization",
+    "McpServerCustomizationApps",
+    "McpServerErrorState",
+    "McpServerReadyState",
+    "McpServerStartingState",
+    "McpServerState",
+    "McpServerStatus",
+    "McpServerStoppedState",
     "PluginCustomization",
     "PromptCustomization",
     "RuleCustomization",

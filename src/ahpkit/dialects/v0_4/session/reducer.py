@@ -1,17 +1,12 @@
-"""The session channel's reducer: life cycle, summary, chats, tools, configuration. Knows no turns: chats have them.
-
-Customizations and canvases have tables of their own (`customization_reducer`, `canvas_reducer`), joined here.
-"""
+"""The reducer of sessions of 0.4.0: life cycle, summary, chats, tools, configuration, customizations, canvases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
-from ahpkit.dialects.v0_4.session.canvas_reducer import CANVAS_HANDLERS
-from ahpkit.dialects.v0_4.session.customization_reducer import CUSTOMIZATION_HANDLERS
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.protocol.common.reducing import (
     Handler,
     amend,
@@ -20,14 +15,135 @@ from ahpkit.protocol.common.reducing import (
     assign_optional,
     index_of,
     merge_config,
+    put,
     removed,
     replaced,
+    unchanged,
     upserted,
     without,
 )
 from ahpkit.protocol.common.status import IS_ARCHIVED, IS_READ, with_flag
 
-__all__ = ["HANDLERS", "STAMPED", "session_reducer"]
+_PATCHABLE = ("title", "status", "url", "availability")
+"""What `canvasInstanceUpdated` may touch. Identity and renderer are fixed when the instance is opened."""
+
+
+def _instance_opened(state: JsonObject, action: JsonObject) -> JsonObject:
+    return {**state, "openCanvases": upserted(state.get("openCanvases"), action["instance"], key="instanceId")}
+
+
+def _instance_updated(state: JsonObject, action: JsonObject) -> JsonObject:
+    """A narrow patch: null clears, absent keeps."""
+    instances: list[JsonObject] = state.get("openCanvases") or []
+    index = index_of(instances, "instanceId", action["instanceId"])
+    changes = {key: action["changes"][key] for key in _PATCHABLE if key in action["changes"]}
+    if index < 0 or not changes:
+        return state
+    return {**state, "openCanvases": replaced(instances, index, amend(instances[index], changes))}
+
+
+def _instance_closed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """An instance takes the requests that target it along."""
+    after = _without(state, "openCanvases", "instanceId", action["instanceId"])
+    return _without(after, "canvasRequests", "instanceId", action["instanceId"])
+
+
+def _request_created(state: JsonObject, action: JsonObject) -> JsonObject:
+    return {**state, "canvasRequests": upserted(state.get("canvasRequests"), action["request"], key="requestId")}
+
+
+def _request_ended(state: JsonObject, action: JsonObject) -> JsonObject:
+    return _without(state, "canvasRequests", "requestId", action["requestId"])
+
+
+def _without(state: JsonObject, name: str, key: str, value: str) -> JsonObject:
+    """`state` without the entries of list `name` whose `key` is `value`; an absent list stays absent."""
+    entries: list[JsonObject] = state.get(name) or []
+    kept = removed(entries, key, value)
+    return state if kept is entries else {**state, name: kept}
+
+
+CANVAS_HANDLERS: Final[Mapping[str, Handler]] = {
+    "session/canvasRegistryChanged": assign("canvasRegistry", field="canvases"),
+    "session/canvasInstanceOpened": _instance_opened,
+    "session/canvasInstanceUpdated": _instance_updated,
+    "session/canvasInstanceClosed": _instance_closed,
+    "session/canvasInstanceCloseRequested": unchanged,  # a wish of a client; the host answers with canvasInstanceClosed
+    "session/canvasRequestCreated": _request_created,
+    "session/canvasRequestCompleted": _request_ended,
+    "session/canvasRequestCancelled": _request_ended,
+}
+
+
+_Change = Callable[[JsonObject], JsonObject]
+
+
+def _updated(state: JsonObject, action: JsonObject) -> JsonObject:
+    return {**state, "customizations": upserted(state.get("customizations"), action["customization"], key="id")}
+
+
+def _toggled(state: JsonObject, action: JsonObject) -> JsonObject:
+    enabled: bool = action["enabled"]
+    return _edited(state, action["id"], lambda e: e if e.get("enabled") is enabled else {**e, "enabled": enabled})
+
+
+def _mcp_server_state_changed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """Replaces state and channel of an MCP server: a channel that the action does not carry is gone."""
+
+    def change(entry: JsonObject) -> JsonObject:
+        if entry.get("type") != "mcpServer":
+            return entry
+        return put({**entry, "state": action["state"]}, "channel", action.get("channel"))
+
+    return _edited(state, action["id"], change)
+
+
+def _removed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """A container goes with its children; a child goes alone."""
+    entries: list[JsonObject] = state.get("customizations") or []
+    kept = removed(entries, "id", action["id"])
+    if kept is entries:
+        kept = _each_container(entries, lambda children: removed(children, "id", action["id"]))
+    return state if kept is entries else {**state, "customizations": kept}
+
+
+def _edited(state: JsonObject, customization_id: str, change: _Change) -> JsonObject:
+    """`state` with `change` applied to the entry with that id, at top level or in a container."""
+
+    def edit(entries: list[JsonObject]) -> list[JsonObject]:
+        for index, entry in enumerate(entries):
+            if entry.get("id") == customization_id:
+                after = change(entry)
+                return entries if after is entry else replaced(entries, index, after)
+        return entries
+
+    entries: list[JsonObject] = state.get("customizations") or []
+    after = edit(entries)
+    if after is entries:
+        after = _each_container(entries, edit)
+    return state if after is entries else {**state, "customizations": after}
+
+
+def _each_container(
+    entries: list[JsonObject], edit: Callable[[list[JsonObject]], list[JsonObject]]
+) -> list[JsonObject]:
+    """`entries` with `edit` applied to the children of the first container that it changes."""
+    for index, entry in enumerate(entries):
+        children: list[JsonObject] = entry.get("children") or []
+        after = edit(children)
+        if after is not children:
+            return replaced(entries, index, {**entry, "children": after})
+    return entries
+
+
+CUSTOMIZATION_HANDLERS: Final[Mapping[str, Handler]] = {
+    "session/customizationsChanged": assign("customizations"),
+    "session/customizationToggled": _toggled,
+    "session/customizationUpdated": _updated,
+    "session/customizationRemoved": _removed,
+    "session/mcpServerStateChanged": _mcp_server_state_changed,
+}
+
 
 STAMPED: Final = frozenset(
     {"session/titleChanged", "session/modelChanged", "session/agentChanged", "session/configChanged"}
@@ -127,3 +243,6 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     **CUSTOMIZATION_HANDLERS,
     **CANVAS_HANDLERS,
 }
+
+
+__all__ = ["CANVAS_HANDLERS", "CUSTOMIZATION_HANDLERS", "HANDLERS", "STAMPED", "session_reducer"]

@@ -7,10 +7,10 @@ from __future__ import annotations
 from enum import KEEP, IntFlag
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.annotations.state import AnnotationsSummary
-from ahpkit.dialects.v0_4.changeset.state import Changeset
+from ahpkit.dialects.v0_4.annotations import AnnotationsSummary
+from ahpkit.dialects.v0_4.changeset import Changeset
 from ahpkit.dialects.v0_4.chat.state import ChatSummary
-from ahpkit.dialects.v0_4.common.state import (
+from ahpkit.dialects.v0_4.common import (
     URI,
     AgentSelection,
     ConfigPropertySchema,
@@ -41,6 +41,7 @@ from ahpkit.dialects.v0_4.session.canvases import (
 )
 from ahpkit.dialects.v0_4.session.customizations import (
     AgentCustomization,
+    AhpMcpUiHostCapabilities,
     ChildCustomization,
     ChildCustomizationBase,
     ChildCustomizationType,
@@ -57,18 +58,11 @@ from ahpkit.dialects.v0_4.session.customizations import (
     CustomizationType,
     DirectoryCustomization,
     HookCustomization,
-    McpServerCustomization,
-    PluginCustomization,
-    PromptCustomization,
-    RuleCustomization,
-    SkillCustomization,
-)
-from ahpkit.dialects.v0_4.session.mcp import (
-    AhpMcpUiHostCapabilities,
     McpAuthRequiredReason,
     McpListChangedCapability,
     McpSamplingCapability,
     McpServerAuthRequiredState,
+    McpServerCustomization,
     McpServerCustomizationApps,
     McpServerErrorState,
     McpServerReadyState,
@@ -76,6 +70,10 @@ from ahpkit.dialects.v0_4.session.mcp import (
     McpServerState,
     McpServerStatus,
     McpServerStoppedState,
+    PluginCustomization,
+    PromptCustomization,
+    RuleCustomization,
+    SkillCustomization,
 )
 from ahpkit.protocol.common import status
 

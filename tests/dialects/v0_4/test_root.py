@@ -1,8 +1,8 @@
 """The root reducer. What one action does to one state is in tests/fixtures/reducers/root."""
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
-from ahpkit.dialects.v0_4.root.reducer import HANDLERS, root_reducer
+from ahpkit.dialects.v0_4.root import HANDLERS, root_reducer
 from support import requirement
 
 STATE: JsonObject = {"agents": []}

@@ -1,8 +1,8 @@
 """The resource watch reducer: events pass by, nothing is kept."""
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
-from ahpkit.dialects.v0_4.resource_watch.reducer import HANDLERS, resource_watch_reducer
+from ahpkit.dialects.v0_4.resource_watch import HANDLERS, resource_watch_reducer
 
 STATE: JsonObject = {"root": "file:///w", "recursive": True}
 

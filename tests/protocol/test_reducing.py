@@ -2,7 +2,6 @@
 
 import pytest
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
 from ahpkit.protocol.common.reducing import (
     Handler,
     amend,
@@ -19,6 +18,7 @@ from ahpkit.protocol.common.reducing import (
     upserted,
     without,
 )
+from ahpkit.protocol.common.state import JsonObject
 from support import requirement
 
 STATE: JsonObject = {"a": 1, "b": None}

@@ -1,15 +1,40 @@
-"""Commands of a connection and of resources. Knows no handler.
-
-Resource commands go in both directions: a client asks the host for files, the host asks a client for what it publishes.
-"""
+"""What 0.4.0 sends over a connection: envelopes of actions, commands, notifications, telemetry, the data of errors."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common.actions import ActionEnvelope
-from ahpkit.dialects.v0_4.common.state import URI, JsonObject, Snapshot
-from ahpkit.dialects.v0_4.telemetry.state import TelemetryCapabilities
+from ahpkit.dialects.v0_4.annotations import AnnotationsAction
+from ahpkit.dialects.v0_4.changeset import ChangesetAction
+from ahpkit.dialects.v0_4.chat.actions import ChatAction
+from ahpkit.dialects.v0_4.common import URI, BaseParams, JsonObject, ProtectedResourceMetadata, RootParams, Snapshot
+from ahpkit.dialects.v0_4.resource_watch import ResourceWatchAction
+from ahpkit.dialects.v0_4.root import RootAction
+from ahpkit.dialects.v0_4.session.actions import SessionAction
+from ahpkit.dialects.v0_4.terminal import TerminalAction
+
+StateAction = (
+    RootAction | SessionAction | ChatAction | TerminalAction | ChangesetAction | AnnotationsAction | ResourceWatchAction
+)
+"""Any action. `type` tells which; a type nobody here knows is passed on and changes nothing."""
+
+
+class ActionOrigin(TypedDict):
+    """The client that dispatched an action, and its number there."""
+
+    clientId: str
+    clientSeq: int
+
+
+class ActionEnvelope(TypedDict):
+    """An action in its order. With `rejectionReason` it was refused and changed nothing."""
+
+    channel: URI
+    action: StateAction
+    serverSeq: int
+    origin: NotRequired[ActionOrigin]
+    rejectionReason: NotRequired[str]
+
 
 ContentEncoding = Literal["base64", "utf-8"]
 
@@ -18,18 +43,6 @@ ResourceType = Literal["file", "directory", "symlink"]
 ResourceWriteMode = Literal["truncate", "append", "insert"]
 
 ReconnectResultType = Literal["replay", "snapshot"]
-
-
-class BaseParams(TypedDict):
-    """Parameters of every method: the channel it is about."""
-
-    channel: URI
-
-
-class RootParams(TypedDict):
-    """Parameters of methods that are about the connection or the host."""
-
-    channel: Literal["ahp-root://"]
 
 
 class ClientCapabilities(TypedDict):
@@ -250,16 +263,85 @@ class AuthenticateResult(TypedDict):
     """Accepted."""
 
 
+AuthRequiredReason = Literal["required", "expired"]
+
+
+class AuthRequiredParams(BaseParams):
+    """`auth/required`: `resource` needs a token, for what `channel` says."""
+
+    resource: str
+    reason: NotRequired[AuthRequiredReason]
+
+
+JsonRpcErrorCode = Literal[-32700, -32600, -32601, -32602, -32603]
+
+AhpErrorCode = Literal[-32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32009, -32010, -32011]
+
+
+class UnsupportedProtocolVersionErrorData(TypedDict):
+    """`data` of -32005: what the host speaks."""
+
+    supportedVersions: list[str]
+
+
+class AuthRequiredErrorData(TypedDict):
+    """`data` of -32007: what to authenticate for."""
+
+    resources: list[ProtectedResourceMetadata]
+
+
+class PermissionDeniedErrorData(TypedDict):
+    """`data` of -32009: the `resourceRequest` that would unlock it, if any would."""
+
+    request: NotRequired[ResourceRequestParams]
+
+
+class TelemetryCapabilities(TypedDict):
+    """Channels, or RFC 6570 templates of channels, by signal."""
+
+    logs: NotRequired[URI]
+    traces: NotRequired[URI]
+    metrics: NotRequired[URI]
+
+
+class OtlpExportLogsParams(BaseParams):
+    """`otlp/exportLogs`."""
+
+    payload: JsonObject
+
+
+class OtlpExportTracesParams(BaseParams):
+    """`otlp/exportTraces`."""
+
+    payload: JsonObject
+
+
+class OtlpExportMetricsParams(BaseParams):
+    """`otlp/exportMetrics`."""
+
+    payload: JsonObject
+
+
 __all__ = [
+    "ActionEnvelope",
+    "ActionOrigin",
+    "AhpErrorCode",
+    "AuthRequiredErrorData",
+    "AuthRequiredParams",
+    "AuthRequiredReason",
     "AuthenticateParams",
     "AuthenticateResult",
-    "BaseParams",
     "ClientCapabilities",
     "ContentEncoding",
     "DirectoryEntry",
     "DispatchActionParams",
     "InitializeParams",
     "InitializeResult",
+    "JsonRpcErrorCode",
+    "OtlpExportLogsParams",
+    "OtlpExportMetricsParams",
+    "OtlpExportTracesParams",
+    "PermissionDeniedErrorData",
     "PingParams",
     "ReconnectParams",
     "ReconnectReplayResult",
@@ -286,8 +368,10 @@ __all__ = [
     "ResourceWriteMode",
     "ResourceWriteParams",
     "ResourceWriteResult",
-    "RootParams",
+    "StateAction",
     "SubscribeParams",
     "SubscribeResult",
+    "TelemetryCapabilities",
     "UnsubscribeParams",
+    "UnsupportedProtocolVersionErrorData",
 ]

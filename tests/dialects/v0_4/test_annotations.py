@@ -2,8 +2,8 @@
 
 import pytest
 
-from ahpkit.dialects.v0_4.annotations.reducer import HANDLERS, annotations_reducer
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.annotations import HANDLERS, annotations_reducer
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
 from support import requirement
 

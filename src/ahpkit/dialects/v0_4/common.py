@@ -1,8 +1,4 @@
-"""Shapes that several channels share. Knows no channel.
-
-State is plain JSON: these `TypedDict`s say which keys a value has, they convert nothing. Every object may carry
-`_meta` and keys nobody here knows; both survive. A `NotRequired` key without a value is absent, never null.
-"""
+"""Shapes that several channels of 0.4.0 share."""
 
 from __future__ import annotations
 
@@ -163,10 +159,23 @@ class AgentSelection(TypedDict):
     uri: URI
 
 
+class BaseParams(TypedDict):
+    """Parameters of every method: the channel it is about."""
+
+    channel: URI
+
+
+class RootParams(TypedDict):
+    """Parameters of methods that are about the connection or the host."""
+
+    channel: Literal["ahp-root://"]
+
+
 __all__ = [
     "ROOT_URI",
     "URI",
     "AgentSelection",
+    "BaseParams",
     "ConfigPropertySchema",
     "ConfigSchema",
     "ContentRef",
@@ -180,6 +189,7 @@ __all__ = [
     "Markdown",
     "ModelSelection",
     "ProtectedResourceMetadata",
+    "RootParams",
     "Snapshot",
     "StringOrMarkdown",
     "TextPosition",

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.dialects.v0_4.registry import ACTIONS
-from ahpkit.dialects.v0_4.terminal.reducer import HANDLERS, terminal_reducer
+from ahpkit.dialects.v0_4.terminal import HANDLERS, terminal_reducer
 from ahpkit.protocol.rope import Rope
 from support import requirement
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
-from ahpkit.dialects.v0_4.session.enablement import Effective, Placed, effective, find, walk
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import Effective, Placed, effective, find, walk
 from support import requirement
 
 ABSENT = object()
@@ -19,6 +19,12 @@ def entry(kind: str, entry_id: str, **more: Any) -> JsonObject:
 
 def given(**flags: Any) -> JsonObject:
     return {key: value for key, value in flags.items() if value is not ABSENT}
+
+
+def rights(found: Effective | None) -> tuple[bool, bool, bool]:
+    """Whether something is in force, and whether the user and the model may invoke it."""
+    assert found is not None
+    return found.enabled, found.user_invocable, found.model_invocable
 
 
 @requirement(
@@ -50,27 +56,27 @@ def test_a_top_level_entry_answers_for_itself(kind: str, flag: Any) -> None:
 def test_each_flag_forbids_its_own_side_only(kind: str, user: Any, model: Any) -> None:
     child = entry(kind, "c", **given(disableUserInvocation=user, disableModelInvocation=model))
     found = effective([entry("directory", "d", enabled=True, children=[child])], "c")
-    assert found == Effective(enabled=True, user_invocable=user is not True, model_invocable=model is not True)
+    assert rights(found) == (True, user is not True, model is not True)
 
 
 @pytest.mark.parametrize(("container", "child"), [(False, True), (True, False), (False, False)])
 def test_nobody_may_invoke_what_is_disabled(container: bool, child: bool) -> None:
     tree = [entry("plugin", "p", enabled=container, children=[entry("skill", "s", enabled=child)])]
-    assert effective(tree, "s") == Effective(enabled=False, user_invocable=False, model_invocable=False)
+    assert rights(effective(tree, "s")) == (False, False, False)
 
 
 @requirement("enablement:fields:first-class")
 def test_flags_are_fields_of_the_child_and_never_read_from_its_meta() -> None:
     meta = {"enabled": False, "disableUserInvocation": True, "disableModelInvocation": True}
     tree = [entry("plugin", "p", enabled=True, children=[entry("agent", "a", _meta=meta)])]
-    assert effective(tree, "a") == Effective(enabled=True, user_invocable=True, model_invocable=True)
+    assert rights(effective(tree, "a")) == (True, True, True)
 
 
 @requirement("enablement:compat:additive")
 def test_children_that_know_no_flag_are_in_force_as_before() -> None:
     child = entry("skill", "s")
     tree = [entry("plugin", "p", enabled=True, children=[child])]
-    assert effective(tree, "s") == Effective(enabled=True, user_invocable=True, model_invocable=True)
+    assert rights(effective(tree, "s")) == (True, True, True)
     assert "enabled" not in child
 
 

@@ -1,14 +1,97 @@
-"""The annotations channel's reducer: annotations and their entries, each found by id. Knows no files or turns."""
+"""The annotations channel of 0.4.0: its state, its actions and its reducer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
+from ahpkit.dialects.v0_4.common import URI, JsonObject, StringOrMarkdown, TextRange
 from ahpkit.protocol.common.reducing import Handler, apply, index_of, removed, replaced, upserted
 
-__all__ = ["HANDLERS", "annotations_reducer"]
+
+class AnnotationsSummary(TypedDict):
+    """How many there are, for a session's summary."""
+
+    resource: URI
+    annotationCount: int
+    entryCount: int
+
+
+class AnnotationEntry(TypedDict):
+    """One remark of a thread."""
+
+    id: str
+    text: StringOrMarkdown
+    _meta: NotRequired[JsonObject]
+
+
+class Annotation(TypedDict):
+    """A thread of remarks on a place."""
+
+    id: str
+    turnId: str
+    resource: URI
+    range: NotRequired[TextRange]
+    resolved: bool
+    entries: list[AnnotationEntry]
+    _meta: NotRequired[JsonObject]
+
+
+class AnnotationsState(TypedDict):
+    """State of `ahp-session:/<id>/annotations`."""
+
+    annotations: list[Annotation]
+
+
+class AnnotationsSetAction(TypedDict):
+    """An annotation is new, or replaced as a whole."""
+
+    type: Literal["annotations/set"]
+    annotation: Annotation
+
+
+class AnnotationsUpdatedAction(TypedDict):
+    """Some fields of an annotation changed; its entries did not."""
+
+    type: Literal["annotations/updated"]
+    annotationId: str
+    turnId: NotRequired[str]
+    resource: NotRequired[URI]
+    range: NotRequired[TextRange]
+    resolved: NotRequired[bool]
+
+
+class AnnotationsRemovedAction(TypedDict):
+    """An annotation is gone."""
+
+    type: Literal["annotations/removed"]
+    annotationId: str
+
+
+class AnnotationsEntrySetAction(TypedDict):
+    """A remark is new, or replaced as a whole."""
+
+    type: Literal["annotations/entrySet"]
+    annotationId: str
+    entry: AnnotationEntry
+
+
+class AnnotationsEntryRemovedAction(TypedDict):
+    """A remark is gone."""
+
+    type: Literal["annotations/entryRemoved"]
+    annotationId: str
+    entryId: str
+
+
+AnnotationsAction = (
+    AnnotationsSetAction
+    | AnnotationsUpdatedAction
+    | AnnotationsRemovedAction
+    | AnnotationsEntrySetAction
+    | AnnotationsEntryRemovedAction
+)
+
 
 _UPDATABLE = ("turnId", "resource", "range", "resolved")
 """What `annotations/updated` may write. It clears nothing: an absent field stays as it was."""
@@ -65,3 +148,19 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "annotations/entrySet": _within(_entry_set),
     "annotations/entryRemoved": _within(_entry_removed),
 }
+
+
+__all__ = [
+    "HANDLERS",
+    "Annotation",
+    "AnnotationEntry",
+    "AnnotationsAction",
+    "AnnotationsEntryRemovedAction",
+    "AnnotationsEntrySetAction",
+    "AnnotationsRemovedAction",
+    "AnnotationsSetAction",
+    "AnnotationsState",
+    "AnnotationsSummary",
+    "AnnotationsUpdatedAction",
+    "annotations_reducer",
+]

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ahpkit.dialects.v0_4.common.state import JsonObject
-from ahpkit.dialects.v0_4.session.summary import (
-    aggregate,
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.summary import (
     annotations_summary,
     changed_fields,
     chat_summary,
+    current_session,
     diff_chat_summary,
+    session_summary,
 )
-from ahpkit.protocol.common.reducing import iso_time
 from support import requirement
 
 IDLE, ERROR, IN_PROGRESS, INPUT_NEEDED, IS_READ, IS_ARCHIVED, UNKNOWN = 1, 2, 8, 24, 32, 64, 1 << 9
@@ -26,26 +25,21 @@ def chat(name: str, status: int = IDLE, at: int = 1000, **fields: Any) -> JsonOb
     return {"resource": name, "title": name, "status": status, "modifiedAt": iso_time(at), **fields}
 
 
-def session(*chats: JsonObject, default: str | None = None, **summary: Any) -> JsonObject:
-    own: JsonObject = {
-        "resource": "ahp-session:/s",
-        "provider": "demo",
-        "title": "S",
-        "status": IDLE,
-        "createdAt": 1,
-        "modifiedAt": 1,
-        **summary,
-    }
-    state: JsonObject = {"summary": own, "lifecycle": "ready", "chats": list(chats)}
-    return state | ({"defaultChat": default} if default else {})
+def session(*chats: JsonObject, default: str | None = None, **fields: Any) -> JsonObject:
+    state: JsonObject = {"provider": "demo", "title": "S", "status": IDLE, "lifecycle": "ready", "chats": list(chats)}
+    return state | fields | ({"defaultChat": default} if default else {})
+
+
+def summary_of(state: JsonObject, modified: int = 1) -> JsonObject:
+    return session_summary("ahp-session:/s", state, created_at=iso_time(1), modified_at=iso_time(modified))
 
 
 def status(*chats: JsonObject, default: str | None = None, own: int = IDLE) -> int:
-    return aggregate(session(*chats, default=default, status=own))["status"]
+    return summary_of(session(*chats, default=default, status=own))["status"]
 
 
 def activity(*chats: JsonObject, default: str | None = None) -> str | None:
-    return aggregate(session(*chats, default=default)).get("activity")
+    return summary_of(session(*chats, default=default)).get("activity")
 
 
 @requirement("session:aggregate:status-from-default-chat")
@@ -69,8 +63,8 @@ def test_a_chat_that_failed_is_promoted() -> None:
     assert status(chat("a", IN_PROGRESS), chat("b", ERROR), default="a") == ERROR
 
 
-def test_a_chat_that_needs_input_wins_over_one_that_failed() -> None:
-    assert status(chat("a", ERROR), chat("b", INPUT_NEEDED), default="a") == INPUT_NEEDED
+def test_a_chat_that_needs_input_and_one_that_failed_are_both_promoted() -> None:
+    assert status(chat("a", ERROR), chat("b", INPUT_NEEDED), default="a") == INPUT_NEEDED | ERROR
 
 
 def test_a_running_chat_does_not_count_as_one_that_needs_input() -> None:
@@ -109,61 +103,71 @@ def test_of_several_promoted_chats_the_default_speaks_else_the_latest() -> None:
 @pytest.mark.parametrize("silent", [{}, {"activity": ""}])
 def test_a_chat_that_does_nothing_leaves_no_activity(silent: JsonObject) -> None:
     state = session(chat("a", **silent), default="a", activity="an old one")
-    assert "activity" not in aggregate(state)
+    assert "activity" not in summary_of(state)
 
 
 @requirement("session:aggregate:modified-at")
 def test_the_session_was_modified_when_its_latest_chat_was() -> None:
-    assert aggregate(session(chat("a", at=5000), chat("b", at=7001), chat("c", at=6000)))["modifiedAt"] == 7001
+    chats = [chat("a", at=5000), chat("b", at=7001), chat("c", at=6000)]
+    assert summary_of(session(*chats))["modifiedAt"] == iso_time(7001)
 
 
 def test_what_the_session_itself_was_stamped_with_counts_too() -> None:
-    assert aggregate(session(chat("a", at=5000), modifiedAt=8000))["modifiedAt"] == 8000
+    assert summary_of(session(chat("a", at=5000)), modified=8000)["modifiedAt"] == iso_time(8000)
 
 
-@given(st.integers(0, 4_102_444_800_000))
-def test_a_chats_time_becomes_the_same_number(at: int) -> None:
-    assert aggregate(session(chat("a", at=at), modifiedAt=0))["modifiedAt"] == at
+def test_a_time_without_a_zone_is_utc() -> None:
+    late = {**chat("a"), "modifiedAt": "2030-01-01T00:00:00"}
+    assert summary_of(session(chat("b"), late))["modifiedAt"] == "2030-01-01T00:00:00"
 
 
 @requirement("session:aggregate:model-and-agent-not")
 @requirement("session:aggregate:working-directory-not")
 def test_overrides_of_chats_stay_with_the_chats() -> None:
-    overriding = chat("a", model={"id": "big"}, agent={"uri": "x:a"}, workingDirectory="file:///elsewhere")
-    summary = aggregate(session(overriding, default="a", model={"id": "small"}, workingDirectory="file:///here"))
-    assert (summary["model"], summary["workingDirectory"]) == ({"id": "small"}, "file:///here")
-    assert "agent" not in summary
+    overriding = chat("a", model={"id": "big"}, agent={"uri": "x:a"}, workingDirectories=["file:///elsewhere"])
+    summary = summary_of(session(overriding, default="a", workingDirectories=["file:///here"]))
+    assert summary["workingDirectories"] == ["file:///here"]
+    assert not {"model", "agent"} & summary.keys()
 
 
 @requirement("session:aggregate:single-chat")
 @pytest.mark.parametrize("bits", [IDLE, ERROR, IN_PROGRESS, INPUT_NEEDED])
 @pytest.mark.parametrize("default", [None, "a"])
 def test_a_single_chats_values_pass_through(bits: int, default: str | None) -> None:
-    summary = aggregate(session(chat("a", bits, at=1234, activity="busy"), default=default))
-    assert (summary["status"], summary["activity"], summary["modifiedAt"]) == (bits, "busy", 1234)
+    summary = summary_of(session(chat("a", bits, at=1234, activity="busy"), default=default))
+    assert (summary["status"], summary["activity"], summary["modifiedAt"]) == (bits, "busy", iso_time(1234))
 
 
 def test_a_session_without_chats_speaks_for_itself() -> None:
     state = session(activity="starting", status=IN_PROGRESS)
-    assert aggregate(state) is state["summary"]
+    assert summary_of(state)["status"] == IN_PROGRESS
+    assert current_session({**state, "activity": ""})["status"] == IN_PROGRESS
 
 
-def test_aggregating_changes_nothing() -> None:
+def test_a_session_that_could_not_be_created_failed_whatever_its_chats_say() -> None:
+    assert summary_of(session(chat("a", IN_PROGRESS), lifecycle="creationFailed"))["status"] == ERROR
+
+
+def test_a_state_that_says_what_its_chats_say_is_the_same_object() -> None:
+    state = session(chat("S"), default="S")
+    assert current_session(state) is state
+    assert current_session(session(chat("S", IN_PROGRESS)))["status"] == IN_PROGRESS
+
+
+def test_summarising_changes_nothing() -> None:
     state = session(chat("a", INPUT_NEEDED, at=9000, activity="x"))
-    before = dict(state["summary"])
-    aggregate(state)
-    assert state["summary"] == before
+    before = dict(state)
+    summary_of(state)
+    assert state == before
 
 
 @requirement("core:chat:state-repeats-summary")
 def test_a_chats_summary_is_the_repeated_part_of_its_state() -> None:
     fields: JsonObject = {
         "activity": "x",
-        "model": {"id": "m"},
-        "agent": {"uri": "x:a"},
         "origin": {"kind": "user"},
         "interactivity": "full",
-        "workingDirectory": "file:///d",
+        "workingDirectories": ["file:///d"],
     }
     entry = chat("a", **fields)
     state: JsonObject = {**entry, "turns": [], "activeTurn": {}, "queuedMessages": [], "inputRequests": [], "_meta": {}}
@@ -183,12 +187,12 @@ def test_only_what_changed_in_a_chat_is_told() -> None:
 
 
 def test_a_field_that_is_gone_is_told_as_empty() -> None:
-    before = chat("a", activity="x", agent={"uri": "x:a"})
-    assert diff_chat_summary(before, chat("a")) == {"activity": "", "agent": {"uri": ""}}
+    before = chat("a", activity="x", changes={"files": 1})
+    assert diff_chat_summary(before, chat("a")) == {"activity": "", "changes": None}
 
 
 def test_only_changed_fields_of_a_session_are_told() -> None:
-    old = aggregate(session(chat("a")))
+    old = summary_of(session(chat("a")))
     assert changed_fields(old, old) is None
     assert changed_fields(old, {**old, "title": "T", "status": 8}) == {"title": "T", "status": 8}
     assert changed_fields(old, {**old, "activity": "x"}) == {"activity": "x"}
@@ -196,7 +200,7 @@ def test_only_changed_fields_of_a_session_are_told() -> None:
 
 def test_annotations_are_counted_with_their_entries() -> None:
     state = {"annotations": [{"id": "a", "entries": [1, 2]}, {"id": "b", "entries": [3]}]}
-    assert annotations_summary("ahp-session:/s", state) == {
+    assert annotations_summary("ahp-session:/s/annotations", state) == {
         "resource": "ahp-session:/s/annotations",
         "annotationCount": 2,
         "entryCount": 3,

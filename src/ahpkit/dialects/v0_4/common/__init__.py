@@ -1,1 +1,0 @@
-"""What all channels of 0.4.0 share: actions, commands, errors, notifications, state."""
