@@ -54,6 +54,26 @@ async def test_ctrl_c_stops_the_host_and_removes_its_endpoint(tmp_path: Path) ->
     assert not endpoints[0].exists()
 
 
+@requirement("session:stop:last-words")
+async def test_a_host_that_is_told_to_stop_says_how_everything_ended_before_it_closes(tmp_path: Path) -> None:
+    host = await start_host(tmp_path)
+    client = await host.client(ROOT)
+    session, chat = await open_session(client)
+    canvas = {"canvasId": "numbers", "displayName": "Numbers", "description": "Shows numbers"}
+    me = {"clientId": "tester", "tools": [], "canvasProviders": [canvas], "canRenderCanvases": True}
+    await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": me})
+    await client.action("session/canvasRegistryChanged")
+    await client.accepted(chat, say("/canvas open numbers n1"))
+    await client.action("session/canvasRequestCreated")
+    assert await host.stop() == 0
+    assert "shutting down" in (await client.wait_closed()).reason
+    told = {envelope["action"]["type"]: envelope["action"] for envelope in client.actions()}
+    assert told["session/canvasRequestCancelled"]["reason"] == "hostShutdown"
+    assert told["chat/error"]["error"]["errorType"] == "host/stopped"
+    last = [one["params"]["changes"] for one in client.received if one.get("method") == "root/sessionSummaryChanged"][-1]
+    assert last["status"] & 31 == 2
+
+
 async def test_a_second_host_on_the_same_directory_is_refused(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         code, _, errors = await finish_cli(["serve", "--port", "0", "--data-dir", str(tmp_path / "data")], tmp_path)

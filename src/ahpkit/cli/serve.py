@@ -342,7 +342,10 @@ async def running_host(
             pages.serving(server.url, page_url=settings.page_url),
         ):
             page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
-            yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, host.serve)
+            try:
+                yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, host.serve)
+            finally:
+                await host.say_goodbye()  # While connections are still open: the server closes them.
 
 
 def _names(agents: Sequence[Agent], default: str | None) -> list[str]:

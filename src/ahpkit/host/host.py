@@ -372,24 +372,30 @@ class Host:
             stack.push_async_callback(_close, part)
             await part.start()
         stack.callback(self._agents.close)
-        stack.push_async_callback(self._say_goodbye)
+        stack.push_async_callback(self.say_goodbye)
         self.sessions.resume()
         self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")
         self._tasks.spawn(self.sessions.rest_when_unused(), name="let sessions rest")
         with suppress(InternalError):  # The log has reported it. What is there can be read all the same.
             await self._delivery.durable()
 
-    async def _say_goodbye(self) -> None:
-        """End what runs, let the clients hear how it ended, and close their connections."""
+    async def say_goodbye(self) -> None:
+        """End what runs, let the clients hear how it ended, and close their connections.
+
+        A host that ends does this by itself. Call it before when something else, such as a server, would close the
+        connections first.
+        """
         reason = "the host is shutting down"
+        if self.spine.dispatcher.closed == reason:
+            return
         self.spine.dispatcher.closed = reason
         await self.sessions.aclose()
         for feature in self._features:
             _tell_stopping(feature)
-        self._catalogue.flush()
         with suppress(InternalError, TimeoutError):  # A disk that fails, or a log that never answers, stops nobody.
             async with asyncio.timeout(_GOODBYE_PATIENCE):
                 await self._delivery.durable()
+        self._catalogue.flush()
         await self.clients.aclose(reason)
 
 
