@@ -70,8 +70,8 @@ async def test_a_host_that_is_told_to_stop_says_how_everything_ended_before_it_c
     told = {envelope["action"]["type"]: envelope["action"] for envelope in client.actions()}
     assert told["session/canvasRequestCancelled"]["reason"] == "hostShutdown"
     assert told["chat/error"]["error"]["errorType"] == "host/stopped"
-    last = [one["params"]["changes"] for one in client.received if one.get("method") == "root/sessionSummaryChanged"][-1]
-    assert last["status"] & 31 == 2
+    listed = [one["params"] for one in client.received if one.get("method") == "root/sessionSummaryChanged"]
+    assert listed[-1]["changes"]["status"] & 31 == 2
 
 
 async def test_a_second_host_on_the_same_directory_is_refused(tmp_path: Path) -> None:
