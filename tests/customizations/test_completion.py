@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from ahpkit.customizations.completion import complete
-from ahpkit.customizations.offers import META_KEY, Offering
+from ahpkit.customizations.in_force import META_KEY, InForce
 from customizations.builders import read_workspace, skill, text, write
 from support import requirement
 
 
 @pytest.fixture
-def offering(tmp_path: Path) -> Offering:
+def in_force(tmp_path: Path) -> InForce:
     plugin = write(tmp_path / "p", {".plugin/plugin.json": {"name": "p"}, "skills/deploy/SKILL.md": skill("deploy")})
     write(
         tmp_path,
@@ -23,11 +23,11 @@ def offering(tmp_path: Path) -> Offering:
         },
     )
     discovery = read_workspace(tmp_path, plugins=(plugin,))
-    return Offering(discovery.containers, discovery.details, discovery.roots)
+    return InForce(discovery.containers, discovery.details, discovery.roots)
 
 
-def offered(offering: Offering, typed: str) -> list[str]:
-    return [item["insertText"] for item in complete(offering, typed, len(typed))]
+def offered(in_force: InForce, typed: str) -> list[str]:
+    return [item["insertText"] for item in complete(in_force, typed, len(typed))]
 
 
 @requirement("enablement:invocation:skill-user-gate")
@@ -50,13 +50,13 @@ def offered(offering: Offering, typed: str) -> list[str]:
         ("", []),
     ],
 )
-def test_each_mark_offers_what_the_user_may_invoke(offering: Offering, typed: str, items: list[str]) -> None:
-    assert offered(offering, typed) == items
+def test_each_mark_offers_what_the_user_may_invoke(in_force: InForce, typed: str, items: list[str]) -> None:
+    assert offered(in_force, typed) == items
 
 
-def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(offering: Offering, tmp_path: Path) -> None:
+def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(in_force: InForce, tmp_path: Path) -> None:
     typed = "😀 @rev rest"
-    [item] = complete(offering, typed, 7)
+    [item] = complete(in_force, typed, 7)
     assert (item["insertText"], item.get("rangeStart"), item.get("rangeEnd")) == ("@reviewer ", 3, 7)
     assert item["attachment"] == {
         "type": "simple",
@@ -71,12 +71,12 @@ def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(offering: O
 
 def test_the_list_has_an_end(tmp_path: Path) -> None:
     discovery = read_workspace(write(tmp_path, {f".claude/commands/c{number}.md": "x" for number in range(80)}))
-    offering = Offering(discovery.containers, discovery.details, discovery.roots)
-    assert len(offered(offering, "/")) == 80
+    in_force = InForce(discovery.containers, discovery.details, discovery.roots)
+    assert len(offered(in_force, "/")) == 80
 
 
 def test_what_contains_the_typed_part_is_offered_behind_what_begins_with_it(tmp_path: Path) -> None:
     files = {f".claude/commands/{name}.md": "x" for name in ("library", "brainstorm", "code-branch", "other")}
     discovery = read_workspace(write(tmp_path, files))
-    offering = Offering(discovery.containers, discovery.details, discovery.roots)
-    assert offered(offering, "/bra") == ["/brainstorm ", "/code-branch ", "/library "]
+    in_force = InForce(discovery.containers, discovery.details, discovery.roots)
+    assert offered(in_force, "/bra") == ["/brainstorm ", "/code-branch ", "/library "]

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.customizations.components import stem
 from ahpkit.customizations.details import TextDetail
-from ahpkit.customizations.naming import stem
 from customizations.builders import children, codes, names, read_plugin, read_workspace, text, write
 from customizations.builders import container as find
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ahpkit.customizations.discovery import discover
-from ahpkit.customizations.offers import Offering, fill_context
+from ahpkit.customizations.in_force import InForce, fill_context
 from ahpkit.host.agent import TurnContext
 from support import requirement
 
@@ -48,8 +48,8 @@ def given(found: Any, workspace: Path, *files: str) -> TurnContext:
     context = TurnContext()
     attached = [{"type": "resource", "label": name, "uri": (workspace / name).as_uri()} for name in files]
     message: Any = {"text": "go", "origin": {"kind": "user"}, "attachments": attached}
-    offering = Offering(found.containers, found.details, found.roots, workspace=str(workspace))
-    fill_context(context, offering, message, agent_uri=None, environment={})
+    in_force = InForce(found.containers, found.details, found.roots, workspace=str(workspace))
+    fill_context(context, in_force, message, agent_uri=None, environment={})
     return context
 
 

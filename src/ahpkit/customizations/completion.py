@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ahpkit.customizations.offers import META_KEY, Offering, Text
+from ahpkit.customizations.in_force import META_KEY, InForce, Text
 from ahpkit.host.turns.completions import Word, word_at
 from ahpkit.protocol.chat.commands import CompletionItem
 
@@ -15,13 +15,13 @@ _LIMIT = 1_000
 """Items of one answer. No real session has as many; the best fits come first, so that typing on narrows the rest."""
 
 
-def complete(offering: Offering, text: str, offset: int) -> list[CompletionItem]:
+def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:
     """Items for the word at `offset` (UTF-16 units). A command stands at the beginning of a message."""
     word = word_at(text, offset)
     mark, typed = word.typed[:1], word.typed[1:]
     if mark not in TRIGGERS or (mark == "/" and word.before.strip()):
         return []
-    usable = [text for text in offering.texts(*TRIGGERS[mark]) if text.placed.effective.user_invocable]
+    usable = [text for text in in_force.texts(*TRIGGERS[mark]) if text.placed.effective.user_invocable]
     fits = [(fit, text) for text in usable if (fit := _fit(text.detail.tokens, typed.lower())) is not None]
     items: dict[str, CompletionItem] = {}
     for _, found in sorted(fits, key=lambda pair: pair[0]):

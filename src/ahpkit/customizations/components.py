@@ -1,17 +1,94 @@
-"""Agents, skills, commands, prompts and rules: a markdown file with a header becomes a child. Knows no places."""
+"""Agents, skills, commands, prompts and rules: a Markdown file with a header becomes a child, with its name."""
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.coerce import flag, globs, text, words
 from ahpkit.customizations.details import TextDetail, TextType
 from ahpkit.customizations.frontmatter import Document
-from ahpkit.customizations.naming import Named, name_component, stem
-from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_label, clean_text, first_paragraph, slug
+from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_label, clean_name, clean_text, first_paragraph, slug
 from ahpkit.customizations.tree import base, parent
 from ahpkit.protocol.common.state import JsonObject
+
+_SUFFIXES = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc", ".md")
+_CONFORMING = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name for lists, and what may be typed for it, best first."""
+
+    name: str
+    tokens: tuple[str, ...]
+
+
+def stem(file_name: str) -> str:
+    """A file name without the endings that say what kind of component it is."""
+    lower = file_name.lower()
+    for suffix in _SUFFIXES:
+        if lower.endswith(suffix) and len(file_name) > len(suffix):
+            return file_name[: -len(suffix)]
+    return file_name
+
+
+def name_component(
+    builder: Builder,
+    path: str,
+    document: Document,
+    *,
+    fallback: str,
+    folders: tuple[str, ...] = (),
+    own_name: bool = True,
+    identity: bool = False,
+    namespaced: bool = True,
+    form: bool = True,
+) -> Named:
+    """The header's `name`, else `fallback` (its file or folder), behind the plugin and the folders it is in.
+
+    `own_name` is off for formats where the file name alone counts, `namespaced` for what nobody calls by name.
+    `identity`: a name of its own stands without the folders. `form`: the specifications say how names look.
+    """
+    given = _given(builder, path, document) if own_name else None
+    plain = (
+        _clean_name(builder, path, given or fallback, form) or _clean_name(builder, path, fallback, form) or "unnamed"
+    )
+    if given and identity:
+        folders = ()
+    if given and slug(given) != slug(fallback):
+        builder.report.note("name-differs", f"called `{plain}`, but its file or folder is `{fallback}`", path)
+    spaces = [clean_name(part) for part in (builder.namespace, *folders) if part and namespaced]
+    full = ":".join((*spaces, plain))
+    short = (full, plain, ":".join((*spaces, fallback)), fallback)
+    return Named(full, tuple(dict.fromkeys(filter(None, map(slug, short)))))
+
+
+def _given(builder: Builder, path: str, document: Document) -> str | None:
+    value = document.meta.get("name")
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        builder.report.warn("name-shape", "`name` is no text; it was read as written", path)
+        value = document.raw("name") or ""
+    prefix = f"{builder.namespace}:"
+    return value.removeprefix(prefix) if builder.namespace and len(value) > len(prefix) else value
+
+
+def _clean_name(builder: Builder, path: str, given: str, form: bool) -> str:
+    shown = clean_label(given)
+    if not slug(shown):
+        builder.report.warn("name-cleaned", f"the name {json.dumps(given[:200])} cannot be typed; not used", path)
+        return ""
+    if shown != given.strip():
+        builder.report.warn("name-cleaned", f"the name {json.dumps(given[:200])} is shown as `{shown}`", path)
+    elif form and (not _CONFORMING.match(shown) or len(shown) > 64):
+        builder.report.note("name-form", f"`{shown}` is not of the form a-z, 0-9 and single hyphens, 64 at most", path)
+    return shown
+
 
 META_KEY = "ahpkit/frontMatter"
 """Where a child's `_meta` carries header keys that have no field of their own."""
@@ -154,7 +231,7 @@ def _add(builder: Builder, path: str, document: Document, named: Named, type: Te
     if description:
         child["description"] = description
     child.update(fields)
-    meta = {key: _shown(document, key) for key in document.meta if key in SHOWN_KEYS}
+    meta = {key: _header_value(document, key) for key in document.meta if key in SHOWN_KEYS}
     meta = {key: value for key, value in meta.items() if value}
     if meta and type != "rule":
         child["_meta"] = {META_KEY: meta}
@@ -215,7 +292,7 @@ def _flag(builder: Builder, path: str, document: Document, key: str) -> bool | N
     return read
 
 
-def _shown(document: Document, key: str) -> Any:
+def _header_value(document: Document, key: str) -> Any:
     """A header value as text or a list of texts; brackets of a hint are not a list."""
     value = document.meta[key]
     if key in _ARGUMENT_KEYS and not isinstance(value, str):
@@ -236,4 +313,17 @@ def _report_keys(builder: Builder, path: str, document: Document) -> None:
         builder.report.note("unknown-keys", f"keys without a meaning here: {keys}", path)
 
 
-__all__ = ["FIELD_KEYS", "META_KEY", "PRIVILEGED_KEYS", "SHOWN_KEYS", "agent", "command", "prompt", "rule", "skill"]
+__all__ = [
+    "FIELD_KEYS",
+    "META_KEY",
+    "PRIVILEGED_KEYS",
+    "SHOWN_KEYS",
+    "Named",
+    "agent",
+    "command",
+    "name_component",
+    "prompt",
+    "rule",
+    "skill",
+    "stem",
+]

@@ -16,13 +16,13 @@ from typing import Any, cast
 
 from ahpkit.customizations.client_plugins import ClientPlugins
 from ahpkit.customizations.completion import complete
-from ahpkit.customizations.decisions import Decisions, key_of
 from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Library, Location, locate
+from ahpkit.customizations.enablement_decisions import Decisions, key_of
 from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
+from ahpkit.customizations.in_force import InForce, fill_context, servers
 from ahpkit.customizations.mcp_files import configured_server
-from ahpkit.customizations.offers import Offering, fill_context, servers
 from ahpkit.customizations.runnables import (
     Surrounding,
     Word,
@@ -34,8 +34,8 @@ from ahpkit.customizations.runnables import (
     shown_with,
     surrounding_of,
 )
+from ahpkit.customizations.session_entries import decided, is_ours
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
-from ahpkit.customizations.shown import decided, is_ours
 from ahpkit.customizations.virtual_files import VirtualFiles
 from ahpkit.customizations.watch import Watched, Watcher
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
@@ -117,8 +117,8 @@ class Customizations(Feature):
         """The MCP servers of a session that are switched on and may run, ready to be started."""
         if not self._started or self.services.state(session_uri) is None:
             return []
-        offering = await self._judged(session_uri, self._tree(session_uri).workspace)
-        return servers(offering, self._settings.environment)
+        in_force = await self._judged(session_uri, self._tree(session_uri).workspace)
+        return servers(in_force, self._settings.environment)
 
     def details(self, session_uri: str) -> Mapping[str, Detail]:
         """What the host knows about a session's customizations and clients do not, by id."""
@@ -416,48 +416,48 @@ class Customizations(Feature):
     # -- turns -----------------------------------------------------------------------------------------------------
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        offering = await self._judged(chat.session_uri, chat.working_directory)
+        in_force = await self._judged(chat.session_uri, chat.working_directory)
         chosen = message.get("agent") or chat.agent
         agent_uri = None if chosen is None else chosen["uri"]
         # In a thread: a workspace may have thousands of rules, and a message hundreds of paths.
         await asyncio.to_thread(
-            fill_context, context, offering, message, agent_uri=agent_uri, environment=self._settings.environment
+            fill_context, context, in_force, message, agent_uri=agent_uri, environment=self._settings.environment
         )
         invocation = read_invocation(prompt)
-        called = None if invocation is None else offering.called(invocation.token, "skill", "prompt")
+        called = None if invocation is None else in_force.called(invocation.token, "skill", "prompt")
         if invocation is not None and called is not None:
-            prompt = invoked(called.detail, invocation, offering.variables(called))
-        elif invocation is not None and (off := offering.switched_off(invocation.token, "skill", "prompt")):
+            prompt = invoked(called.detail, invocation, in_force.variables(called))
+        elif invocation is not None and (off := in_force.switched_off(invocation.token, "skill", "prompt")):
             raise AgentError(f"`{off}` is switched off in this session; switch it on to use it", error_type="host/off")
-        return await self._hooks.before_prompt(offering, chat.session_uri, prompt)
+        return await self._hooks.before_prompt(in_force, chat.session_uri, prompt)
 
     async def _guard_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
-        offering = self._offering(chat.session_uri, chat.working_directory)
-        return await self._hooks.before_tool(offering, chat.session_uri, name, tool_input)
+        in_force = self._in_force(chat.session_uri, chat.working_directory)
+        return await self._hooks.before_tool(in_force, chat.session_uri, name, tool_input)
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session_uri = self.services.session_of(chat_uri)
-        return [] if session_uri is None else complete(self._offering(session_uri), text, offset)
+        return [] if session_uri is None else complete(self._in_force(session_uri), text, offset)
 
-    def _offering(self, session_uri: str, workspace: Path | None = None) -> Offering:
+    def _in_force(self, session_uri: str, workspace: Path | None = None) -> InForce:
         tree = self._tree(session_uri)
         workspace = workspace or tree.workspace
-        return tree.offering(self._shown(session_uri), workspace)
+        return tree.in_force(self._shown(session_uri), workspace)
 
-    async def _judged(self, session_uri: str, workspace: Path) -> Offering:
-        offering = self._offering(session_uri, workspace)
-        return await asyncio.to_thread(judged, offering, self._word, self._settings.home)
+    async def _judged(self, session_uri: str, workspace: Path) -> InForce:
+        in_force = self._in_force(session_uri, workspace)
+        return await asyncio.to_thread(judged, in_force, self._word, self._settings.home)
 
     def _run_hooks_after(self, applied: Applied) -> None:
         session_uri = self.services.session_of(applied.channel)
         if session_uri is None:
             return
-        offering = self._offering(session_uri)
+        in_force = self._in_force(session_uri)
         if applied.action["type"] == "chat/turnComplete":
-            work = self._hooks.after_turn(offering, session_uri)
+            work = self._hooks.after_turn(in_force, session_uri)
         else:
             call = {**_tool_call(applied), **applied.action["result"]}
-            work = self._hooks.after_tool(offering, session_uri, call)
+            work = self._hooks.after_tool(in_force, session_uri, call)
         self.services.spawn(work, name="hooks")
 
 

@@ -1,13 +1,18 @@
-"""Folders of components: which of their files are components, and which are not. Knows no plugins and no places."""
+"""Folders of components, and watched directories: finds the files that are components and reads them as children."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import cast
 
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.components import agent, command, prompt, rule, skill
+from ahpkit.customizations.details import Container, Parsed
 from ahpkit.customizations.hook_files import hook_file
-from ahpkit.customizations.tree import base, join, parent
+from ahpkit.customizations.locations import Layout, Location
+from ahpkit.customizations.mcp_files import mcp_file
+from ahpkit.customizations.tree import FileTree, base, join, parent
+from ahpkit.protocol.common.state import JsonObject
 
 _SKILL_FILE = "SKILL.md"
 
@@ -141,4 +146,55 @@ def _between(folder: str, path: str) -> tuple[str, ...]:
     return tuple(inner.split("/")) if inner else ()
 
 
-__all__ = ["agents_in", "commands_in", "hooks_in", "is_skill_file", "prompts_in", "rules_in", "skill_file", "skills_in"]
+_FOLDERS: Mapping[Layout, Callable[[Builder], None]] = {
+    "agents": lambda builder: agents_in(builder, "", nested=False, readme=False),
+    "nested-agents": lambda builder: agents_in(builder, "", nested=True, readme=False),
+    "skills": lambda builder: skills_in(builder, ""),
+    "commands": lambda builder: commands_in(builder, "", nested=True, readme=False),
+    "prompts": lambda builder: prompts_in(builder, ""),
+    "rules": lambda builder: rules_in(builder, ""),
+    "always-rules": lambda builder: rules_in(builder, "", always=True),
+    "hooks": lambda builder: hooks_in(builder, ""),
+}
+"""How a folder of each layout is read."""
+
+
+def _always_rule(builder: Builder, path: str) -> None:
+    rule(builder, path, always=True)
+
+
+def _nested_rule(builder: Builder, path: str) -> None:
+    rule(builder, path, only_for=f"{parent(path)}/**")
+
+
+_FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
+    "always-rules": _always_rule,
+    "nested-rules": _nested_rule,
+    "settings": lambda builder, path: hook_file(builder, path, only_wrapped=True),
+    "servers": mcp_file,
+}
+"""How a single file is read."""
+
+
+def parse_directory(tree: FileTree, place: Location, shown: Container, *, root: str) -> Parsed:
+    """The children of a place, in the container that was shown while it loaded. One that is not there has none."""
+    builder = Builder(tree, shown["id"], "workspace")
+    if place.files or place.layout == "nested-rules":
+        for file in sorted(tree.files.values(), key=lambda file: file.linked):
+            _FILES[place.layout](builder, file.path)
+    elif "" in tree.folders:
+        _FOLDERS[place.layout](builder)
+    return builder.finish(cast("JsonObject", shown), root=root)
+
+
+__all__ = [
+    "agents_in",
+    "commands_in",
+    "hooks_in",
+    "is_skill_file",
+    "parse_directory",
+    "prompts_in",
+    "rules_in",
+    "skill_file",
+    "skills_in",
+]

@@ -1,6 +1,6 @@
-"""A text file's header and body. Knows YAML only through its two readers, and no component types.
+"""Splits a text file into its header and its body, and reads the header.
 
-Strict YAML first, then `rescue`. Whatever was not as it should be is a diagnostic, with its line in the file.
+Strict YAML first, then key by key (`lenient_header`). Whatever was not as it should be is a diagnostic, with its line in the file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ahpkit.customizations.diagnostics import Diagnostic, Report
-from ahpkit.customizations.rescue import Chunk, raw_value, rescue
+from ahpkit.customizations.lenient_header import Chunk, raw_value, read_leniently
 from ahpkit.customizations.text import decode
 from ahpkit.customizations.yaml_values import Parsed, YamlError, parse
 
@@ -128,7 +128,7 @@ def _meta(header: str, offset: int, report: Report) -> dict[str, Any] | None:
     try:
         parsed = parse(header)
     except YamlError as error:
-        return _rescued(header, offset, error, report)
+        return _lenient(header, offset, error, report)
     return _mapping(parsed, report)
 
 
@@ -142,17 +142,17 @@ def _mapping(parsed: Parsed, report: Report) -> dict[str, Any] | None:
     return cast("dict[str, Any]", parsed.value or {})
 
 
-def _rescued(header: str, offset: int, error: YamlError, report: Report) -> dict[str, Any] | None:
-    rescued = rescue(header)
-    if _USUAL_KEYS.isdisjoint(rescued.meta):
+def _lenient(header: str, offset: int, error: YamlError, report: Report) -> dict[str, Any] | None:
+    found = read_leniently(header)
+    if _USUAL_KEYS.isdisjoint(found.meta):
         return _no_header(report)
     line = None if error.line is None else offset + error.line + 1
-    keys = ", ".join(f"`{chunk.key}`" for chunk in rescued.helped)
+    keys = ", ".join(f"`{chunk.key}`" for chunk in found.helped)
     read = f"; {keys} read as written" if keys else ""
-    if not (rescued.helped and all(map(_harmless, rescued.helped))):
+    if not (found.helped and all(map(_harmless, found.helped))):
         report.warn("front-matter-rescued", f"the front matter is not valid YAML ({error}){read}", line=line)
-    _duplicates(rescued.duplicates, "first", report)
-    return rescued.meta
+    _duplicates(found.duplicates, "first", report)
+    return found.meta
 
 
 def _harmless(chunk: Chunk) -> bool:

@@ -21,9 +21,9 @@ from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.discovery import Library, Location, locate, located
 from ahpkit.customizations.hook_process import CHANGED
 from ahpkit.customizations.hooks import command_of
+from ahpkit.customizations.in_force import InForce
 from ahpkit.customizations.launch import Surroundings, launch_config
-from ahpkit.customizations.offers import Offering
-from ahpkit.customizations.places import WORKSPACE
+from ahpkit.customizations.locations import WORKSPACE
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
 from ahpkit.platform.file_uris import local_path
@@ -329,25 +329,25 @@ class Word:
         return "trusted" if "trusted" in found else "changed" if "changed" in found else "unknown"
 
 
-def judged(offering: Offering, word: Word, home: Path | None) -> Offering:
-    """An offering that knows which of its hooks and servers may run. Reads the files that they name."""
+def judged(in_force: InForce, word: Word, home: Path | None) -> InForce:
+    """The same customizations, with the answer which of their hooks and servers may run. Reads the files they name."""
     standings: dict[str, Standing] = {}
-    for runnable_id, runnable in offered(offering, home).items():
-        detail = offering.details[runnable_id]
+    for runnable_id, runnable in offered(in_force, home).items():
+        detail = in_force.details[runnable_id]
         consented = isinstance(detail, ServerDetail) and detail.consented
         standings[runnable_id] = "trusted" if consented else word.standing(runnable)
-    return replace(offering, standings=standings)
+    return replace(in_force, standings=standings)
 
 
-def offered(offering: Offering, home: Path | None) -> dict[str, Runnable]:
-    """What of an offering would run, by id."""
+def offered(in_force: InForce, home: Path | None) -> dict[str, Runnable]:
+    """The hooks and servers in force that would run, by id."""
     found: dict[str, Runnable] = {}
-    for placed in walk(offering.customizations):
-        detail = offering.details.get(placed.entry["id"])
+    for placed in walk(in_force.customizations):
+        detail = in_force.details.get(placed.entry["id"])
         if isinstance(detail, HookDetail | ServerDetail):
             container = placed.container
-            plugin = offering.root_of(placed) if container is not None and container["type"] == "plugin" else None
-            workspace = _NOWHERE if container is None else offering.workspace or _NOWHERE
+            plugin = in_force.root_of(placed) if container is not None and container["type"] == "plugin" else None
+            workspace = _NOWHERE if container is None else in_force.workspace or _NOWHERE
             around = Surrounding(workspace, plugin, None if home is None else str(home))
             found[placed.entry["id"]] = runnable_of(detail, source_of(placed.entry["uri"], container), around)
     return found

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import cast
 
 from ahpkit.customizations.assemble import Discovery, assemble
-from ahpkit.customizations.decisions import Here
 from ahpkit.customizations.details import Parsed, ServerDetail
 from ahpkit.customizations.discovery import Location
-from ahpkit.customizations.offers import Offering
-from ahpkit.customizations.shown import changes, decided, keeping_runtime
+from ahpkit.customizations.enablement_decisions import Here
+from ahpkit.customizations.in_force import InForce
+from ahpkit.customizations.session_entries import changes, decided, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction
 
@@ -90,9 +90,9 @@ class SessionTree:
             for entry in (*self._located(done), *self._published(done), *(entry for entry, _ in self.configured))
         ]
 
-    def offering(self, state: Sequence[JsonObject], workspace: Path) -> Offering:
+    def in_force(self, state: Sequence[JsonObject], workspace: Path) -> InForce:
         """What a turn may draw from. Nothing of it may run before it was judged."""
-        return Offering(state, self.discovery.details, self.discovery.roots, str(workspace), {})
+        return InForce(state, self.discovery.details, self.discovery.roots, str(workspace), {})
 
     def _parsed(self) -> Iterator[Parsed]:
         for location in self.locations:

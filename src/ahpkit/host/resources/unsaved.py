@@ -30,7 +30,7 @@ class UnsavedText:
     async def of(self, session_uri: str, uri: str) -> str | None:
         """The text of a file as an open editor has it, or None: the disk has the latest."""
         asked: JsonObject = {"channel": session_uri, "uri": uri, "encoding": "utf-8"}
-        for client in self._offering(session_uri):
+        for client in self._in_force(session_uri):
             try:
                 return _text(await client.request("resourceRead", asked, timeout=_PATIENCE))
             except NotFound:
@@ -39,7 +39,7 @@ class UnsavedText:
                 _log.warning("%s did not say whether it has unsaved text of %s: %r", client.client_id, uri, error)
         return None
 
-    def _offering(self, session_uri: str) -> Iterator[ConnectedClient]:
+    def _in_force(self, session_uri: str) -> Iterator[ConnectedClient]:
         state = self._services.state(session_uri) or {}
         active = (self._services.client(one["clientId"]) for one in state.get("activeClients", ()))
         first = {client.client_id: client for client in active if client is not None}

@@ -28,7 +28,7 @@ Layout = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A folder below a workspace or a home directory, or some files in it."""
 
     folder: str
@@ -50,8 +50,10 @@ class Place:
         return "/".join(part for part in (self.folder, *(self.files if len(self.files) == 1 else ())) if part)
 
 
-def _file(folder: str, name: str, contents: ChildCustomizationType, layout: Layout, *, writable: bool = True) -> Place:
-    return Place(folder, contents, layout, files=(name,), writable=writable)
+def _file(
+    folder: str, name: str, contents: ChildCustomizationType, layout: Layout, *, writable: bool = True
+) -> Location:
+    return Location(folder, contents, layout, files=(name,), writable=writable)
 
 
 INSTRUCTIONS = (
@@ -64,26 +66,26 @@ INSTRUCTIONS = (
     ".clinerules",
 )
 
-WORKSPACE: tuple[Place, ...] = (
-    Place(".github/agents", "agent", "agents", offered=True),
-    Place(".agents/agents", "agent", "agents"),
-    Place(".claude/agents", "agent", "nested-agents"),
-    Place(".github/chatmodes", "agent", "agents"),
-    Place(".github/skills", "skill", "skills", offered=True),
-    Place(".agents/skills", "skill", "skills"),
-    Place(".claude/skills", "skill", "skills"),
-    Place(".claude/commands", "skill", "commands"),
-    Place(".cursor/agents", "agent", "agents"),
-    Place(".cursor/skills", "skill", "skills"),
-    Place(".cursor/commands", "skill", "commands"),
-    Place(".github/prompts", "prompt", "prompts", offered=True),
-    Place(".github/instructions", "rule", "rules", offered=True),
-    Place(".claude/rules", "rule", "always-rules"),
-    Place(".cursor/rules", "rule", "rules"),
-    Place(".clinerules", "rule", "always-rules"),
-    Place(".kiro/steering", "rule", "always-rules"),
-    Place("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
-    Place(".github/hooks", "hook", "hooks", offered=True, writable=False),
+WORKSPACE: tuple[Location, ...] = (
+    Location(".github/agents", "agent", "agents", offered=True),
+    Location(".agents/agents", "agent", "agents"),
+    Location(".claude/agents", "agent", "nested-agents"),
+    Location(".github/chatmodes", "agent", "agents"),
+    Location(".github/skills", "skill", "skills", offered=True),
+    Location(".agents/skills", "skill", "skills"),
+    Location(".claude/skills", "skill", "skills"),
+    Location(".claude/commands", "skill", "commands"),
+    Location(".cursor/agents", "agent", "agents"),
+    Location(".cursor/skills", "skill", "skills"),
+    Location(".cursor/commands", "skill", "commands"),
+    Location(".github/prompts", "prompt", "prompts", offered=True),
+    Location(".github/instructions", "rule", "rules", offered=True),
+    Location(".claude/rules", "rule", "always-rules"),
+    Location(".cursor/rules", "rule", "rules"),
+    Location(".clinerules", "rule", "always-rules"),
+    Location(".kiro/steering", "rule", "always-rules"),
+    Location("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
+    Location(".github/hooks", "hook", "hooks", offered=True, writable=False),
     _file(".github/copilot", "settings.json", "hook", "settings", writable=False),
     _file(".github/copilot", "settings.local.json", "hook", "settings", writable=False),
     _file(".claude", "settings.json", "hook", "settings", writable=False),
@@ -95,26 +97,26 @@ WORKSPACE: tuple[Place, ...] = (
     _file(".kiro/settings", "mcp.json", "mcpServer", "servers", writable=False),
 )
 
-NESTED = Place("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")
+NESTED = Location("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")
 """`AGENTS.md` and `CLAUDE.md` in folders below the working directory: each is for the files of its folder."""
 
 NESTED_NAMES = ("AGENTS.md", "CLAUDE.md")
 
-USER: tuple[Place, ...] = (
-    Place(".copilot/agents", "agent", "agents", offered=True),
-    Place(".agents/agents", "agent", "agents"),
-    Place(".claude/agents", "agent", "nested-agents"),
-    Place(".copilot/skills", "skill", "skills", offered=True),
-    Place(".agents/skills", "skill", "skills"),
-    Place(".claude/skills", "skill", "skills"),
-    Place(".claude/commands", "skill", "commands"),
-    Place(".claude/rules", "rule", "always-rules"),
+USER: tuple[Location, ...] = (
+    Location(".copilot/agents", "agent", "agents", offered=True),
+    Location(".agents/agents", "agent", "agents"),
+    Location(".claude/agents", "agent", "nested-agents"),
+    Location(".copilot/skills", "skill", "skills", offered=True),
+    Location(".agents/skills", "skill", "skills"),
+    Location(".claude/skills", "skill", "skills"),
+    Location(".claude/commands", "skill", "commands"),
+    Location(".claude/rules", "rule", "always-rules"),
     _file(".copilot", "copilot-instructions.md", "rule", "always-rules", writable=False),
     _file(".claude", "CLAUDE.md", "rule", "always-rules", writable=False),
-    Place(".copilot/hooks", "hook", "hooks", writable=False),
+    Location(".copilot/hooks", "hook", "hooks", writable=False),
     _file(".copilot", "settings.json", "hook", "settings", writable=False),
     _file(".claude", "settings.json", "hook", "settings", writable=False),
     _file(".copilot", "mcp-config.json", "mcpServer", "servers", writable=False),
 )
 
-__all__ = ["INSTRUCTIONS", "NESTED", "NESTED_NAMES", "USER", "WORKSPACE", "Layout", "Place"]
+__all__ = ["INSTRUCTIONS", "NESTED", "NESTED_NAMES", "USER", "WORKSPACE", "Layout", "Location"]

@@ -1,4 +1,4 @@
-"""Front matter that strict YAML rejects, read key by key. Knows no keys and no files.
+"""Reads front matter that strict YAML rejects, key by key.
 
 Of 13,658 real headers 1,805 are not YAML: unquoted `**/*.ts`, `[a] [b]`, a `: ` in a description, descriptions that
 go on at the left margin. The header is cut into one chunk per top-level key. Each chunk is read on its own, then with
@@ -28,7 +28,7 @@ _LINES_QUOTED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Rescued:
+class LenientHeader:
     """What a broken header says as far as it can be told, the chunks that needed help, and keys given twice."""
 
     meta: dict[str, Any]
@@ -74,17 +74,17 @@ def chunks(header: str) -> Iterator[Chunk]:
         yield Chunk(key, first, tuple(rest), start)
 
 
-def rescue(header: str) -> Rescued:
+def read_leniently(header: str) -> LenientHeader:
     """Read a header key by key; the first of two equal keys counts, for later ones are often lines of an example."""
-    rescued = Rescued({}, [], [])
+    found = LenientHeader({}, [], [])
     for chunk in chunks(_spaces(header)):
-        if chunk.key in rescued.meta:
-            rescued.duplicates.append(chunk.key)
+        if chunk.key in found.meta:
+            found.duplicates.append(chunk.key)
             continue
-        rescued.meta[chunk.key], as_is = _value(chunk)
+        found.meta[chunk.key], as_is = _value(chunk)
         if not as_is:
-            rescued.helped.append(chunk)
-    return rescued
+            found.helped.append(chunk)
+    return found
 
 
 def raw_value(header: str, key: str) -> str | None:
@@ -146,4 +146,4 @@ def _spaces(header: str) -> str:
     return re.sub(r"(?m)^[ \t]*\t[ \t]*", lambda match: match[0].replace("\t", "  "), header)
 
 
-__all__ = ["Chunk", "Rescued", "chunks", "raw_value", "rescue"]
+__all__ = ["Chunk", "LenientHeader", "chunks", "raw_value", "read_leniently"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.customizations.decisions import Decisions, key_of
+from ahpkit.customizations.enablement_decisions import Decisions, key_of
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.protocol.session.enablement import decided_note, effective
 from customizations.builders import Files, skill, write

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ahpkit.customizations.details import ServerDetail
-from ahpkit.customizations.offers import META_KEY, Offering, fill_context, mentioned_paths, rules_for, servers
+from ahpkit.customizations.in_force import META_KEY, InForce, fill_context, mentioned_paths, rules_for, servers
 from ahpkit.dialects.v0_4.session.reducer import session_reducer
 from ahpkit.host.agent import TurnContext
 from ahpkit.protocol.chat.state import Message
@@ -39,34 +39,34 @@ def user(message: str, *attachments: JsonObject) -> Message:
 
 
 @pytest.fixture
-def offering(tmp_path: Path) -> Offering:
+def in_force(tmp_path: Path) -> InForce:
     discovery = read_workspace(write(tmp_path, FILES))
-    return Offering(discovery.containers, discovery.details, discovery.roots, str(tmp_path))
+    return InForce(discovery.containers, discovery.details, discovery.roots, str(tmp_path))
 
 
-def toggled(offering: Offering, name: str, enabled: bool, *, type: str | None = None) -> Offering:
+def toggled(in_force: InForce, name: str, enabled: bool, *, type: str | None = None) -> InForce:
     """As after a client's toggle of the first customization called so."""
-    state: Any = {"customizations": offering.customizations}
+    state: Any = {"customizations": in_force.customizations}
     everything = [entry for top in state["customizations"] for entry in (top, *top.get("children", ()))]
     found = next(item for item in everything if item["name"] == name and type in (None, item["type"]))
     action = {"type": "session/customizationToggled", "id": found["id"], "enabled": enabled}
     after = session_reducer(state, action, now=1)
-    return Offering(after["customizations"], offering.details, offering.roots, offering.workspace)
+    return InForce(after["customizations"], in_force.details, in_force.roots, in_force.workspace)
 
 
 def context_of(
-    offering: Offering, message: str = "hi", *, agent: str | None = None, trusted: bool = True
+    in_force: InForce, message: str = "hi", *, agent: str | None = None, trusted: bool = True
 ) -> TurnContext:
     context = TurnContext()
-    fill_context(context, offering, user(message), agent_uri=agent, environment={})
+    fill_context(context, in_force, user(message), agent_uri=agent, environment={})
     return context
 
 
 @requirement("enablement:invocation:skill-model-gate")
 @requirement("enablement:invocation:agent-model-gate")
 @requirement("enablement:surface:not-invocable-child-listed")
-def test_the_model_sees_only_what_it_may_invoke_by_itself(offering: Offering) -> None:
-    context = context_of(offering)
+def test_the_model_sees_only_what_it_may_invoke_by_itself(in_force: InForce) -> None:
+    context = context_of(in_force)
     assert [offer.name for offer in context.skills] == ["both", "model"]
     assert [offer.name for offer in context.agents] == ["both", "helper"]
     assert context.skills[0].body == "# both\n"
@@ -74,18 +74,18 @@ def test_the_model_sees_only_what_it_may_invoke_by_itself(offering: Offering) ->
 
 
 @requirement("enablement:invocation:skill-user-gate")
-def test_a_user_calls_only_what_they_may_invoke(offering: Offering) -> None:
-    assert offering.called("slash", "skill") is not None
-    assert offering.called("model", "skill") is None
+def test_a_user_calls_only_what_they_may_invoke(in_force: InForce) -> None:
+    assert in_force.called("slash", "skill") is not None
+    assert in_force.called("model", "skill") is None
 
 
 @requirement("enablement:invocation:agent-user-gate")
-def test_the_selected_agents_body_is_the_system_prompt(offering: Offering, tmp_path: Path) -> None:
+def test_the_selected_agents_body_is_the_system_prompt(in_force: InForce, tmp_path: Path) -> None:
     picked = (tmp_path / ".github/agents/picked.md").as_uri()
     helper = (tmp_path / ".github/agents/helper.md").as_uri()
-    assert context_of(offering, agent=picked).system_prompt == f"You are {tmp_path}.\n"
-    assert context_of(offering, agent=helper).system_prompt is None
-    assert context_of(offering).system_prompt is None
+    assert context_of(in_force, agent=picked).system_prompt == f"You are {tmp_path}.\n"
+    assert context_of(in_force, agent=helper).system_prompt is None
+    assert context_of(in_force).system_prompt is None
 
 
 @pytest.mark.parametrize(
@@ -97,19 +97,19 @@ def test_the_selected_agents_body_is_the_system_prompt(offering: Offering, tmp_p
         ("use #manual, ok", ["Always.", "Everywhere.", "Manual."]),
     ],
 )
-def test_a_rule_applies_always_by_glob_or_when_asked_for(offering: Offering, message: str, rules: list[str]) -> None:
-    assert sorted(rule.strip() for rule in rules_for(offering, user(message))[0]) == sorted(rules)
+def test_a_rule_applies_always_by_glob_or_when_asked_for(in_force: InForce, message: str, rules: list[str]) -> None:
+    assert sorted(rule.strip() for rule in rules_for(in_force, user(message))[0]) == sorted(rules)
 
 
-def test_attached_files_and_attached_rules_count(offering: Offering, tmp_path: Path) -> None:
+def test_attached_files_and_attached_rules_count(in_force: InForce, tmp_path: Path) -> None:
     file = {"type": "resource", "label": "x", "uri": (tmp_path / "a b.py").as_uri()}
     rule: JsonObject = {
         "type": "simple",
         "label": "x",
         "_meta": {META_KEY: {"uri": (tmp_path / ".cursor/rules/manual.mdc").as_uri()}},
     }
-    assert "Python.\n" in rules_for(offering, user("hi", file))[0]
-    assert "Manual.\n" in rules_for(offering, user("hi", rule))[0]
+    assert "Python.\n" in rules_for(in_force, user("hi", file))[0]
+    assert "Manual.\n" in rules_for(in_force, user("hi", rule))[0]
 
 
 def test_paths_are_found_in_prose(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_word_without_end_is_looked_at_once(letters: str) -> None:
 
 @requirement("enablement:precedence:disabled-container-wins")
 @requirement("customizations:toggle:children-follow-container")
-def test_nothing_of_a_disabled_container_is_offered(offering: Offering) -> None:
-    off = toggled(toggled(offering, "both", True, type="skill"), ".github/skills", False)
+def test_nothing_of_a_disabled_container_is_offered(in_force: InForce) -> None:
+    off = toggled(toggled(in_force, "both", True, type="skill"), ".github/skills", False)
     assert context_of(off).skills == []
     assert off.called("both", "skill") is None
     assert [offer.name for offer in context_of(toggled(off, ".github/skills", True)).skills] == ["both", "model"]
@@ -157,25 +157,25 @@ def test_nothing_of_a_disabled_container_is_offered(offering: Offering) -> None:
     ],
 )
 def test_one_disabled_child_is_not_offered_and_its_siblings_are(
-    offering: Offering, name: str, type: str | None, kind: str
+    in_force: InForce, name: str, type: str | None, kind: str
 ) -> None:
-    before = len(getattr(context_of(offering), kind))
-    assert len(getattr(context_of(toggled(offering, name, False, type=type)), kind)) == before - 1
+    before = len(getattr(context_of(in_force), kind))
+    assert len(getattr(context_of(toggled(in_force, name, False, type=type)), kind)) == before - 1
 
 
-def test_servers_are_offered_filled_in_and_only_where_trusted(offering: Offering, tmp_path: Path) -> None:
-    [offer] = context_of(offering).mcp_servers
+def test_servers_are_offered_filled_in_and_only_where_trusted(in_force: InForce, tmp_path: Path) -> None:
+    [offer] = context_of(in_force).mcp_servers
     assert (offer.name, offer.config["command"]) == ("files", f"{tmp_path}/x")
-    assert context_of(replace(offering, standings={})).mcp_servers == []
-    assert context_of(replace(offering, standings={offer.id: "changed"})).mcp_servers == []
+    assert context_of(replace(in_force, standings={})).mcp_servers == []
+    assert context_of(replace(in_force, standings={offer.id: "changed"})).mcp_servers == []
 
 
 @requirement("customizations:tree:mcp-server-either-position")
-def test_a_server_at_the_top_level_is_offered_and_toggled_like_a_child(offering: Offering) -> None:
+def test_a_server_at_the_top_level_is_offered_and_toggled_like_a_child(in_force: InForce) -> None:
     bare: JsonObject = {"type": "mcpServer", "id": "bare", "uri": "x:y", "name": "bare", "enabled": True}
-    entries: Any = offering.customizations
-    details = {**offering.details, "bare": ServerDetail("bare", {"command": "b"}, "workspace")}
-    both = replace(offering, customizations=[*entries, bare], details=details)
+    entries: Any = in_force.customizations
+    details = {**in_force.details, "bare": ServerDetail("bare", {"command": "b"}, "workspace")}
+    both = replace(in_force, customizations=[*entries, bare], details=details)
     assert [offer.name for offer in context_of(both).mcp_servers] == ["files", "bare"]
     assert [offer.name for offer in context_of(toggled(both, "bare", False)).mcp_servers] == ["files"]
     assert [offer.name for offer in context_of(toggled(both, "files", False)).mcp_servers] == ["bare"]
@@ -186,20 +186,20 @@ def test_of_two_servers_with_one_name_a_plugins_carries_the_plugins_name(tmp_pat
     plugin = write(tmp_path / "p", {".plugin/plugin.json": {"name": "p"}, ".mcp.json": server})
     work = write(tmp_path / "w", {".mcp.json": server, ".vscode/mcp.json": {"servers": {"db": {"command": "y"}}}})
     discovery = read_workspace(work, plugins=(plugin,))
-    offering = Offering(discovery.containers, discovery.details, discovery.roots)
-    assert [(offer.name, offer.config["command"]) for offer in servers(offering, {})] == [("db", "x"), ("p-db", "x")]
+    in_force = InForce(discovery.containers, discovery.details, discovery.roots)
+    assert [(offer.name, offer.config["command"]) for offer in servers(in_force, {})] == [("db", "x"), ("p-db", "x")]
 
 
 def test_of_two_skills_with_one_name_the_nearer_is_meant_until_it_is_disabled(tmp_path: Path) -> None:
     home = write(tmp_path / "home", {".claude/skills/s/SKILL.md": text("Mine.", name="s")})
     work = write(tmp_path / "w", {".claude/skills/s/SKILL.md": text("Ours.", name="s")})
     discovery = read_workspace(work, home=home)
-    offering = Offering(discovery.containers, discovery.details, discovery.roots)
+    in_force = InForce(discovery.containers, discovery.details, discovery.roots)
 
-    def body(offering: Offering) -> str | None:
-        found = offering.called("s", "skill")
+    def body(in_force: InForce) -> str | None:
+        found = in_force.called("s", "skill")
         return None if found is None else found.detail.body.strip()
 
-    assert body(offering) == "Ours."
-    assert body(toggled(offering, "s", False)) == "Mine."
-    assert [offer.body.strip() for offer in context_of(offering).skills] == ["Ours."]
+    assert body(in_force) == "Ours."
+    assert body(toggled(in_force, "s", False)) == "Mine."
+    assert [offer.body.strip() for offer in context_of(in_force).skills] == ["Ours."]

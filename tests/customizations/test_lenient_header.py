@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.customizations.rescue import chunks, raw_value, rescue
+from ahpkit.customizations.lenient_header import chunks, raw_value, read_leniently
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from ahpkit.customizations.rescue import chunks, raw_value, rescue
     ],
 )
 def test_a_value_that_is_no_yaml_is_read_as_written_and_the_others_as_usual(header: str, meta: dict[str, Any]) -> None:
-    assert rescue(header).meta == meta
+    assert read_leniently(header).meta == meta
 
 
 def test_lines_of_an_example_conversation_belong_to_the_description() -> None:
     header = "name: r\ndescription: Reviews.\nContext: a PR\nuser: \"hi\"\nassistant: 'ok'\ncontext: fork\nmodel: x"
-    assert rescue(header).meta == {
+    assert read_leniently(header).meta == {
         "name": "r",
         "description": "Reviews. Context: a PR user: \"hi\" assistant: 'ok'",
         "context": "fork",
@@ -39,23 +39,23 @@ def test_lines_of_an_example_conversation_belong_to_the_description() -> None:
 
 
 def test_it_says_which_keys_needed_help() -> None:
-    rescued = rescue("name: a\nglobs: *.ts\nmodel: b")
-    assert [chunk.key for chunk in rescued.helped] == ["globs"]
+    found = read_leniently("name: a\nglobs: *.ts\nmodel: b")
+    assert [chunk.key for chunk in found.helped] == ["globs"]
 
 
 def test_the_first_of_two_equal_keys_counts_and_the_other_is_said() -> None:
-    rescued = rescue("name: a\nglobs: *.ts\nname: b")
-    assert rescued.meta["name"] == "a"
-    assert rescued.duplicates == ["name"]
+    found = read_leniently("name: a\nglobs: *.ts\nname: b")
+    assert found.meta["name"] == "a"
+    assert found.duplicates == ["name"]
 
 
 def test_block_text_of_a_broken_header_is_kept() -> None:
-    assert rescue("description: |\n  one\n  two\nglobs: *.ts").meta["description"] == "one\ntwo"
+    assert read_leniently("description: |\n  one\n  two\nglobs: *.ts").meta["description"] == "one\ntwo"
 
 
 def test_a_value_too_long_to_try_line_by_line_is_taken_as_text() -> None:
     header = "a:\n" + "  - *x\n" * 1_000
-    assert isinstance(rescue(header).meta["a"], str)
+    assert isinstance(read_leniently(header).meta["a"], str)
 
 
 def test_the_raw_value_is_what_stands_behind_the_key() -> None:

@@ -44,7 +44,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class InForce:
     """The customizations of one session and where they are."""
 
     customizations: Customizations
@@ -110,42 +110,42 @@ class Offering:
 
 def fill_context(
     context: TurnContext,
-    offering: Offering,
+    in_force: InForce,
     message: Message,
     *,
     agent_uri: str | None,
     environment: Mapping[str, str],
 ) -> None:
     """Add to a turn what is in force."""
-    context.system_prompt = system_prompt(offering, agent_uri) or context.system_prompt
-    applying, others = rules_for(offering, message)
+    context.system_prompt = system_prompt(in_force, agent_uri) or context.system_prompt
+    applying, others = rules_for(in_force, message)
     context.rules += applying
     context.other_rules += others
-    context.skills += _for_model(offering, "skill")
-    context.agents += _for_model(offering, "agent")
-    context.mcp_servers += servers(offering, environment)
+    context.skills += _for_model(in_force, "skill")
+    context.agents += _for_model(in_force, "agent")
+    context.mcp_servers += servers(in_force, environment)
 
 
-def system_prompt(offering: Offering, agent_uri: str | None) -> str | None:
+def system_prompt(in_force: InForce, agent_uri: str | None) -> str | None:
     """The body of the selected custom agent."""
-    for text in offering.texts("agent"):
+    for text in in_force.texts("agent"):
         if agent_uri is not None and text.entry["uri"] == agent_uri and text.placed.effective.user_invocable:
-            return offering.plain(text)
+            return in_force.plain(text)
     return None
 
 
-def rules_for(offering: Offering, message: Message) -> tuple[list[str], list[str]]:
+def rules_for(in_force: InForce, message: Message) -> tuple[list[str], list[str]]:
     """Bodies of the rules for this message, and of the others.
 
     Those for it are always on, match a file it mentions, or are asked for with `#name`.
     """
-    paths = Paths(mentioned_paths(message, offering.workspace))
+    paths = Paths(mentioned_paths(message, in_force.workspace))
     asked = _mentioned(message, "#")
     applying: list[str] = []
     others: list[str] = []
-    for text in offering.texts("rule"):
+    for text in in_force.texts("rule"):
         named = text.entry["uri"] in asked or not asked.isdisjoint(text.detail.tokens)
-        (applying if named or _applies(text.entry, paths) else others).append(offering.plain(text))
+        (applying if named or _applies(text.entry, paths) else others).append(in_force.plain(text))
     return applying, others
 
 
@@ -181,15 +181,15 @@ def _mentioned(message: Message, mark: str) -> set[str]:
     return found
 
 
-def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServerOffer]:
+def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServerOffer]:
     """Enabled servers that can be started and may be: starting one runs code.
 
     What a client brought gets nothing of the environment: the owner consented to the server, not to the client. A name
     is offered once; a plugin's second one carries the plugin's name.
     """
     offers: dict[str, McpServerOffer] = {}
-    for placed, detail in offering.enabled("mcpServer"):
-        if not isinstance(detail, ServerDetail) or detail.problem or not offering.may_run(placed):
+    for placed, detail in in_force.enabled("mcpServer"):
+        if not isinstance(detail, ServerDetail) or detail.problem or not in_force.may_run(placed):
             continue
         name = placed.entry["name"]
         plugin = placed.container if placed.container is not None and placed.container["type"] == "plugin" else None
@@ -198,8 +198,8 @@ def servers(offering: Offering, environment: Mapping[str, str]) -> list[McpServe
         own = placed.container is None
         shared = own and detail.config.get("shared") is True
         around = Surroundings(
-            plugin_root=None if plugin is None else offering.root_of(placed),
-            workspace=None if shared else offering.workspace,
+            plugin_root=None if plugin is None else in_force.root_of(placed),
+            workspace=None if shared else in_force.workspace,
             environment={} if "clientId" in (placed.container or {}) else environment,
             start=environment.get("HOME") if own else None,
         )
@@ -224,10 +224,10 @@ def _origin(placed: Placed, detail: ServerDetail) -> str:
     return f"{detail.name}@{where}"
 
 
-def _for_model(offering: Offering, type: str) -> list[SkillOffer]:
+def _for_model(in_force: InForce, type: str) -> list[SkillOffer]:
     """What the model may use by itself; of several with one name the first."""
     offers: dict[str, SkillOffer] = {}
-    for text in offering.texts(type):
+    for text in in_force.texts(type):
         if text.placed.effective.model_invocable:
             detail = text.detail
             offer = SkillOffer(detail.name, detail.description, text.entry["uri"], detail.body)
@@ -246,7 +246,7 @@ def _path(uri: str) -> str:
 
 __all__ = [
     "META_KEY",
-    "Offering",
+    "InForce",
     "Text",
     "fill_context",
     "mentioned_paths",
