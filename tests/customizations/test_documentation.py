@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ahpkit.customizations.components import FIELD_KEYS, PRIVILEGED_KEYS, SHOWN_KEYS
 from ahpkit.customizations.formats import MANIFESTS
-from ahpkit.customizations.locations import USER, WORKSPACE
+from ahpkit.customizations.standard_places import USER, WORKSPACE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/customization-formats.md").read_text(encoding="utf-8")

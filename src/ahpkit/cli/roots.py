@@ -43,7 +43,7 @@ def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None =
 
 def host_cuts(data_dir: Path, *own: Path) -> Cuts:
     """What is cut out of every root, for a host with this data directory and these files of its own."""
-    from ahpkit.customizations.locations import USER
+    from ahpkit.customizations.standard_places import USER
 
     runtime = [endpoints_directory().parent, *filter(None, [os.environ.get("XDG_RUNTIME_DIR")])]
     private = [Path(os.path.realpath(path)) for path in (data_dir, *runtime, *own)]

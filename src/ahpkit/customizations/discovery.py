@@ -19,10 +19,10 @@ from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.disk import DiskSource
 from ahpkit.customizations.folders import parse_directory
 from ahpkit.customizations.ids import stable_id
-from ahpkit.customizations.locations import NESTED, NESTED_NAMES, USER, WORKSPACE, Location
 from ahpkit.customizations.marketplace import Entry, Market, inner_plugins, is_plugin, read_market
 from ahpkit.customizations.plugin import parse_plugin
 from ahpkit.customizations.source import IGNORED_FOLDERS, load, run_now
+from ahpkit.customizations.standard_places import NESTED, NESTED_NAMES, USER, WORKSPACE, StandardPlace
 from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits, join
 
@@ -43,7 +43,7 @@ class Location:
     id: str
     root: Path
     name: str
-    place: Location | None = None
+    place: StandardPlace | None = None
     boundary: Path | None = None
     """Links may lead anywhere in here; None: only inside the root."""
     here: bool = True
@@ -110,7 +110,7 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
     return list({location.id: location for location in reversed(found)}.values())[::-1]
 
 
-def located(base: Path, place: Location, boundary: Path, *, here: bool = True, prefix: str = "") -> Location:
+def located(base: Path, place: StandardPlace, boundary: Path, *, here: bool = True, prefix: str = "") -> Location:
     """A place below a folder."""
     root = base / place.folder if place.folder else base
     name = place.title or f"{prefix}{place.path}"

@@ -9,8 +9,8 @@ from ahpkit.customizations.build import Builder
 from ahpkit.customizations.components import agent, command, prompt, rule, skill
 from ahpkit.customizations.details import Container, Parsed
 from ahpkit.customizations.hook_files import hook_file
-from ahpkit.customizations.locations import Layout, Location
 from ahpkit.customizations.mcp_files import mcp_file
+from ahpkit.customizations.standard_places import Layout, StandardPlace
 from ahpkit.customizations.tree import FileTree, base, join, parent
 from ahpkit.protocol.common.state import JsonObject
 
@@ -176,7 +176,7 @@ _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
 """How a single file is read."""
 
 
-def parse_directory(tree: FileTree, place: Location, shown: Container, *, root: str) -> Parsed:
+def parse_directory(tree: FileTree, place: StandardPlace, shown: Container, *, root: str) -> Parsed:
     """The children of a place, in the container that was shown while it loaded. One that is not there has none."""
     builder = Builder(tree, shown["id"], "workspace")
     if place.files or place.layout == "nested-rules":

@@ -1,6 +1,6 @@
 """Splits a text file into its header and its body, and reads the header.
 
-Strict YAML first, then key by key (`lenient_header`). Whatever was not as it should be is a diagnostic, with its line in the file.
+Strict YAML first, then key by key (`lenient_header`). What is wrong with it becomes a diagnostic, with its line.
 """
 
 from __future__ import annotations

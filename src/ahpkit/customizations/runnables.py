@@ -23,8 +23,8 @@ from ahpkit.customizations.hook_process import CHANGED
 from ahpkit.customizations.hooks import command_of
 from ahpkit.customizations.in_force import InForce
 from ahpkit.customizations.launch import Surroundings, launch_config
-from ahpkit.customizations.locations import WORKSPACE
 from ahpkit.customizations.source import IGNORED_FOLDERS
+from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.common.state import JsonObject

@@ -28,7 +28,7 @@ Layout = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class StandardPlace:
     """A folder below a workspace or a home directory, or some files in it."""
 
     folder: str
@@ -52,8 +52,8 @@ class Location:
 
 def _file(
     folder: str, name: str, contents: ChildCustomizationType, layout: Layout, *, writable: bool = True
-) -> Location:
-    return Location(folder, contents, layout, files=(name,), writable=writable)
+) -> StandardPlace:
+    return StandardPlace(folder, contents, layout, files=(name,), writable=writable)
 
 
 INSTRUCTIONS = (
@@ -66,26 +66,26 @@ INSTRUCTIONS = (
     ".clinerules",
 )
 
-WORKSPACE: tuple[Location, ...] = (
-    Location(".github/agents", "agent", "agents", offered=True),
-    Location(".agents/agents", "agent", "agents"),
-    Location(".claude/agents", "agent", "nested-agents"),
-    Location(".github/chatmodes", "agent", "agents"),
-    Location(".github/skills", "skill", "skills", offered=True),
-    Location(".agents/skills", "skill", "skills"),
-    Location(".claude/skills", "skill", "skills"),
-    Location(".claude/commands", "skill", "commands"),
-    Location(".cursor/agents", "agent", "agents"),
-    Location(".cursor/skills", "skill", "skills"),
-    Location(".cursor/commands", "skill", "commands"),
-    Location(".github/prompts", "prompt", "prompts", offered=True),
-    Location(".github/instructions", "rule", "rules", offered=True),
-    Location(".claude/rules", "rule", "always-rules"),
-    Location(".cursor/rules", "rule", "rules"),
-    Location(".clinerules", "rule", "always-rules"),
-    Location(".kiro/steering", "rule", "always-rules"),
-    Location("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
-    Location(".github/hooks", "hook", "hooks", offered=True, writable=False),
+WORKSPACE: tuple[StandardPlace, ...] = (
+    StandardPlace(".github/agents", "agent", "agents", offered=True),
+    StandardPlace(".agents/agents", "agent", "agents"),
+    StandardPlace(".claude/agents", "agent", "nested-agents"),
+    StandardPlace(".github/chatmodes", "agent", "agents"),
+    StandardPlace(".github/skills", "skill", "skills", offered=True),
+    StandardPlace(".agents/skills", "skill", "skills"),
+    StandardPlace(".claude/skills", "skill", "skills"),
+    StandardPlace(".claude/commands", "skill", "commands"),
+    StandardPlace(".cursor/agents", "agent", "agents"),
+    StandardPlace(".cursor/skills", "skill", "skills"),
+    StandardPlace(".cursor/commands", "skill", "commands"),
+    StandardPlace(".github/prompts", "prompt", "prompts", offered=True),
+    StandardPlace(".github/instructions", "rule", "rules", offered=True),
+    StandardPlace(".claude/rules", "rule", "always-rules"),
+    StandardPlace(".cursor/rules", "rule", "rules"),
+    StandardPlace(".clinerules", "rule", "always-rules"),
+    StandardPlace(".kiro/steering", "rule", "always-rules"),
+    StandardPlace("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
+    StandardPlace(".github/hooks", "hook", "hooks", offered=True, writable=False),
     _file(".github/copilot", "settings.json", "hook", "settings", writable=False),
     _file(".github/copilot", "settings.local.json", "hook", "settings", writable=False),
     _file(".claude", "settings.json", "hook", "settings", writable=False),
@@ -97,26 +97,26 @@ WORKSPACE: tuple[Location, ...] = (
     _file(".kiro/settings", "mcp.json", "mcpServer", "servers", writable=False),
 )
 
-NESTED = Location("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")
+NESTED = StandardPlace("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")
 """`AGENTS.md` and `CLAUDE.md` in folders below the working directory: each is for the files of its folder."""
 
 NESTED_NAMES = ("AGENTS.md", "CLAUDE.md")
 
-USER: tuple[Location, ...] = (
-    Location(".copilot/agents", "agent", "agents", offered=True),
-    Location(".agents/agents", "agent", "agents"),
-    Location(".claude/agents", "agent", "nested-agents"),
-    Location(".copilot/skills", "skill", "skills", offered=True),
-    Location(".agents/skills", "skill", "skills"),
-    Location(".claude/skills", "skill", "skills"),
-    Location(".claude/commands", "skill", "commands"),
-    Location(".claude/rules", "rule", "always-rules"),
+USER: tuple[StandardPlace, ...] = (
+    StandardPlace(".copilot/agents", "agent", "agents", offered=True),
+    StandardPlace(".agents/agents", "agent", "agents"),
+    StandardPlace(".claude/agents", "agent", "nested-agents"),
+    StandardPlace(".copilot/skills", "skill", "skills", offered=True),
+    StandardPlace(".agents/skills", "skill", "skills"),
+    StandardPlace(".claude/skills", "skill", "skills"),
+    StandardPlace(".claude/commands", "skill", "commands"),
+    StandardPlace(".claude/rules", "rule", "always-rules"),
     _file(".copilot", "copilot-instructions.md", "rule", "always-rules", writable=False),
     _file(".claude", "CLAUDE.md", "rule", "always-rules", writable=False),
-    Location(".copilot/hooks", "hook", "hooks", writable=False),
+    StandardPlace(".copilot/hooks", "hook", "hooks", writable=False),
     _file(".copilot", "settings.json", "hook", "settings", writable=False),
     _file(".claude", "settings.json", "hook", "settings", writable=False),
     _file(".copilot", "mcp-config.json", "mcpServer", "servers", writable=False),
 )
 
-__all__ = ["INSTRUCTIONS", "NESTED", "NESTED_NAMES", "USER", "WORKSPACE", "Layout", "Location"]
+__all__ = ["INSTRUCTIONS", "NESTED", "NESTED_NAMES", "USER", "WORKSPACE", "Layout", "StandardPlace"]
