@@ -9,6 +9,7 @@ import pytest
 from ahpkit.customizations.watch import Watched, Watcher, touches
 from customizations.builders import write
 from support import requirement
+from support.growth import Lines
 from support.waiting import BOUND
 
 
@@ -115,6 +116,25 @@ async def test_places_can_be_changed_while_watching(tmp_path: Path, watcher: Wat
     await watcher.watch([Watched("other", tmp_path / "other")])
     write(tmp_path, {"AGENTS.md": "x", "other/x": "x"})
     assert await changes.next() == {"other"}
+
+
+async def test_a_change_just_before_the_places_change_is_not_lost(tmp_path: Path, watcher: Watcher) -> None:
+    write(tmp_path, {".github/skills/a/SKILL.md": "x"})
+    changes = await watch(watcher, tmp_path)
+    write(tmp_path, {".github/skills/a/SKILL.md": "y"})
+    await watcher.watch([Watched("skills", tmp_path / ".github/skills"), Watched("more", tmp_path / "more")])
+    assert await changes.until("skills") == {"skills"}
+
+
+async def test_a_change_concerns_as_many_places_as_it_is_near_to(tmp_path: Path, watcher: Watcher) -> None:
+    """However many places there are, a change is compared with few."""
+    write(tmp_path, {f"{number}/.github/skills/a/SKILL.md": "x" for number in range(100)})
+    await watcher.watch(Watched(str(number), tmp_path / f"{number}/.github/skills") for number in range(100))
+    changes = Changes(watcher)
+    with Lines() as lines:
+        write(tmp_path, {"7/.github/skills/a/SKILL.md": "y"})
+        assert await changes.next() == {"7"}
+    assert lines.count < 1000
 
 
 async def test_a_plugin_below_node_modules_is_watched_but_not_its_own_modules(tmp_path: Path, watcher: Watcher) -> None:

@@ -60,6 +60,9 @@ _TRUST = "trust"
 _NAMED = "named by "
 """Before a location's id: the key of the watched files that it names."""
 
+_SPARE = 200
+"""Places where nobody looks any more that stay watched: setting up all watches anew costs more than they do."""
+
 _UNREAD: Any = object()
 """Stands for what was never read."""
 
@@ -202,7 +205,7 @@ class Customizations(Feature):
             self._library.forget(id)
             self._latest.pop(id, None)
             self._named.pop(id, None)
-        if left:
+        if left and self._watcher.count > 2 * len(self._known) + _SPARE:
             self.services.spawn(self._watch_all(), name="watch customizations")
 
     # -- what changes ----------------------------------------------------------------------------------------------

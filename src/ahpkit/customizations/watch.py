@@ -1,4 +1,4 @@
-"""Notices changes in watched places, and says in which. Parses nothing, and knows no sessions.
+"""Notices changes in watched places, and says in which.
 
 Every folder of a place is watched by itself, never a whole workspace: `node_modules` and the like stay out of it. Of a
 place that is not there yet the nearest existing folder is watched. When folders come or go, the watches are set up anew
@@ -11,6 +11,8 @@ import asyncio
 import logging
 import os
 import threading
+import time
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,9 @@ _TIMEOUT_MS = 3_600_000
 
 _FOLDER_LIMIT = 20_000
 """Folders watched at once; a Linux host allows a user some 65,000 or more."""
+
+_RETIRING = 4
+"""Watches that may be about to end at once; the system gives a user 128."""
 
 _TEMPORARY_ENDINGS = ("~", ".swp", ".swo", ".swx", ".tmp", ".crswap", ".part", "#")
 _TEMPORARY_BEGINNINGS = (".#", ".goutputstream-", "4913")
@@ -82,6 +87,8 @@ class Watcher:
         """How often the places changed, and up to which change they are watched."""
         self._arming = asyncio.Lock()
         self._arm: _Arm | None = None
+        self._retiring: deque[asyncio.Task[None]] = deque()
+        """Watches that were replaced and still report what they noticed before."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,6 +103,7 @@ class Watcher:
         self._places = {}
         async with self._arming:
             await self._replace(None)
+        await asyncio.gather(*self._retiring)
 
     async def watch(self, places: Iterable[Watched]) -> None:
         """Watch these places and no others; returns when every change from now on will be noticed."""
@@ -104,6 +112,11 @@ class Watcher:
             self._places = wanted
             self._wanted += 1
         await self._set_up()
+
+    @property
+    def count(self) -> int:
+        """How many places are watched."""
+        return len(self._places)
 
     @property
     def watching(self) -> bool:
@@ -137,22 +150,46 @@ class Watcher:
             self._armed = wanted
 
     async def _replace(self, arm: _Arm | None) -> None:
-        """The new watch is on before the old one goes: better twice than never."""
+        """The new watch is on before the old one goes, and the old one finishes its burst: better twice than never."""
         old, self._arm = self._arm, arm
         if old is not None:
-            await asyncio.to_thread(old.close)
+            patience = 0 if arm is None else 2 * _DEBOUNCE_MS / 1000
+            self._retiring.append(asyncio.create_task(asyncio.to_thread(old.close, patience)))
+        while len(self._retiring) > _RETIRING:
+            await self._retiring.popleft()
 
     def _heard(self, paths: Collection[str]) -> None:
         arm = self._arm
         if arm is None:
             return
         relevant = [path for path in paths if not _is_temporary(path)]
-        keys = {key for key, place, root in arm.places if any(touches(root, place.files, path) for path in relevant)}
+        keys = {key for path in relevant for key in arm.places.concerned(path)}
         if not keys:
             return
         self._stale = self._stale or any(path in arm.folders or os.path.isdir(path) for path in relevant)
         self._changed |= keys
         self._wake.set()
+
+
+class _Places:
+    """Which places a change concerns, found by its path: the cost does not depend on how many places there are."""
+
+    def __init__(self, places: Iterable[Watched]) -> None:
+        self._at: defaultdict[str, set[tuple[Watched, str]]] = defaultdict(set)
+        """By the root of a place."""
+        self._below: defaultdict[str, set[tuple[Watched, str]]] = defaultdict(set)
+        """By what is watched there, and by every folder on the way to it."""
+        for place in places:
+            for root in _spellings(place.root):
+                self._at[root].add((place, root))
+                for target in [os.path.join(root, name) for name in place.files] or [root]:
+                    for folder in _upwards(target):
+                        self._below[folder].add((place, root))
+
+    def concerned(self, path: str) -> set[str]:
+        """The keys of the places that a change at this path concerns."""
+        near = self._below.get(path, set()).union(*(self._at.get(folder, ()) for folder in _upwards(path)))
+        return {place.key for place, root in near if touches(root, place.files, path)}
 
 
 class _Arm:
@@ -162,7 +199,7 @@ class _Arm:
         self.complete = len(folders) <= _FOLDER_LIMIT
         folders = folders[:_FOLDER_LIMIT]
         self.folders = frozenset(folders)
-        self.places = [(place.key, place, root) for place in places for root in _spellings(place.root)]
+        self.places = _Places(places)
         self._notify = open_notify(folders, recursive=False)
         self._stop = threading.Event()
         self._heard = heard
@@ -183,7 +220,9 @@ class _Arm:
             if isinstance(changes, set):
                 self._heard({path for _, path in changes})
 
-    def close(self) -> None:
+    def close(self, patience: float) -> None:
+        """Stop watching after some seconds, so that what was noticed already is reported. Blocks."""
+        time.sleep(patience)
         self._stop.set()
         self._thread.join()
         self._notify.close()
@@ -214,6 +253,14 @@ def _nearest(folder: Path) -> str:
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
     return str(folder)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """A path and every folder above it."""
+    yield path
+    while (above := os.path.dirname(path)) != path:
+        yield above
+        path = above
 
 
 def _spellings(root: Path) -> set[str]:

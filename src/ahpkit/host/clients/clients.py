@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
-from ahpkit.host.spine.fanout import Fanout, latency_class
+from ahpkit.host.spine.fanout import Fanout, Receiver, Sameness, latency_class
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -28,8 +29,8 @@ _log = logging.getLogger(__name__)
 _MAX_CLIENT_ID = 256
 """Characters. An id is a name, not a document; it is stored with every action."""
 
-_MAX_OWNERS = 10_000
-"""Client ids whose owner is remembered; beyond it the oldest that is not connected is forgotten."""
+_MAX_AWAY = 10_000
+"""Clients that are remembered while they are away; beyond it the one that left first is forgotten."""
 
 _MAX_CAPABILITIES = 16 * 1024
 """Bytes of one client's capabilities that are remembered while it is away."""
@@ -51,17 +52,29 @@ class Clients:
     """All connections of a host.
 
     A reader that is far behind slows down who produces for it, as long as it takes something every `reader_patience`
-    seconds.
+    seconds. `max_away` clients are remembered while they are away.
     """
 
-    def __init__(self, store: Store, fanout: Fanout, registered: Registration, *, reader_patience: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        fanout: Fanout,
+        registered: Registration,
+        *,
+        reader_patience: float,
+        max_away: int = _MAX_AWAY,
+    ) -> None:
         self._store = store
         self._fanout = fanout
         self._registered = registered
         self._reader_patience = reader_patience
-        self._connections: set[Connection] = set()
+        self._max_away = max_away
+        self._connections: dict[Receiver, Connection] = {}
+        """By the end that actions are written to."""
         self._by_id: dict[str, Connection] = {}
         self._owners: dict[str, str | None] = {}
+        self._away: OrderedDict[str, None] = OrderedDict()
+        """Ids that have an owner and no connection; who left first comes first."""
         self._capabilities: dict[str, JsonObject] = {}
         self._infos: dict[str, JsonObject] = {}
         self._empty = asyncio.Event()
@@ -69,7 +82,7 @@ class Clients:
     # -- coming and going ------------------------------------------------------------------------------------------
 
     def connected(self, connection: Connection) -> None:
-        self._connections.add(connection)
+        self._connections[connection.outlet] = connection
 
     def admit(
         self,
@@ -97,22 +110,23 @@ class Clients:
         if not 0 < len(client_id) <= _MAX_CLIENT_ID:
             raise InvalidParams(f"clientId: must have 1 to {_MAX_CLIENT_ID} characters")
         owner = self._owners.setdefault(client_id, connection.credential)
-        if len(self._owners) > _MAX_OWNERS:
-            self._forget_oldest_owner()
         if owner != connection.credential:
             raise InvalidRequest(f"clientId: {client_id!r} belongs to another credential; choose another id")
         old = self._by_id.get(client_id)
         connection.client_id = client_id
         self._by_id[client_id] = connection
+        self._away.pop(client_id, None)
         if old is not None:
             old.close("the same client connected again")
 
-    def _forget_oldest_owner(self) -> None:
-        gone = next((known for known in self._owners if known not in self._by_id), None)
-        if gone is not None:
-            del self._owners[gone]
-            self._capabilities.pop(gone, None)
-            self._infos.pop(gone, None)
+    def _gone_away(self, client_id: str) -> None:
+        """Remember a client until it comes back, or until too many others have left after it."""
+        self._away[client_id] = None
+        if len(self._away) > self._max_away:
+            forgotten, _ = self._away.popitem(last=False)
+            del self._owners[forgotten]
+            self._capabilities.pop(forgotten, None)
+            self._infos.pop(forgotten, None)
 
     def _take_info(self, connection: Connection, info: JsonObject | None) -> None:
         """A client names itself in `initialize` only, as it does with what it can do."""
@@ -131,16 +145,17 @@ class Clients:
         for uri in tuple(connection.outlet.channels):
             self.unsubscribe(uri, connection)
         connection.outlet.close()
-        self._connections.discard(connection)
+        self._connections.pop(connection.outlet, None)
         if not self._connections:
             self._empty.set()
         if self._by_id.get(connection.client_id) is connection:
             del self._by_id[connection.client_id]
+            self._gone_away(connection.client_id)
             _tell(self._registered.client_gone, connection.client_id)
 
     async def aclose(self, reason: str) -> None:
         """Close every connection and wait until each has ended."""
-        for connection in tuple(self._connections):
+        for connection in tuple(self._connections.values()):
             connection.close(reason, code=_GOING_AWAY)
         if self._connections:
             self._empty.clear()
@@ -178,7 +193,9 @@ class Clients:
             _tell(self._registered.client_unsubscribed, connection.client_id, uri)
 
     def subscribers(self, uri: str) -> Sequence[Connection]:
-        return [client for client in self._by_id.values() if uri in client.outlet.channels]
+        """The clients that follow a channel, in the order in which they came."""
+        found = (self._connections[outlet] for outlet in self._fanout.subscribers(uri))
+        return [client for client in found if self._by_id.get(client.client_id) is client]
 
     async def drained(self, uri: str) -> None:
         """Give subscribers of a channel that are far behind a moment to read.
@@ -222,8 +239,13 @@ class Clients:
 
 
 def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> None:
-    for client in clients:
-        client.notify(method, params)
+    """Write a notification to clients. It is made once for all that get the same bytes."""
+    made: dict[Sameness, bytes] = {}
+    for outlet in (client.outlet for client in clients):
+        if outlet.sameness not in made:
+            made[outlet.sameness] = outlet.notification(method, params)
+        if frame := made[outlet.sameness]:
+            outlet.write(frame)
 
 
 def _tell(listeners: Iterable[Callable[..., None]], *heard: object) -> None:

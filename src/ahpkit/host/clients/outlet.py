@@ -154,8 +154,13 @@ class Outlet:
             yield from self._dialect.state(uri, {**state, "turns": turns[start : start + _TURNS]})["turns"]
 
     def notify(self, method: str, params: JsonObject) -> None:
-        if (told := self._dialect.notification(method, params)) is not None:
-            self.send(self._peer.notify(*told))
+        if frame := self.notification(method, params):
+            self.write(frame)
+
+    def notification(self, method: str, params: JsonObject) -> bytes:
+        """The frame of a notification, the same for everyone with this `sameness`; empty when they do not know it."""
+        told = self._dialect.notification(method, params)
+        return b"" if told is None else self.frame(self._peer.notify(*told))
 
     def request(self, method: str, params: JsonObject) -> int:
         """Ask the client; returns the id of the request."""

@@ -1,4 +1,4 @@
-"""Policy: may this client do this, now? One place, pure, deny by default. Knows no connection, task or agent.
+"""Policy: may this client do this, now? One place, pure, deny by default.
 
 Every action a client dispatches comes here after its shape was checked and its channel found. The answer is None (it
 may) or a reason that a person can read. The rules of methods are in `methods`; the table of commands has one each.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
-from ahpkit.host.policy.attempt import Attempt, Rule, StateOf, allow
+from ahpkit.host.policy.attempt import Attempt, Rule, StateOf, TurnIds, allow
 from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
 from ahpkit.host.policy.directories import RULES as DIRECTORY_RULES
@@ -46,12 +46,16 @@ def check_action(
     state: JsonObject,
     state_of: StateOf,
     session: JsonObject | None = None,
+    turn_ids: TurnIds | None = None,
 ) -> str | None:
-    """Why this client may not dispatch this action now; `session` is the state of the session a chat belongs to,
-    and `kind` what kind of channel it is."""
+    """Why this client may not dispatch this action now.
+
+    `session` is the state of the session a chat belongs to, `kind` what kind of channel it is, and `turn_ids` what is
+    remembered from one question to the next.
+    """
     if (reason := _check_type(action["type"], channel, kind)) is not None:
         return reason
-    return RULES[action["type"]](Attempt(client_id, channel, action, state, state_of, session))
+    return RULES[action["type"]](Attempt(client_id, channel, action, state, state_of, session, turn_ids))
 
 
 def _check_type(action_type: str, channel: str, kind: str | None) -> str | None:
@@ -68,6 +72,7 @@ def _check_type(action_type: str, channel: str, kind: str | None) -> str | None:
 __all__ = [
     "RULES",
     "StateOf",
+    "TurnIds",
     "check_action",
     "check_active_client",
     "check_agent",

@@ -1,14 +1,43 @@
-"""What a rule of the policy looks at: who wants to do what, in which state. Knows no rule."""
+"""What a rule of the policy looks at: who wants to do what, in which state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
 from ahpkit.protocol.common.state import JsonObject
 
 StateOf = Callable[[str], JsonObject | None]
 """The present state of any channel by URI."""
+
+
+_MAX_CHATS = 64
+"""Chats whose turns are remembered by id."""
+
+
+class TurnIds:
+    """The ids of all turns of a chat. Only turns that came since the last question are looked at.
+
+    Turns are added at the end of their list and removed from its end. So a list that has the same turn at the same
+    place as before has the same turns before it.
+    """
+
+    def __init__(self) -> None:
+        self._chats: OrderedDict[str, tuple[int, JsonObject, set[str]]] = OrderedDict()
+        """How many turns were looked at, the last of them, and the ids of all of them."""
+
+    def of(self, chat: str, turns: Sequence[JsonObject]) -> Set[str]:
+        """The ids of the turns of a chat, which are these now."""
+        count, last, ids = self._chats.pop(chat, (0, None, set[str]()))
+        if not (0 < count <= len(turns) and turns[count - 1] is last):
+            count, ids = 0, set[str]()
+        ids.update(turn["id"] for turn in turns[count:])
+        if turns:
+            self._chats[chat] = len(turns), turns[-1], ids
+        if len(self._chats) > _MAX_CHATS:
+            self._chats.popitem(last=False)
+        return ids
 
 
 class Attempt(NamedTuple):
@@ -21,6 +50,12 @@ class Attempt(NamedTuple):
     state_of: StateOf
     session: JsonObject | None = None
     """The session that the channel belongs to, where the channel is not a session itself."""
+    turn_ids: TurnIds | None = None
+    """What is remembered of the turns of chats; None: nothing."""
+
+    def has_turn(self, turn_id: str) -> bool:
+        """Whether the chat has a finished turn with this id."""
+        return turn_id in (self.turn_ids or TurnIds()).of(self.channel, self.state["turns"])
 
 
 Rule = Callable[[Attempt], str | None]
@@ -57,4 +92,4 @@ def check_names(what: str, names: Iterable[str], *, where: str = "") -> str | No
     return None
 
 
-__all__ = ["Attempt", "Rule", "StateOf", "allow", "check_names", "find", "repeated"]
+__all__ = ["Attempt", "Rule", "StateOf", "TurnIds", "allow", "check_names", "find", "repeated"]

@@ -61,7 +61,7 @@ def _turn_started(attempt: Attempt) -> str | None:
         return "a turn needs an id"
     if not _is_time(attempt.action["startedAt"]):
         return "startedAt: a time such as 2026-11-15T12:00:00.000Z is expected"
-    if find(state["turns"], "id", turn_id):
+    if attempt.has_turn(turn_id):
         return f"there is already a turn with id {turn_id!r}"
     queued = attempt.action.get("queuedMessageId")
     if queued is not None and not find(state.get("queuedMessages"), "id", queued):
@@ -116,7 +116,7 @@ def _turn_cancelled(attempt: Attempt) -> str | None:
 
 def _truncated(attempt: Attempt) -> str | None:
     turn_id = attempt.action.get("turnId")
-    if turn_id is not None and not find(attempt.state["turns"], "id", turn_id):
+    if turn_id is not None and not attempt.has_turn(turn_id):
         return f"there is no finished turn {turn_id!r}"
     return _check_writable(attempt)
 

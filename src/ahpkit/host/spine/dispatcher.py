@@ -52,6 +52,7 @@ class Dispatcher:
         self._index = index
         self._waiting = waiting
         self._registered = registered
+        self._turn_ids = policy.TurnIds()
         self._telling: deque[Applied] | None = None
         self.closed: str | None = None
         """Why no client's action is taken any more; None: they are."""
@@ -102,6 +103,7 @@ class Dispatcher:
             state=state,
             state_of=self._store.state,
             session=self._store.state(self._index.session_of(uri) or ""),
+            turn_ids=self._turn_ids,
         )
         for refuse in self._registered.refusals:
             reason = reason or refuse(client_id, uri, action, state)

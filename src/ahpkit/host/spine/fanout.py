@@ -66,12 +66,13 @@ class Fanout:
     def __init__(self) -> None:
         self.deliveries = 0
         """Batches that were written to connections."""
-        self._subscribers: dict[str, set[Receiver]] = {}
+        self._subscribers: dict[str, dict[Receiver, None]] = {}
+        """Channel → who follows it, in the order in which they came."""
         self._late: dict[float, set[Receiver]] = {}
         """Class → receivers for which something is held back."""
 
     def subscribe(self, uri: str, receiver: Receiver) -> None:
-        self._subscribers.setdefault(uri, set()).add(receiver)
+        self._subscribers.setdefault(uri, {})[receiver] = None
         receiver.channels.add(uri)
 
     def unsubscribe(self, uri: str, receiver: Receiver) -> None:
@@ -79,7 +80,7 @@ class Fanout:
         receiver.latencies.pop(uri, None)
         subscribers = self._subscribers.get(uri)
         if subscribers is not None:
-            subscribers.discard(receiver)
+            subscribers.pop(receiver, None)
             if not subscribers:
                 del self._subscribers[uri]
 
@@ -92,17 +93,17 @@ class Fanout:
     def has_subscribers(self, uri: str) -> bool:
         return uri in self._subscribers
 
-    def subscribers(self, uri: str) -> Iterable[Receiver]:
+    def subscribers(self, uri: str) -> Sequence[Receiver]:
         return tuple(self._subscribers.get(uri, ()))
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Send a committed batch: every subscriber gets its channels' actions in order, in one write."""
-        touched: set[Receiver] = set()
+        touched: dict[Receiver, None] = {}
         for uri, run in groupby(entries, key=_channel):
             subscribers = self._subscribers.get(uri)
             if subscribers:
                 _add_run(uri, list(run), subscribers)
-                touched |= subscribers
+                touched.update(subscribers)
         self.deliveries += len(touched)
         for receiver in touched:
             parts, receiver.parts = receiver.parts, []
@@ -143,7 +144,7 @@ def latency_class(milliseconds: float) -> float:
     return max(seconds for seconds in LATENCIES if seconds * 1000 <= max(0, milliseconds))
 
 
-def _add_run(uri: str, entries: list[Entry], subscribers: set[Receiver]) -> None:
+def _add_run(uri: str, entries: list[Entry], subscribers: Iterable[Receiver]) -> None:
     """Add the actions of one channel to what each subscriber is about to get."""
     run = _Run(entries)
     for receiver in subscribers:
