@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.secrets import HIDDEN, Redactor
+from ahpkit.cli.session_documents import HIDDEN, Redactor
 
 
 def cleaned(value: Any, **environment: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ahpkit.cli.chat_commands import chat_title, is_read_only
-from ahpkit.cli.connecting import (
+from ahpkit.cli.connection import (
     EXIT_INTERRUPTED,
     check_session_options,
     connected,
@@ -26,8 +26,8 @@ from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
 from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.plans import show_plans
-from ahpkit.cli.race import race
 from ahpkit.cli.session_lines import pick_session
+from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Chat, Client, Session
 from ahpkit.protocol.errors import AhpError
 
@@ -70,7 +70,7 @@ async def chat(
             name = await find_session(client, name, choose)
         async with console() as terminal:  # Now: what is typed while an agent starts is kept for the first line.
             opening = open_session(client, name, provider=provider, model=model, directory=directory, worktree=worktree)
-            how, session = await race(session=opening, interrupt=terminal.interrupted())
+            how, session = await wait_first(session=opening, interrupt=terminal.interrupted())
             if how == "interrupt":
                 return EXIT_INTERRUPTED
             first = await session.chat()
@@ -90,7 +90,7 @@ async def _talk(terminal: Console, client: Client, session: Session, chat: Chat,
     """One chat after the other, until the person leaves."""
     while True:
         async with client.subscribe(chat.uri) as channel, client.subscribe(session.uri) as events:
-            _, other = await race(
+            _, other = await wait_first(
                 talk=Conversation(terminal, client, session, chat, channel, call=lambda text: notify(kind, text)).run(),
                 plans=show_plans(terminal, events, chat.uri),
             )

@@ -15,12 +15,12 @@ from typing import Any
 
 from ahpkit.cli.chat_commands import Commands
 from ahpkit.cli.console import Console
-from ahpkit.cli.decisions import Decisions
-from ahpkit.cli.helpers import Helpers
 from ahpkit.cli.line_editor import LineEditor
-from ahpkit.cli.race import race
+from ahpkit.cli.open_decisions import Decisions
 from ahpkit.cli.show_turn import TurnPrinter, terminals
+from ahpkit.cli.side_work import Helpers
 from ahpkit.cli.status_line import StatusLine
+from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
 from ahpkit.client.ask import describe, subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnStarted
@@ -92,7 +92,7 @@ class Conversation:
     async def run(self) -> str | None:
         """Until the person leaves, or goes on in another chat: its URI. `Left` is raised in the middle of a turn."""
         while True:
-            match await race(
+            match await wait_first(
                 line=self._console.line("> ", self._entry),
                 turn=self._channel.wait_for(self._is_behind),
                 interrupt=self._console.interrupted(),
@@ -224,7 +224,7 @@ class Conversation:
     async def _until_over(self, showing: asyncio.Task[None]) -> None:
         cancelled, patience = False, float("inf")
         while True:
-            match await race(
+            match await wait_first(
                 line=self._console.typed("> ", self._entry),
                 end=_result(showing),
                 interrupt=self._console.interrupted(),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ahpkit.cli.completion import SESSION
-from ahpkit.cli.connecting import connected, find_session, host_command, last_session, short_id
+from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id
+from ahpkit.cli.shell_completion import SESSION
 
 if TYPE_CHECKING:
     from rich.text import Text

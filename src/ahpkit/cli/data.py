@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import connected, host_command
-from ahpkit.cli.finding import Age
+from ahpkit.cli.connection import connected, host_command
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import progress
 from ahpkit.cli.roots import owned_directory, owner_options
 from ahpkit.cli.session_lines import is_archived, status_word, summary_line
+from ahpkit.cli.session_search import Age
 from ahpkit.cli.text import as_json
 from ahpkit.log.datadir import data_directory
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.completion import SESSION
-from ahpkit.cli.connecting import connected, find_session, host_command, short_id
-from ahpkit.cli.decide import in_words, once_first
+from ahpkit.cli.ask_person import in_words, once_first
+from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.output import Output
 from ahpkit.cli.read_answer import read_answer
+from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, plain, printable, shorten
 from ahpkit.cli.watching import watch
 from ahpkit.client import Chat, Client, ConfirmationNeeded, Dispatch, InputNeeded, Rejected, Session

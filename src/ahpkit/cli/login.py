@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import connected, host_command
+from ahpkit.cli.connection import connected, host_command
 from ahpkit.client import Client
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from ahpkit.cli.connecting import EXIT_FAILED, find_session, host_command
+from ahpkit.cli.connection import EXIT_FAILED, find_session, host_command
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import as_json, printable, shorten

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ahpkit.cli.config import trusted_settings
-from ahpkit.cli.connecting import chosen_name, host_name_option
+from ahpkit.cli.connection import chosen_name, host_name_option
 from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.text import printable
 from ahpkit.client.endpoints import Endpoint, find_endpoint

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import (
+from ahpkit.cli.connection import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_TIMEOUT,

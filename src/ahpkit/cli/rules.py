@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import connected, find_session, host_command, short_id
+from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.client import Client

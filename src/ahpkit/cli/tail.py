@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.connecting import connected, find_session, host_command, tell_connection
+from ahpkit.cli.connection import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
-from ahpkit.cli.race import race
 from ahpkit.cli.terminals import TERMINAL, printed, readable
 from ahpkit.cli.text import shorten
+from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import AhpError
@@ -49,7 +49,7 @@ async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -
         tell_connection(client, output)
         following = _Following(client, output, json_lines=json_lines)
         channels = [uri] if channel_of(uri) is not None else await _channels_of(client, await find_session(client, uri))
-        await race(following=following.run(*channels), unread=_unread())
+        await wait_first(following=following.run(*channels), unread=_unread())
 
 
 async def _channels_of(client: Client, session: str) -> list[str]:

@@ -11,13 +11,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from ahpkit.cli.choosing import Choices, Choosing, Chosen, Left, Message, Outcome, Unclear, possible
-from ahpkit.cli.completing import complete, utf16_length
 from ahpkit.cli.console import Console
 from ahpkit.cli.keys import Key, Keys, Paste
-from ahpkit.cli.line_editor import LineEditor, lay_out
+from ahpkit.cli.line_editor import LineEditor, complete, lay_out, utf16_length
 from ahpkit.cli.markdown import Block, Blocks, rendered
-from ahpkit.cli.race import race
 from ahpkit.cli.text import fitting, printable, styled, whole_lines
+from ahpkit.cli.wait_first import wait_first
 from ahpkit.platform import terminal_mode
 
 _ROOM = 6
@@ -194,7 +193,7 @@ class TerminalConsole(Console):
     async def _begun(self, editor: LineEditor) -> bool:
         """Wait until something is typed; False when the person is asked something first."""
         while not editor.text and not self._ended:
-            if (await race(key=self._wait_key(), asked=self._asked.wait()))[0] == "asked":
+            if (await wait_first(key=self._wait_key(), asked=self._asked.wait()))[0] == "asked":
                 return False
             if (key := await self._key()) is not None:
                 editor.press(key)

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import click
 
-from ahpkit.cli.connecting import connected, host_command, short_id
-from ahpkit.cli.finding import Filter, filter_options
+from ahpkit.cli.connection import connected, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import progress
+from ahpkit.cli.session_search import Filter, filter_options
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.client import Client
 from ahpkit.protocol.errors import AhpError

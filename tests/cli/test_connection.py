@@ -2,7 +2,7 @@
 
 import pytest
 
-from ahpkit.cli.connecting import meant, short_id
+from ahpkit.cli.connection import meant, short_id
 
 SESSIONS = [
     {"resource": "ahp-session:/3f2a9c11-aaaa", "title": "Release notes"},

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ahpkit.cli.race import race
+from ahpkit.cli.wait_first import wait_first
 
 
 async def fail() -> None:
@@ -20,17 +20,17 @@ async def test_the_first_to_end_wins_and_the_others_are_cancelled() -> None:
         finally:
             ended.append("slow")
 
-    assert await race(slow=slow(), quick=asyncio.sleep(0, "done")) == ("quick", "done")
+    assert await wait_first(slow=slow(), quick=asyncio.sleep(0, "done")) == ("quick", "done")
     assert ended == ["slow"]
 
 
 async def test_of_several_the_first_named_counts() -> None:
-    assert await race(a=asyncio.sleep(0, 1), b=asyncio.sleep(0, 2)) == ("a", 1)
+    assert await wait_first(a=asyncio.sleep(0, 1), b=asyncio.sleep(0, 2)) == ("a", 1)
 
 
 async def test_a_failure_is_passed_on() -> None:
     with pytest.raises(LookupError, match="lost"):
-        await race(bad=fail(), slow=asyncio.sleep(60))
+        await wait_first(bad=fail(), slow=asyncio.sleep(60))
 
 
 async def test_being_cancelled_cancels_them_all() -> None:
@@ -44,7 +44,7 @@ async def test_being_cancelled_cancels_them_all() -> None:
         finally:
             ended.set()
 
-    running = asyncio.create_task(race(slow=slow()))
+    running = asyncio.create_task(wait_first(slow=slow()))
     await started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""What a turn runs elsewhere: chats of sub-agents, as far as they need a person, and terminals. Shows no turns."""
+"""Shows what a turn runs beside its chat: terminals, and chats of sub-agents that need a person."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ahpkit.cli.console import Console
-from ahpkit.cli.decisions import Decisions
+from ahpkit.cli.open_decisions import Decisions
 from ahpkit.cli.terminals import watch_terminal
 from ahpkit.client import Client, Session
 from ahpkit.protocol.errors import AhpError

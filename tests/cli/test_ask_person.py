@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from ahpkit.cli.ask_person import ask_approval, ask_questions, in_words
 from ahpkit.cli.choosing import Choices, meant
 from ahpkit.cli.console import Console
-from ahpkit.cli.decide import ask_approval, ask_questions, in_words
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded

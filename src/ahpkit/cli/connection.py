@@ -1,4 +1,4 @@
-"""What commands that talk to a host share: options, the connection, which session is meant. Knows no command."""
+"""What commands that talk to a host share: their options, the connection, and finding the session that is meant."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from ahpkit.cli.completion import AGENT, MODEL, SESSION
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
+from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint

@@ -1,4 +1,4 @@
-"""What a chat waits for a person to decide: asked here, unless somebody else is faster. Shows no turns."""
+"""Asks for the approvals and answers that a chat waits for, until somebody here or elsewhere gives them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ahpkit.cli.ask_person import ask_approval, ask_questions
 from ahpkit.cli.console import Console
-from ahpkit.cli.decide import ask_approval, ask_questions
-from ahpkit.cli.race import race
+from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to, open_requests
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
@@ -108,7 +108,7 @@ class Decisions:
             return None
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
         asked = asyncio.Event()
-        name, answer = await race(answer=self._ask(ask, asked), settled=self._channel.wait_for(settled))
+        name, answer = await wait_first(answer=self._ask(ask, asked), settled=self._channel.wait_for(settled))
         if name == "answer":
             return answer
         if asked.is_set() and self._went_on(turn_id):

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ahpkit.cli.completing import complete, utf16_length
-from ahpkit.cli.line_editor import LineEditor
+from ahpkit.cli.line_editor import LineEditor, complete, utf16_length
 
 
 def line(before: str, after: str = "") -> LineEditor:

@@ -1,4 +1,4 @@
-"""A person decides at the terminal: approvals with a key press, questions with a line. Knows no connection."""
+"""Asks a person at the terminal: approvals with a key press, questions with a line."""
 
 from __future__ import annotations
 

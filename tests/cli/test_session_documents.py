@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.demo import DemoAgent
-from ahpkit.cli import porting
-from ahpkit.cli.porting import export_session, import_session, pieces
+from ahpkit.cli.session_documents import export_session, import_session, pieces
 from ahpkit.client import Client
 from ahpkit.host.host import Host
 from ahpkit.host.sessions.session_import import register
@@ -57,15 +56,13 @@ def test_a_piece_belongs_to_one_chat_and_empty_chats_have_none() -> None:
     assert ids(document([turn(0)], [], [turn(1)]), 10_000) == [(0, ["t0"]), (2, ["t1"])]
 
 
-async def test_a_document_survives_the_way_in_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(porting, "_PIECE", 2000)
-    monkeypatch.setattr(porting, "_PAGE", 3)
+async def test_a_document_survives_the_way_in_and_out() -> None:
     whole = document([turn(number, 500) for number in range(10)], [turn(0)], [])
     told: list[str] = []
     async with client_of_a_host() as (_, client):
-        made = await import_session(client, whole, told.append)
+        made = await import_session(client, whole, told.append, piece=2000)
         assert told[-1] == "11 of 11 turns"
-        assert await export_session(client, made["session"], told.append) == whole
+        assert await export_session(client, made["session"], told.append, page=3) == whole
         assert told[-1] == "11 turns"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.finding import Filter, age, excerpt, text_of
+from ahpkit.cli.session_search import Filter, age, excerpt, text_of
 from ahpkit.protocol.session.state import SessionStatus
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

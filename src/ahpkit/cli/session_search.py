@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.completion import AGENT
 from ahpkit.cli.session_lines import is_archived, status_word
+from ahpkit.cli.shell_completion import AGENT
 from ahpkit.cli.text import plain, shorten
 from ahpkit.client import Client
 from ahpkit.protocol.errors import AhpError

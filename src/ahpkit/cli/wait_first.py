@@ -1,4 +1,4 @@
-"""Waiting for whichever comes first. Knows nothing of what is waited for."""
+"""Waits for the first of several coroutines to end, and cancels the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def race(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
+async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
     """The name and the result of the first to end; the others are cancelled. Of several, the first named counts."""
     tasks = {asyncio.create_task(runner): name for name, runner in runners.items()}
     try:
@@ -20,4 +20,4 @@ async def race(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
     return tasks[winner], winner.result()
 
 
-__all__ = ["race"]
+__all__ = ["wait_first"]

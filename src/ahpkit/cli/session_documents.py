@@ -1,0 +1,150 @@
+"""Sessions as documents: exported from a host, imported into one, with what looks like a secret taken out.
+
+`ahpkit.host.sessions.session_import` defines the format and imports documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from ahpkit.client import Client, Session
+from ahpkit.host.sessions.session_import import EXTENSION, FORMAT, check_export
+from ahpkit.wire.codec import encode
+
+Progress = Callable[[str], None]
+"""Is told how far the work is."""
+
+_PAGE = 100
+"""Turns asked for at a time."""
+
+_PIECE = 4 * 1024 * 1024
+"""Bytes of turns sent in one message: well below what a host takes, and often enough to show progress."""
+
+
+async def export_session(client: Client, uri: str, progress: Progress, *, page: int = _PAGE) -> dict[str, Any]:
+    """A session as a document: what `import` takes. Turns that still run are left out."""
+    async with await client.session(uri) as session:
+        if not session.chats:
+            await session.wait_ready()  # An agent's own conversation: it is just being told.
+        state = session.state
+        default = state.get("defaultChat")
+        entries = sorted(state["chats"], key=lambda chat: chat["resource"] != default)
+        chats: list[Any] = []
+        for entry in entries:
+            before = sum(len(chat["turns"]) for chat in chats)
+            title, turns = await _fetch(session, entry["resource"], progress, before, page)
+            chats.append({"title": title, "turns": turns})
+    return {"format": FORMAT, "title": state["title"], "provider": state["provider"], "chats": chats}
+
+
+async def _fetch(session: Session, chat: str, progress: Progress, before: int, page: int) -> tuple[str, list[Any]]:
+    """The title of a chat, and all its finished turns, oldest first."""
+    turns: list[Any] = []
+    async with await session.chat(chat) as opened:
+        title = opened.confirmed["title"]
+        async for turn in opened.history(page=page):
+            turns.append(turn)
+            if len(turns) % page == 0:
+                progress(f"{before + len(turns)} turns")
+    progress(f"{before + len(turns)} turns")
+    return title, turns[::-1]
+
+
+async def import_session(client: Client, document: Any, progress: Progress, *, piece: int = _PIECE) -> dict[str, Any]:
+    """Make a new session of a document: its URI in `session`, its agent in `provider`. Raises `InvalidParams`."""
+    check_export(document)
+    total = sum(len(chat["turns"]) for chat in document["chats"])
+    staged = 0
+    if total:
+        for chat, turns in pieces(document, piece):
+            staged += len(turns)
+            await client.extension_request(f"_{EXTENSION}/stage", {"chat": chat, "turns": turns})
+            progress(f"{staged} of {total} turns")
+    bare: dict[str, Any] = {**document, "chats": [{"title": chat["title"], "turns": []} for chat in document["chats"]]}
+    return await client.extension_request(f"_{EXTENSION}/import", {"document": bare, "staged": staged})
+
+
+def pieces(document: Mapping[str, Any], size: int) -> Iterator[tuple[int, list[Any]]]:
+    """The turns of a document by chat, in pieces of about so many bytes; a turn is never cut."""
+    for number, chat in enumerate(document["chats"]):
+        piece: list[Any] = []
+        bytes_left = size
+        for turn in chat["turns"]:
+            length = len(encode(turn))
+            if piece and length > bytes_left:
+                yield number, piece
+                piece, bytes_left = [], size
+            piece.append(turn)
+            bytes_left -= length
+        if piece:
+            yield number, piece
+
+
+HIDDEN = "[removed]"
+
+_SHAPES = re.compile(
+    r"""
+    -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
+    | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}                 # model providers
+    | \bsk_(?:live|test)_[A-Za-z0-9]{16,}               # payment
+    | \bgh[opsur]_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,} | \bglpat-[A-Za-z0-9_-]{16,}
+    | \bAKIA[0-9A-Z]{16}\b | \bASIA[0-9A-Z]{16}\b
+    | \bAIza[0-9A-Za-z_-]{30,}
+    | \bxox[abprs]-[A-Za-z0-9-]{10,}
+    | \bhf_[A-Za-z0-9]{20,} | \bnpm_[A-Za-z0-9]{20,} | \bpypi-[A-Za-z0-9_-]{20,}
+    | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*   # JSON web tokens
+    | (?<=://)[^\s/:@]+:[^\s/@]+(?=@)                    # name:password in a URL
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_NAMED = re.compile(
+    r"""(?P<name>["']?\b[\w.-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*["']?
+        \s*[:=]\s*|\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+|\bbearer\s+)
+        (?P<value>"[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{6,})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_SECRET_NAME = re.compile(r"(PASSWORD|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL)", re.IGNORECASE)
+
+
+class Redactor:
+    """Removes secrets, and counts them."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        known = {value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 8}
+        self._known = sorted(known, key=len, reverse=True)
+        self.removed = 0
+
+    def clean(self, value: Any) -> Any:
+        """The same value with every text in it cleaned."""
+        match value:
+            case str():
+                return self._text(value)
+            case dict():
+                return {key: self.clean(one) for key, one in cast("dict[str, Any]", value).items()}
+            case list():
+                return [self.clean(one) for one in cast("list[Any]", value)]
+            case _:
+                return value
+
+    def _text(self, text: str) -> str:
+        for known in self._known:
+            self.removed += text.count(known)
+            text = text.replace(known, HIDDEN)
+        text, shapes = _SHAPES.subn(HIDDEN, text)
+        text = _NAMED.sub(self._named, text)
+        self.removed += shapes
+        return text
+
+    def _named(self, found: re.Match[str]) -> str:
+        quote = found["value"][0] if found["value"][0] in "\"'" else ""
+        if found["value"].strip(quote) == HIDDEN:
+            return found.group()
+        self.removed += 1
+        return f"{found['name']}{quote}{HIDDEN}{quote}"
+
+
+__all__ = ["HIDDEN", "Progress", "Redactor", "export_session", "import_session", "pieces"]
