@@ -1,4 +1,4 @@
-"""The built-in demo agent: no key, no network, the same answer to the same prompt. Knows no connection and no wire.
+"""The built-in demo agent: no key, no network, the same answer to the same prompt.
 
 It answers in streamed Markdown and shows every part of a host on request, one slash command each (`/help`).
 """

@@ -1,4 +1,4 @@
-"""The demo agent's slash commands: one per part of the agent interface, in one table. Know no connection or wire."""
+"""The demo agent's slash commands: one per part of the agent interface, in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of the demo agent: streaming it in small pieces, and Markdown that holds anything. Knows no command."""
+"""Text of the demo agent: streaming it in small pieces, and Markdown that holds anything."""
 
 from __future__ import annotations
 

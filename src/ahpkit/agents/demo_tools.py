@@ -1,4 +1,4 @@
-"""The demo agent's own tools: harmless, and real. Know no wire and no model."""
+"""Tools of the demo agent: they really run, and do no harm."""
 
 from __future__ import annotations
 

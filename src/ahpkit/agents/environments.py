@@ -1,4 +1,4 @@
-"""The environment that agents of a session are started with: that of the shell that opened it, where it was told.
+"""Remembers the environment that the agents of a session are started with, as the user's shell sent it.
 
 A host in the background was started by one shell and serves many. What a later shell has (`PATH`, keys) is kept here,
 in memory only, for the sessions that it opens. It reaches agents through the same filter as the host's own.

@@ -3,7 +3,7 @@
     agent = OpenAiAgent(OpenAiConfig(name="local", base_url="http://127.0.0.1:8080/v1"))
 
 Text and reasoning are streamed; the tools of the active client and typed Python functions are offered to the model, and
-run with approval. Knows no connection and no wire action.
+run with approval.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Python function as an agent. Knows the agent interface, and no connections, sequence numbers or wire actions.
+"""Runs a Python function as an agent.
 
     @agent(name="parrot")
     async def parrot(turn: Turn):

@@ -1,4 +1,4 @@
-"""An agent from what a user wrote: `--agent NAME[=…]` or an `[agents.NAME]` table. Imports only the kind that is meant.
+"""Makes an agent from what a user configured: `--agent NAME[=…]` or an `[agents.NAME]` table. Imports only that kind.
 
 NAME                           an agent that the registry knows
 NAME=COMMAND ARGS              a program that speaks ACP

@@ -1,4 +1,4 @@
-"""Tools as typed Python functions: what the model is told, approval, running, the result. Knows no model and no wire.
+"""Tools as typed Python functions: what the model is told, approval, running, the result.
 
     tools = Toolbox()
 

@@ -1,4 +1,4 @@
-"""What a turn gives to an agent besides its text: attachments, and what customizations say. Pure."""
+"""Writes down what a turn gives an agent besides its text: attachments, and what customizations say. Pure."""
 
 from __future__ import annotations
 

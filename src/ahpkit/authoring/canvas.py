@@ -1,4 +1,4 @@
-"""A canvas as Python code: its declaration and the handlers of its requests. Knows no wire, host or client.
+"""A canvas as Python code: its declaration and the handlers of its requests.
 
     @canvas("board", display_name="Board", description="A shared board")
     class Board:

@@ -1,4 +1,4 @@
-"""For authors of canvases that run in a process of their own. Knows no host but the one at the other end.
+"""The SDK for canvas providers that run in their own process.
 
     run_extension("example.notes", [notes])
 

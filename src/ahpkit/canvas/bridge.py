@@ -1,4 +1,4 @@
-"""The canvases of one session: its registry, its instances, what agents do with them. Knows no transport.
+"""The canvases of one session: its registry, its instances, what agents do with them.
 
 Towards clients everything is an action on the session's channel; towards agents it is `CanvasRuntime`; towards
 providers it is `Provider`, or, for the active client, the request that stands in the session's state.

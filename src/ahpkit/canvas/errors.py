@@ -1,4 +1,4 @@
-"""The codes of canvas calls that failed, as agents see them. Knows no wire and no provider.
+"""Error codes of failed canvas calls, as agents see them.
 
 A provider may answer with codes of its own; these are the host's.
 """

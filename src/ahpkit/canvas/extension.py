@@ -1,4 +1,4 @@
-"""A canvas provider at the other end of a connection: says hello, is registered, leaves. Knows no process or socket."""
+"""A canvas provider at the other end of a connection: greets, registers and unregisters it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host and a canvas extension say to each other: JSON-RPC, one message per line. Pure: names and shapes.
+"""Names and shapes of the messages between a host and a canvas extension: JSON-RPC, one message per line. Pure.
 
     host → extension   initialize              {hostInfo, host: {capabilities: {canvases}}}
                        ⟵ {extensionId?, extensionName?, canvases: [declaration]}

@@ -1,4 +1,4 @@
-"""Where canvas extensions come from: processes that the host starts and restarts, and a socket they connect to."""
+"""Connects canvas extensions: processes that the host starts and restarts, and a socket they connect to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All canvases of a host: its providers, and a bridge for every session. Knows no transport."""
+"""All canvases of a host: its providers, and a bridge for every session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of anything a canvas call may be, with the reason for each number. Pure: knows no session.
+"""Limits of canvas calls, with the reason for each number. Pure.
 
 What passes here goes into the session's state, into the log, and to every client.
 """

@@ -1,4 +1,4 @@
-"""Pages of canvases, served from the host's own port: one secret address per instance. Knows no canvas.
+"""Pages of canvases, served from the host's own port: one secret address per instance.
 
     GET  /canvas/SECRET/                        the page; its scripts run in an origin of their own, whoever shows it
     GET  /canvas/SECRET/news?after=VERSION      waits for something newer: {"version": 7, "data": …}

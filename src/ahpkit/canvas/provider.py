@@ -1,4 +1,4 @@
-"""What a canvas provider is to the bridge: declarations, three calls, and news. Knows no session state and no wire.
+"""The interface of a canvas provider: its declarations, three calls, and notices of changes.
 
 A provider may live in the host, in a process of its own, or behind a client. The first two implement `Provider`; for a
 client the bridge itself speaks, over the session's actions.

@@ -1,4 +1,4 @@
-"""A canvas provider inside the host: canvases written in Python. Knows no process and no wire."""
+"""A canvas provider inside the host: canvases written in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The aggregated registry of a session, and finding the canvas somebody means. Pure: knows no provider."""
+"""Joins the canvases of all providers of a session, and finds one by name. Pure."""
 
 from __future__ import annotations
 

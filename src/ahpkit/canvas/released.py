@@ -1,4 +1,4 @@
-"""Canvases as 1.0.0 has them: a list in the session's default chat, and a channel for each, read only.
+"""Shows canvases in the form of 1.0.0: a list in the session's default chat, and a read-only channel for each.
 
 Derived from our own model, which is richer. Clients before 1.0 are told nothing of it.
 """

@@ -1,4 +1,4 @@
-"""Canvas requests of one session in flight: created, routed, awaited, completed or cancelled. Knows no registry.
+"""Canvas requests of one session: creates, routes and awaits them, until they complete or are cancelled.
 
 Every request is an entry of `canvasRequests` from its creation to its end, and it always ends: by a completion, by its
 deadline, by its provider leaving, by its instance closing, or by the host stopping. Whatever ends it takes it out of

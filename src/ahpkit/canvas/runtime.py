@@ -1,4 +1,4 @@
-"""Canvases of one session as an agent sees them (`session.canvas.*`). Knows no wire format and no provider."""
+"""Canvases of one session as an agent sees them (`session.canvas.*`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The canvas calls as tools, for agents that know tools and nothing of AHP. Knows neither MCP nor any agent.
+"""Offers the canvas calls as tools, for agents that do not speak AHP.
 
     definitions = TOOLS
     result = await call(turn.canvas, "canvas_open", {"canvasId": "chart", "instanceId": "load"})

@@ -1,4 +1,4 @@
-"""Which canvas URLs a renderer loads, and how it keeps them apart from itself. Pure: for renderers of every kind.
+"""Decides which canvas URLs a renderer loads, and how it isolates them. Pure: for renderers of every kind.
 
     verdict = check_url(instance["url"], UrlPolicy(extension_schemes={"vscode-webview"}))
     if verdict.allowed: frame.src = verdict.url      # and nothing but verdict.url
@@ -30,8 +30,8 @@ storage), `allow-top-navigation`, `allow-popups`, `allow-modals`, `allow-downloa
 FRAME_ATTRIBUTES: Mapping[str, str] = MappingProxyType(
     {"sandbox": SANDBOX, "credentialless": "", "referrerpolicy": "no-referrer", "allow": ""}
 )
-"""Attributes of the iframe that shows a canvas. `credentialless`, because cookies know no ports: a page on this machine
-would get those of every other."""
+"""Attributes of the iframe that shows a canvas. `credentialless`, because all ports of a machine share their cookies: a
+page on this machine would get those of every other."""
 
 NAVIGATION: Mapping[str, Any] = MappingProxyType(
     {
@@ -69,7 +69,7 @@ class _Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlPolicy:
-    """What one renderer allows. The default is what a renderer that knows nothing about itself should do."""
+    """What one renderer allows. The defaults are safe for a renderer that sets nothing."""
 
     extension_schemes: Collection[str] = frozenset()
     """Schemes of the application's own in-process surfaces: `vscode-webview`, `tauri-app`."""

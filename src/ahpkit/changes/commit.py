@@ -1,4 +1,4 @@
-"""Writes to the user's repository, when a person asks: stage, commit, and work trees of a session's own.
+"""Writes to the user's repository when a person asks for it: stages, commits, makes a session's own work tree.
 
 The repository's hooks and the user's signing run only where the directory is trusted; otherwise git runs without them.
 """

@@ -1,4 +1,4 @@
-"""The directories of sessions whose files are followed: found, restored after a restart, remembered, forgotten.
+"""Keeps track of the directories whose files are followed for a session, also over restarts.
 
 A session has one entry for each of its directories. Two sessions in one directory share its work tree.
 """

@@ -1,4 +1,4 @@
-"""Work trees of sessions' own: chosen when a session is created, made before its agent starts, merged back, removed.
+"""Gives a session its own work tree: made before its agent starts, merged back, removed.
 
 A session with the setting `isolation: worktree` works on a branch of its own, in a folder below the directory that was
 asked for. There it is inside whatever a person opened to sessions, and git ignores it.

@@ -1,4 +1,4 @@
-"""What one session changed, turn by turn: before, after, and the sum of all turns.
+"""Computes what one session changed: per turn, and all turns together.
 
 A turn is the span between two checkpoints. What other people change between two turns is therefore never the session's.
 In a git work tree the checkpoints are whole; elsewhere only the files that the agent told of are known (`edits_only`).

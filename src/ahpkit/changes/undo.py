@@ -1,4 +1,4 @@
-"""Takes a session's changes to files back, and nothing that somebody else wrote.
+"""Takes back a session's changes to files, without touching what somebody else wrote.
 
 For every file three versions matter: before the session, after it, and now. Only a file that is still as the session
 left it is simply put back. One that was changed since is merged where git can merge it without a conflict; otherwise it

@@ -1,4 +1,4 @@
-"""Changeset channels: opened when somebody subscribes, computed, kept current, reviewed, ended."""
+"""Opens changeset channels when somebody subscribes, keeps them current, and closes them."""
 
 from __future__ import annotations
 

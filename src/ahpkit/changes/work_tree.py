@@ -1,4 +1,4 @@
-"""One git work tree: checkpoints of its files as trees, and what differs between two of them.
+"""One git work tree: takes checkpoints of its files, and lists what differs between two of them.
 
 A checkpoint is a tree object in our own object directory, made through an index of ours. The user's index, refs and
 objects are never written. Files that cannot be kept (too large, filtered in a directory that is not trusted, another

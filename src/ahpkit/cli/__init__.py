@@ -1,4 +1,4 @@
-"""The command `ahpkit`. Owns words for people; everything it does goes through the public packages."""
+"""The command `ahpkit`. Everything it does goes through the public packages."""
 
 from ahpkit.cli.main import main
 

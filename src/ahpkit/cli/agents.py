@@ -1,4 +1,4 @@
-"""`ahpkit agents`: which agents are installed, with version and state. Knows words; `inventory` knows agents."""
+"""`ahpkit agents`: lists the agents that are installed, with version and state."""
 
 from __future__ import annotations
 

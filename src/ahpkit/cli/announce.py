@@ -1,4 +1,4 @@
-"""What a host says once it accepts connections: one line of JSON for programs, a few for people. Starts nothing."""
+"""Announces that a host accepts connections: one line of JSON for programs, a few lines for people."""
 
 from __future__ import annotations
 

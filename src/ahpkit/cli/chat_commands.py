@@ -1,4 +1,4 @@
-"""What can be typed in `ahpkit chat` besides messages: `:model`, `:set`, `:fork` and the like. Shows no turns.
+"""The commands of `ahpkit chat`: `:model`, `:set`, `:fork` and the like.
 
 They begin with a colon, because everything that begins with a slash is the agent's.
 """

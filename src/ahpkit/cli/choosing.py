@@ -1,4 +1,4 @@
-"""What keys and lines mean where a person is to choose. Pure: the console reads the keys and keeps the time.
+"""Interprets keys and lines where a person chooses something. Pure: the console reads the keys and keeps the time.
 
 A choice is one key with nothing after it, or a word and Enter. Everything else a person types there is a message.
 """

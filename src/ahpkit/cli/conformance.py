@@ -1,4 +1,4 @@
-"""`ahpkit conformance`: run fixtures and print what differs. Knows no fixture format: `ahpkit.testing` does."""
+"""`ahpkit conformance`: runs the fixtures of `ahpkit.testing` and prints what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person at the other end: lines, single keys and Ctrl-C inside an event loop. Knows no chat and no protocol.
+"""Reads lines, single keys and Ctrl-C from a person, inside an event loop.
 
 Everything can be cancelled at any moment, and the terminal is put back as it was, however the block ends.
 `terminal_console` reads a terminal key by key; what is here reads lines of pipes and files.

@@ -1,4 +1,4 @@
-"""A conversation at the terminal: what is typed here, and what others do meanwhile. Knows no click.
+"""Runs a conversation at the terminal: sends what is typed here, and shows what others do meanwhile.
 
 What is shown comes from the chat's state, so that turns of other clients, and those missed while the connection was
 away, are shown like our own.

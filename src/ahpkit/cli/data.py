@@ -1,4 +1,4 @@
-"""`ahpkit data`: a host's data saved, put back, and tidied up by rules."""
+"""`ahpkit data`: saves, restores and tidies up a host's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File edits for a reader: which file, and what changes line by line. Knows no connection: it is given what reads.
+"""Shows file edits: which file, and what changes line by line.
 
 An agent tells of edits in one of two ways: as such, or only by the input of its tool. The names that tools use for a
 path, an old and a new text are few, and a patch looks like a patch.

@@ -1,4 +1,4 @@
-"""What went wrong, as one line for a person. Knows no command. Bugs are not explained: they keep their traceback."""
+"""Turns an exception into a message for a person. Bugs keep their traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ahpkit inbox`, `approve`, `deny`, `answer`, `cancel`: what waits for you in all sessions, and deciding it."""
+"""`ahpkit inbox`, `approve`, `deny`, `answer`, `cancel`: lists what waits for you in all sessions, and decides it."""
 
 from __future__ import annotations
 

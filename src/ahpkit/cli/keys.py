@@ -1,4 +1,4 @@
-"""Key presses from the bytes of a terminal. Pure: is given bytes, returns keys; knows no terminal and no line.
+"""Turns the bytes of a terminal into key presses. Pure.
 
 A key is a character, a control character, a name such as "left", or a `Paste`. Sequences nobody knows are dropped.
 """

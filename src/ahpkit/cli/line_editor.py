@@ -1,4 +1,4 @@
-"""Editing a line: text, cursor, history, and where it all stands on the screen. Pure; knows no terminal.
+"""Edits a line: text, cursor, history, completion, and where it stands on the screen. Pure.
 
 The keys are those of every shell: arrows, Home, End, Ctrl-A E B F U K W, Backspace, Delete, and Ctrl-D at the end.
 """

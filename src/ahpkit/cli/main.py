@@ -1,4 +1,4 @@
-"""The command `ahpkit` and the table of its subcommands. Knows none of them: a subcommand is imported when it runs.
+"""The command `ahpkit` and the table of its subcommands. A subcommand's module is imported when it runs.
 
 To add one, write a click command or group in a module of this package and add a line to `COMMANDS`. The help text in
 the table is what `ahpkit --help` shows, so that help and version answer without importing anything else.

@@ -1,4 +1,4 @@
-"""Markdown as it streams: which blocks are finished, and how a block looks on a terminal. Knows no console.
+"""Renders streamed Markdown on a terminal, block by block.
 
 A block is what Markdown can be rendered by itself: a paragraph, a heading, a list, a table, fenced code. A finished one
 never changes; the one being written is rendered anew with every piece.

@@ -1,4 +1,4 @@
-"""Tells a person who looks elsewhere that something waits or is over: the terminal's bell, or the desktop."""
+"""Notifies a person that something waits or is over: by the terminal's bell, or on the desktop."""
 
 from __future__ import annotations
 

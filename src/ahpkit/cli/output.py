@@ -1,4 +1,4 @@
-"""What commands write: lines and streamed text, coloured on a terminal, plain elsewhere. Reads nothing."""
+"""Writes lines and streamed text: coloured on a terminal, plain elsewhere."""
 
 from __future__ import annotations
 

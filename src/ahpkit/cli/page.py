@@ -1,4 +1,4 @@
-"""`ahpkit open`, `pair` and `devices`: the page of a running host, and who may come in. Asks the host over HTTP."""
+"""`ahpkit open`, `pair` and `devices`: opens the host's page and manages the devices that may use it, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's plan for a reader: a list that fills while a turn runs; elsewhere, what changed. Pure but for showing.
+"""Shows an agent's plan: a list that fills while a turn runs; elsewhere, what changed.
 
 Plans stand in the session's `_meta`, by chat, under a name that the reference of the ACP mapping gives.
 """

@@ -1,4 +1,4 @@
-"""How far long work is, on a terminal; silence elsewhere. Knows nothing of the work."""
+"""Shows the progress of long work on a terminal; writes nothing elsewhere."""
 
 from __future__ import annotations
 

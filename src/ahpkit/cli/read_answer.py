@@ -1,4 +1,4 @@
-"""What a typed line means as the answer to a question. Pure; knows no console. Limits are the host's to check."""
+"""Interprets a typed line as the answer to a question. Pure. The host checks its limits."""
 
 from __future__ import annotations
 

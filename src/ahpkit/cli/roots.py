@@ -1,4 +1,4 @@
-"""`ahpkit roots`: which directories a host works in. Made of options and settings, changed while the host runs.
+"""`ahpkit roots`: shows and changes the directories that a host works in.
 
 The command writes the file that the host reads (`roots.json` in its data directory): it is for whoever owns that
 directory, on that machine, and needs no connection.

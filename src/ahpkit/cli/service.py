@@ -1,4 +1,4 @@
-"""`ahpkit up`, `down`, `status`, `logs` and `service`: the host as something that simply runs.
+"""`ahpkit up`, `down`, `status`, `logs` and `service`: runs the host in the background.
 
 `up` starts a host in the background and `down` ends it. `service install` writes a file for systemd or launchd, which
 then start the same host when the user logs in.

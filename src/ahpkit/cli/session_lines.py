@@ -1,4 +1,4 @@
-"""A session in one line: id, time, agent, what it does, title; and a list to pick one from. Knows no connection."""
+"""Shows a session in one line: id, time, agent, what it does, title; and a list to pick one from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions by what they are and by what was said in them. Pure but for `search`, which reads turns of a host."""
+"""Finds sessions by their properties and by what was said in them. Pure, except `search`, which reads from a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration files: TOML, checked, with errors that name the key, and where each value came from. Starts nothing.
+"""Reads configuration files (TOML): checks them, and remembers where each value came from.
 
 Three layers, the later ones win: what is built in, the user's file (`config.toml` in the user's configuration
 directory, or the file that `--config` names), and the project's `.ahpkit.toml`. A project's file comes with a checkout,

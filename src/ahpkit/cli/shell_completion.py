@@ -1,4 +1,4 @@
-"""What the shell completes besides commands and options: sessions, agents and models of the running host.
+"""Completes sessions, agents and models of the running host in the shell.
 
 A shell waits while we look, so nothing here may take long or fail: without an answer in time there is nothing to offer.
 """

@@ -1,4 +1,4 @@
-"""A turn for a reader: streamed text, reasoning, tool calls, how it ended. Knows no connection and asks nobody."""
+"""Shows a turn: streamed text, reasoning, tool calls, how it ended."""
 
 from __future__ import annotations
 

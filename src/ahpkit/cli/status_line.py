@@ -1,4 +1,4 @@
-"""What goes on, in one line: the agent, what it does, since when, tokens, cost. Pure; the time is given."""
+"""Builds the status line: the agent, what it does, since when, tokens, cost. Pure; the time is passed in."""
 
 from __future__ import annotations
 

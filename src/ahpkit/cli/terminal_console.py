@@ -1,4 +1,4 @@
-"""A terminal read key by key, so that what happens elsewhere can be shown above the prompt. Knows no chat."""
+"""Reads a terminal key by key, so that what happens elsewhere can be shown above the prompt."""
 
 from __future__ import annotations
 

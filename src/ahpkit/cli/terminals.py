@@ -1,4 +1,4 @@
-"""What terminals of the host print, for a reader: text without what drives a screen. Types nothing into them."""
+"""Shows what terminals of the host print, without their control sequences."""
 
 from __future__ import annotations
 

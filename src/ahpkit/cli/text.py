@@ -1,4 +1,4 @@
-"""Text of hosts and agents on its way to a person. Pure; knows no terminal and no stream."""
+"""Makes text of hosts and agents safe to print, and shortens it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists that change: shown again whenever the host says so, until Ctrl-C. Knows no list."""
+"""Shows a list again whenever the host says that it changed, until Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client SDK: connect to an agent host, follow and drive its sessions. Knows no host package.
+"""The client SDK: connect to an agent host, follow and drive its sessions.
 
 async with connect() as client:
     session = await client.create_session()

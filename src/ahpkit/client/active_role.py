@@ -1,7 +1,4 @@
-"""The active role of a session: claim it, keep it over reconnects, and do what it brings (tools, canvases, plugins).
-
-Knows no chats beyond following them for tool calls.
-"""
+"""Claims the active role of a session, keeps it over reconnects, and serves it: tools, canvases, plugins."""
 
 from __future__ import annotations
 

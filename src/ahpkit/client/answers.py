@@ -1,4 +1,4 @@
-"""Decisions and answers of a person, as actions of the wire. Pure: knows no connection.
+"""Builds the actions for a person's decisions and answers. Pure.
 
 A callback may answer with plain Python values; this module gives them the shape that each kind of question wants.
 """

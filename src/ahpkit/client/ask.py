@@ -1,4 +1,4 @@
-"""Waits for the answer of a turn in a script: says what it waits for instead of waiting for ever.
+"""Waits for the answer of a turn in a script, and raises when the turn waits for a person instead.
 
 Who decides about tool calls is settled before the turn begins. What nobody here decides ends the wait with
 `TurnWaiting`, whether the turn itself asks or one of its sub-agents.

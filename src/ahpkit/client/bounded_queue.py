@@ -1,4 +1,4 @@
-"""A bounded queue towards one consumer: full means lagged, and only for that consumer. Knows no channels or actions."""
+"""A bounded queue to one consumer: when it is full, that consumer is told that it lagged."""
 
 from __future__ import annotations
 

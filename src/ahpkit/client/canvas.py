@@ -1,4 +1,4 @@
-"""Canvases that this client provides: answering the host's requests to them. Knows no rendering.
+"""Canvases that this client provides: answers the host's requests to them.
 
 What a canvas is stands in `ahpkit.authoring.canvas`: the same one serves in a client, in a host, or on its own.
 """

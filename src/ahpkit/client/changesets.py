@@ -1,4 +1,4 @@
-"""Changesets from a client's side: which a session offers, one that is looked at, and what can be done with it."""
+"""Changesets as a client sees them: lists those of a session, follows one, and invokes operations on it."""
 
 from __future__ import annotations
 

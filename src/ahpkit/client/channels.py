@@ -1,4 +1,4 @@
-"""The channels a client follows: who holds them, joining them, dispatching to them. Knows no sessions, chats or tools.
+"""The channels that a client follows: joins and leaves them, and dispatches actions to them.
 
 A channel is followed while somebody holds it: a subscription, a session or chat handle, an action that the host has not
 answered. It is joined by its own task, or by the handshake of a new connection, whichever comes first. Listeners hear

@@ -1,4 +1,4 @@
-"""A chat as a user holds it: send, steer, cancel, approve, answer, look back. Knows no connection and no other chats.
+"""A chat of the client SDK: send, steer, cancel, approve, answer, read back.
 
 Methods that change something return a `Dispatch`: the effect shows at once, `await` gives the outcome.
 """

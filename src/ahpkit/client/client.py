@@ -1,4 +1,4 @@
-"""The client: what a user holds. Puts the parts together; what they do is in the modules below it."""
+"""The class `Client`. It puts the parts of the SDK together."""
 
 from __future__ import annotations
 

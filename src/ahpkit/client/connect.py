@@ -1,4 +1,4 @@
-"""Connect to a host by URL, or to the one that is running. The client's only door to real transports."""
+"""Connects to a host by URL, or to the one that runs on this machine. The only module here that imports transports."""
 
 from __future__ import annotations
 

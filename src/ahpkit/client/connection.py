@@ -1,4 +1,4 @@
-"""The connection to a host: dial, greet, serve, and dial again when it is lost. Knows no channels or states."""
+"""The connection to a host: connects, performs the handshake, and reconnects when it is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a client share: identity, connection, channels, tasks. Knows no sessions, chats or tools."""
+"""What the parts of a client share: identity, connection, channels, tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a dispatched action: accepted, rejected, or still open. Knows no connection and no state."""
+"""The outcome of a dispatched action: accepted, rejected, or still open."""
 
 from __future__ import annotations
 

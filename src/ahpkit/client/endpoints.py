@@ -1,4 +1,4 @@
-"""Where running hosts are: one small file per host in the user's runtime directory. Knows no protocol and no sockets.
+"""Finds running hosts: each has a small file in the user's runtime directory.
 
 A host publishes its endpoint while it runs; a client without a URL takes the newest one whose process is alive. The
 file holds the host's token, so it is readable by its owner only, and files of other owners are never believed.

@@ -1,4 +1,4 @@
-"""What can go wrong for a user of the client. Knows no connection; the root is `ahpkit.protocol.errors.AhpError`.
+"""The exceptions of the client. Their root is `ahpkit.protocol.errors.AhpError`.
 
 AhpError
 └── ClientError

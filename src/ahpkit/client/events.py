@@ -1,4 +1,4 @@
-"""What happens in a turn, as typed events for users of `Chat.send`. Knows no channels; plain values only.
+"""Typed events of a turn, for users of `Chat.send`.
 
 The wire's own objects (a tool call, an input request, a turn) are passed on as they are: typed dicts, the wire's keys.
 """

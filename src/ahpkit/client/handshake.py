@@ -1,4 +1,4 @@
-"""What is said first on a connection: initialize, or reconnect and take in what was missed. Knows no sessions."""
+"""The first messages of a connection: initialize, or reconnect and apply what was missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host asks and says besides actions, and to whom it goes. Knows no channel states.
+"""Passes the host's requests and notifications (not actions) to the part that handles them.
 
 Every request is answered, by somebody or with a refusal.
 """

@@ -1,4 +1,4 @@
-"""Tokens that the host asks for: who is asked, and which token is not sent again. Knows no connection.
+"""Gets the tokens that the host asks for, and does not send a rejected one again.
 
 Only the fingerprint of a token is remembered, never the token.
 """

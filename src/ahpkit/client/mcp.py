@@ -1,4 +1,4 @@
-"""An MCP server of a session, as a user of the SDK holds it: its state, its tools, logging in. Knows no MCP library.
+"""An MCP server of a session in the client SDK: its state, its tools, logging in.
 
 async with connect(mcp_apps=True) as client:
     session = await client.session(uri)

@@ -1,4 +1,4 @@
-"""The client's copy of the host's states: confirmed, pending, optimistic. Pure: knows no connection, tasks or clock.
+"""The client's copy of the host's states: confirmed, pending, optimistic. Pure.
 
 All of it is 1.0.0, whatever the host speaks: its words are read by the host's dialect before they get here.
 

@@ -202,7 +202,7 @@ def _usable(metadata: JsonObject) -> JsonObject:
     for key in ("authorization_endpoint", "token_endpoint"):
         _safe(_text(metadata, key, f"names no {key}"), key)
     if "S256" not in (metadata.get("code_challenge_methods_supported") or ()):
-        raise LoginFailed("the authorization server knows no PKCE with S256: logging in there would not be safe")
+        raise LoginFailed("the authorization server does not support PKCE with S256: logging in would not be safe")
     return metadata
 
 

@@ -1,4 +1,4 @@
-"""States as users get them: plain JSON, whole, of one moment. Pure.
+"""Converts states to plain, complete JSON values for users of the SDK. Pure.
 
 While text streams, the reducers keep it in ropes (`ahpkit.protocol.rope`), so that a delta costs the same however long
 the text is. A rope is no `str`. So it becomes one here, when somebody looks; whoever only follows events pays nothing.

@@ -1,4 +1,4 @@
-"""Plugins that this client publishes: whole Open Plugins packages, from memory or from a folder. Knows no session."""
+"""Publishes Open Plugins packages of this client, from memory or from a folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Files that this client shows to the host, read-only: trees under `virtual://` URIs, and unsaved text of files.
-
-Knows no sessions and no plugins.
-"""
+"""Serves files of this client to the host, read-only: trees under `virtual://` URIs, and unsaved text of files."""
 
 from __future__ import annotations
 

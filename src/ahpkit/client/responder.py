@@ -1,4 +1,4 @@
-"""Asks the user's callbacks about tool calls and questions of a chat, once each. Knows no events and no streams.
+"""Asks the user's callbacks about tool calls and questions of a chat, once each.
 
 It looks at the state, not at actions, so that what was already waiting when the chat was opened, or after a reconnect,
 is asked as well, and nothing twice.

@@ -1,7 +1,4 @@
-"""Which model and agent this client uses in a session. Messages carry them; 0.4 hosts keep them for the session.
-
-Knows no messages and no connection.
-"""
+"""Remembers the model and agent that this client uses in a session. Messages carry them; 0.4 hosts store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session as a user holds it: its chats, its settings, and being its active client. Knows no connection.
+"""A session of the client SDK: its chats, its settings, and its active role.
 
 Methods that change something return a `Dispatch`: the effect shows at once, `await` gives the outcome.
 """

@@ -1,4 +1,4 @@
-"""The list of all sessions, kept up to date: listed once, then changed by what the host announces. Knows no states."""
+"""The list of all sessions, kept up to date: listed once, then changed by what the host announces."""
 
 from __future__ import annotations
 

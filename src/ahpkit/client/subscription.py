@@ -1,4 +1,4 @@
-"""A subscription as a user holds it: the channel's states and its actions as they come. Knows no particular channel."""
+"""A subscription of the client SDK: the channel's states, and its actions as they come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks with an owner: they end with the `async with`, and their failures are logged. Knows nothing of what they do."""
+"""Tasks with an owner: they end with the `async with`, and their failures are logged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs this client's tool calls in one chat: starts them when they may run, ends them when nobody wants the result.
 
-Looks at the confirmed state, so a call is started once whatever happens to the connection. Knows no tools' insides.
+Looks at the confirmed state, so a call is started once whatever happens to the connection.
 """
 
 from __future__ import annotations

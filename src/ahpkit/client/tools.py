@@ -1,4 +1,4 @@
-"""Tools that this client offers: typed Python functions, and running them when a call comes. Knows no sessions.
+"""Tools that this client offers: typed Python functions, and running them when a call comes.
 
 @client.tool
 async def run_tests(pattern: str, context: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""OpenTelemetry for the client: a span per request and per turn, and the context in `_meta`. Knows no exporter.
+"""OpenTelemetry for the client: a span per request and per turn, and the context in `_meta`.
 
 Without an SDK installed the API does nothing and nothing is added to what is sent.
 """

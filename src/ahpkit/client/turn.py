@@ -1,4 +1,4 @@
-"""A turn as a stream of events: sent by us, or followed. Knows how to wait; what the events are, the tracker knows."""
+"""A turn as a stream of events, sent by this client or followed. `turn_tracker` computes the events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of a chat's history, cut from what a client has of it. Pure: knows no connection."""
+"""Cuts pages out of the part of a chat's history that the client has. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One turn's events from actions, or from a state when actions were missed. Pure: knows no connection and no waiting.
+"""Computes a turn's events from actions, or from a state when actions were missed. Pure.
 
 The tracker remembers how much it has reported. An action adds to that at the cost of the action. After a gap,
 `catch_up` compares a whole state with what was reported and gives the difference: no text is lost or reported twice.

@@ -1,4 +1,4 @@
-"""Containers side by side, as a session gets them. Pure: takes what was parsed, in order of precedence."""
+"""Joins the parsed containers of a session, in order of precedence. Pure."""
 
 from __future__ import annotations
 

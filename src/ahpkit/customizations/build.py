@@ -1,4 +1,4 @@
-"""Puts one container together while its files are parsed: children, details, and what was wrong. Knows no formats."""
+"""Collects one container while its files are parsed: children, details, and problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins that active clients publish: shown as loading, read over their connection, gone with their client.
+"""Reads plugins that active clients publish, over their connections, and removes them when the client leaves.
 
 Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn while it is read
 is forgotten when its reading ends.

@@ -1,4 +1,4 @@
-"""What people write into headers, as the types meant. Pure; knows values, not files.
+"""Converts what people write into headers to the types that they mean. Pure.
 
 Values come as strings, None, lists and mappings (`yaml_values` gives scalars no type).
 """

@@ -1,4 +1,4 @@
-"""What `/`, `@` and `#` offer while a user types: what they may invoke, and nothing else. Pure."""
+"""Completes `/`, `@` and `#` with the customizations that a user may invoke. Pure."""
 
 from __future__ import annotations
 

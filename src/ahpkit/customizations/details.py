@@ -1,4 +1,4 @@
-"""What the host knows about customizations and clients never see: bodies, commands, configurations. Plain data.
+"""What the host knows about customizations but does not send to clients: bodies, commands, configurations. Plain data.
 
 Kept beside the tree, by child id. Nothing in here is ever put into state, an action or a snapshot.
 """

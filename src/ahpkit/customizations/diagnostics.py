@@ -1,4 +1,4 @@
-"""What was wrong with a container, in words for people, and the load state that follows. Knows no file formats."""
+"""Describes problems of a container for people, and derives its load state."""
 
 from __future__ import annotations
 

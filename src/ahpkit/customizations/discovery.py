@@ -1,4 +1,4 @@
-"""Which customizations a session gets: where to look, and reading what is there. Knows no sessions and no clients.
+"""Finds and reads the customizations of a session.
 
 Everything here touches the disk and blocks; run it in a thread.
 """

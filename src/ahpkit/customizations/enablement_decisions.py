@@ -1,4 +1,4 @@
-"""What people decided about customizations, by scope: for a session, for a directory, everywhere. Durable.
+"""Stores what people decided about customizations, by scope: for a session, for a directory, everywhere. Durable.
 
 The host owns the decisions. They are kept by what a customization is (`key_of`), not by its id, so that a decision
 holds in a later session in which the same plugin has another id. A plain switch, which is all that clients before 0.8

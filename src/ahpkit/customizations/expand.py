@@ -1,4 +1,4 @@
-"""What an invoked skill, prompt or agent says to the model: arguments filled in, nothing executed. Pure.
+"""Builds the prompt of an invoked skill, prompt or agent: fills in arguments, executes nothing. Pure.
 
 `$ARGUMENTS` is the text after the command, `$ARGUMENTS[0]` its first word. `$1` is the first word too, unless the text
 also says `$0`: then positions count from 0, as in newer files. `$name` works for names in the header's `arguments`, and

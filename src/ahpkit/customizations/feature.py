@@ -254,7 +254,7 @@ class Customizations(Feature):
         self._publish(tree)
         now = find(self.services.state(tree.uri), placed.entry["id"])
         if now is not None and now.container is not None and now.container == placed.container:
-            # Older reducers know only containers: a child that is off reaches them with its container.
+            # Older reducers find only containers: a child that is off is sent to them inside its container.
             container = cast("Customization", now.container)
             self.services.dispatch(tree.uri, session_customization_updated(customization=container))
         if wide := changed - {"session"}:

@@ -1,4 +1,4 @@
-"""Glob patterns of rules against paths of files. Pure, and bounded for patterns and paths written by strangers.
+"""Matches glob patterns of rules against file paths. Pure; bounded, because strangers write the patterns and paths.
 
 `**` spans folders, `{a,b}` are alternatives, a pattern without `/` means the file name wherever it is, and a pattern
 that ends in `/` means everything below.

@@ -1,4 +1,4 @@
-"""When hooks run: before a prompt, before and after a tool, at the end of a turn. Knows how a session tells of these.
+"""Runs hooks at their events: before a prompt, before and after a tool, at the end of a turn.
 
 Nothing runs unless the host's owner allowed hooks and trusts exactly this one, as it is right before it runs.
 """

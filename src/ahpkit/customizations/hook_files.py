@@ -1,4 +1,4 @@
-"""Hook manifests: which events and matchers they name. Runs nothing, and tells clients no commands.
+"""Reads hook manifests: their events and matchers. Clients are not sent the commands.
 
 Several shapes are in use: `{hooks: {Event: [...]}}` or the same without the wrapper, and in them flat entries
 (`{command}`) or groups (`{matcher, hooks: [...]}`). Each event and matcher becomes one child.

@@ -1,4 +1,4 @@
-"""Runs hook commands as processes: in their own group, with an end to their time and to their output."""
+"""Runs hook commands as processes: each in its own group, with limits of time and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks: which ones an event calls, as what they run, and what their answer means. Pure; `hook_process` runs them.
+"""Selects the hooks that an event calls, prepares their input, and interprets their answers. Pure.
 
 Nothing here is asked unless the owner allowed hooks and trusts exactly this one. What products disagree on
 is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call.

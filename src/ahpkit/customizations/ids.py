@@ -1,4 +1,4 @@
-"""Ids that are the same after every parse and every restart. Knows only strings."""
+"""Makes ids that stay the same after every parse and every restart."""
 
 from __future__ import annotations
 

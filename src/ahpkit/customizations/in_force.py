@@ -1,4 +1,4 @@
-"""What a turn gets from the customizations that are in force: rules, skills, agents, servers. Pure.
+"""Selects what a turn gets from the enabled customizations: rules, skills, agents, servers. Pure.
 
 Everything here asks `enablement` first: what is disabled is not offered, and what the model may not invoke by itself is
 not shown to it.

@@ -1,4 +1,4 @@
-"""JSON as people write it, with the place of every value. Knows no schemas.
+"""Reads JSON with comments and trailing commas, and remembers the position of every value.
 
 Takes comments and trailing commas, as the editors that write these files do, and keeps spans, because `range` must
 point at the declaration of a hook or server inside its file.

@@ -1,4 +1,4 @@
-"""An MCP server's declaration as something that can be started: placeholders filled in. Pure; starts nothing.
+"""Fills in the placeholders of an MCP server's declaration, so that it can be started. Pure.
 
 Called when a server is handed to an agent or started, never for what clients see. One pass: a value that looks like a
 placeholder is not looked up again. What has no value stays as written.

@@ -1,4 +1,4 @@
-"""A plugin's manifest: which family it is, what it is called, and which paths it declares. Lists no components."""
+"""Reads a plugin's manifest: its family, its name, and the paths that it declares."""
 
 from __future__ import annotations
 

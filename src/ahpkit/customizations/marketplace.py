@@ -1,4 +1,4 @@
-"""Lists of plugins: which folders a marketplace or a pack names, so that each is read as a plugin of its own.
+"""Reads lists of plugins (marketplaces and packs), so that each listed folder is read as a plugin.
 
 Reads small JSON files and folder names; fetches nothing. An entry that is not on this disk is only named.
 """

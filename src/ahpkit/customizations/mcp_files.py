@@ -1,4 +1,4 @@
-"""MCP server declarations: names and switches for clients, configurations for the host. Starts and expands nothing."""
+"""Reads MCP server declarations: names and switches for clients, configurations for the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin package of any family as a container with children. Pure: takes a `FileTree`, returns `Parsed`."""
+"""Reads a plugin package of any family as a container with children. Pure: takes a `FileTree`, returns `Parsed`."""
 
 from __future__ import annotations
 

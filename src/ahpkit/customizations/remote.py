@@ -1,4 +1,4 @@
-"""A plugin that a client publishes as a `Source`: reverse `resourceList` and `resourceRead`. Trusts no answer.
+"""Reads a plugin from the client that publishes it, by `resourceList` and `resourceRead`. Trusts no answer.
 
 A client may be slow, answer nonsense or lead in circles; the limits and the time of `source.load` hold for it too.
 """

@@ -1,4 +1,4 @@
-"""Hooks and servers as what would run: the declaration, and the files that it names. Starts nothing; reads files.
+"""Hooks and servers together with the files that they name, for trust: reads files, starts nothing.
 
 Trust is bound to this content (`ahpkit.host.trust`). A command names files by the words of its line: those of them that
 lie in the workspace, in the plugin or in the user's home are part of the content, and so is what `make`, `npm` and the

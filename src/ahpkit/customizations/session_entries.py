@@ -1,4 +1,4 @@
-"""What a session shows, and the actions that bring its state there. Pure; knows no files and no clients."""
+"""Builds the customization entries of a session's state, and the actions that update it. Pure."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterat
         before = shown.get(entry["id"])
         if before != entry:
             if before is not None and _kind(before) == "error" and _kind(entry) != "error":
-                yield _updated(_loading(entry))  # The life cycle knows no way out of `error` but a new load.
+                yield _updated(_loading(entry))  # The only way out of `error` is to load again.
             yield _updated(entry)
 
 

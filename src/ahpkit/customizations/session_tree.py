@@ -1,4 +1,4 @@
-"""The customizations of one session: where they are, what was read, and what clients see. Reads nothing itself."""
+"""The customizations of one session: where they were found, what was read, and what clients see."""
 
 from __future__ import annotations
 

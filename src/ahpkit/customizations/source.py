@@ -1,4 +1,4 @@
-"""Where a container's files come from, and the loop that feeds a parser. Knows no formats.
+"""The interface of a container's files, and the loop that feeds them to a parser.
 
 `Source` is the interface: the disk implements it (`disk.py`), and so does a client behind a connection (`remote.py`).
 Its methods take batches, so that a remote source can ask for many things at once.

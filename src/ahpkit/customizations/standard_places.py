@@ -1,4 +1,4 @@
-"""Where workspaces and users keep customizations, as tables. Touches no disk.
+"""Tables of the places where workspaces and users keep customizations.
 
 The order is the precedence: of two things with one name the first is meant. Within a level `.github` comes before
 `.agents` before `.claude` before `.cursor`; the working directory before its parents; the workspace before the user.

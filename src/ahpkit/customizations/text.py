@@ -1,4 +1,4 @@
-"""Text from strangers: bytes to characters, and names and descriptions that are safe to show. Knows no formats."""
+"""Decodes text that strangers wrote, and makes names and descriptions safe to show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container's files as data: what is there, and the contents fetched so far. Reads nothing itself.
+"""A container's files as data: what is there, and the contents that were fetched so far.
 
 Parsers are pure functions of a `FileTree`. A parser that needs a file whose contents are not at hand leaves it out; the
 tree remembers the wish, the shell (`source.load`) fetches it and parses again until nothing is missing. So one parser

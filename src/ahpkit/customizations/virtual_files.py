@@ -1,4 +1,4 @@
-"""Files of plugins that are on no disk, for models: `read_plugin_file`, and the same as MCP resources.
+"""Lets models read plugin files that are not on disk: `read_plugin_file`, and the same as MCP resources.
 
 Skills of a client's plugin are offered by URIs that only the host can read, by asking that client. What is switched
 off is not read, and nothing outside the plugins that the session has.

@@ -1,4 +1,4 @@
-"""Notices changes in watched places, and says in which.
+"""Watches places for changes, and reports in which of them something changed.
 
 Every folder of a place is watched by itself, never a whole workspace: `node_modules` and the like stay out of it. Of a
 place that is not there yet the nearest existing folder is watched. When folders come or go, the watches are set up anew

@@ -1,4 +1,4 @@
-"""YAML as strings, lists and mappings, within bounds. Knows no front matter and gives no scalar a type.
+"""Reads YAML as strings, lists and mappings, within limits.
 
 Built from parser events instead of a loader: nothing recurses (deeply nested YAML crashes the C composer), an alias
 costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are.

@@ -1,4 +1,4 @@
-"""One session, every generation of clients: AHP 0.4 to 1.0 at the edge of a host that is 1.0.0 inside. Pure.
+"""Lets clients of AHP 0.4 to 1.0 use a host that is 1.0.0 inside. Pure.
 
 A connection gets a dialect when its version is agreed on (`negotiate`). It reads what the client says and projects
 what the client is told. Logged actions travel in at most three streams of bytes: `routes` says which generation gets

@@ -1,4 +1,4 @@
-"""Actions, written for an older generation. Pure: what is needed beyond the action rides in its `_meta`."""
+"""Rewrites actions of 1.0.0 for clients of an older generation. Pure: hints are in the action's `_meta`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of an older generation says, read as 1.0.0: actions and params. Pure, given its surroundings."""
+"""Rewrites actions and params of older clients to 1.0.0. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only clients that render MCP Apps (`mcpApps`) are told of a server: `mcpApp`, and its `mcp://` channel. Pure."""
+"""Hides a server's `mcpApp` and `mcp://` channel from clients that do not render MCP Apps. Pure."""
 
 from __future__ import annotations
 

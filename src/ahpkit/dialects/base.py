@@ -1,4 +1,4 @@
-"""A dialect: how clients of one protocol generation speak, read into and projected from the canonical protocol.
+"""The interface of a dialect: reads what clients of one protocol generation say, and projects what they are told.
 
 The host works with one protocol. Each connection has one dialect, chosen in the handshake. Every frame of the client is
 read through it before policy sees it; everything the client is told is projected through it. All methods are pure: they

@@ -1,4 +1,4 @@
-"""The dialect of a connection of any generation: reads what its client says, and projects what it is told.
+"""The dialect of one connection: reads what its client says, and projects what it is told.
 
 Inside everything is 1.0.0. What a client sends is checked against the client's own version, so that errors name its
 fields, and becomes 1.0.0; what it is sent is made from 1.0.0.

@@ -1,4 +1,4 @@
-"""The generations of AHP: which version is which, what each one knows, and in which bytes it receives an action.
+"""Table of the generations of AHP: their versions, what each supports, and which of them receive the same bytes.
 
 Tables and lookups only. How bytes are changed is in `actions_down`.
 """

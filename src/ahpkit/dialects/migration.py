@@ -1,6 +1,6 @@
-"""What was written by ahpkit when it was 0.4.0 inside, as 1.0.0: states of a log, and exported sessions. Pure.
+"""Converts states and exported sessions that ahpkit wrote in the form of 0.4.0 to 1.0.0. Pure.
 
-Knows no files: whoever opens a log reads it, and writes what comes out of here.
+The caller reads and writes the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which version a connection speaks: the rule of 1.0, its traps, and pinning to one generation. Pure."""
+"""Chooses the version of a connection: the rule of 1.0, its traps, and pinning to one generation. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other direction, for a client: hosts of 0.4 and 0.9 are read as 1.0.0, and told things in their own words.
+"""For clients: reads hosts of 0.4 and 0.9 as 1.0.0, and rewrites what they are sent.
 
 A client has one mirror and one API, both 1.0.0. 0.9 and 1.0 need no reading. Pure: the clock and the mirror's states
 are passed in.

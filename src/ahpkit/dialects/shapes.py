@@ -1,4 +1,4 @@
-"""Is what a client says well formed in its own version? Knows the shapes that differ from version to version.
+"""Checks whether what a client says is well formed in its own version.
 
 0.4 has types of its own. 0.5 to 0.9 are checked with those of 1.0, except where they had another form.
 """

@@ -1,4 +1,4 @@
-"""States and the values inside them, written for an older generation. Pure: 1.0.0 in, the reader's form out.
+"""Rewrites states of 1.0.0, and the values inside them, for an older generation. Pure.
 
 0.4 gets exactly its own form. 0.5 to 0.8 get the old names beside the new ones, because readers ignore what they do not
 know. What a generation cannot express is listed in the topic page on generations.
@@ -315,7 +315,7 @@ def _session_state_0_4(
 
 
 def config_schema(schema: JsonObject) -> JsonObject:
-    """Settings whose choices are texts: 0.4 knows no others."""
+    """Settings whose choices are texts: 0.4 has no others."""
     after = dict(schema)
     if isinstance(after.get("enum"), list):
         after["enum"] = [_as_text(value) for value in after["enum"]]

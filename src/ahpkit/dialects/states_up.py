@@ -1,4 +1,4 @@
-"""States and the values inside them, read from an older generation. Pure: any form of 0.4 to 0.9 in, 1.0.0 out.
+"""Rewrites states of 0.4 to 0.9, and the values inside them, to 1.0.0. Pure.
 
 Used for what clients say, for what older hosts say, and for logs and archives of earlier days. A value that is 1.0
 already stays as it is, so nobody has to know how old it is.

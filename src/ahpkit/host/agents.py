@@ -1,4 +1,4 @@
-"""The agents of a host: by provider, who is logged in, and the one writer of the list in root state."""
+"""The agents of a host, by provider, with their logins. The only writer of the agent list in root state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that goes back only when it was wrong.
+"""A clock that does not go back, unless it was far ahead by mistake.
 
 Clocks are set back: by time servers, by people, by a virtual machine that wakes up. Then an answer must not be older
 than its question, and the session changed last must stay the one changed last. But a clock that was set far ahead by

@@ -1,4 +1,4 @@
-"""What can be set about a host, with its defaults and the reason for each."""
+"""The settings of a host, with their defaults and the reason for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host: puts the parts together.
+"""The class `Host`. It puts the parts together.
 
     async with Host(storage, agents=[...]) as host:
         await host.serve(transport)          # once per client

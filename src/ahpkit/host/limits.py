@@ -1,4 +1,4 @@
-"""How much one connection may ask of the host, with the reason for each number. Pure: time is passed in.
+"""Limits of what one connection may ask of the host, with the reason for each number. Pure: time is passed in.
 
 Nothing here protects against slow readers (that is the fan-out's byte budget) or big messages (the transport's).
 """

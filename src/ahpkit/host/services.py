@@ -1,4 +1,4 @@
-"""What features use of the host: the doors of its parts, in one small object."""
+"""What features may use of the host, in one small object."""
 
 from __future__ import annotations
 

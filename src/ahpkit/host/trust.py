@@ -1,4 +1,4 @@
-"""What may run on this machine: what the host's owner trusted, by its content. Starts nothing and asks nobody.
+"""What the host's owner trusted to run on this machine, by its content.
 
 Two questions are answered here, for whoever is about to start a hook, an MCP server or an extension:
 

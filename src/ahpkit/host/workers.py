@@ -1,4 +1,4 @@
-"""Threads for work that may block on a file system: several, each piece of work with a deadline. Knows no files.
+"""Runs work that may block on a file system in threads, each piece with a deadline.
 
 A thread that hangs in the system (a dead network disk, a device that never answers) cannot be ended. It is left behind
 after the deadline and another takes its place, up to a limit. None of them keeps the process from ending.

@@ -1,4 +1,4 @@
-"""One HTTP connection: uvicorn reads the requests; slow and stalled peers are dropped. Knows no routes.
+"""One HTTP connection: uvicorn reads the requests; peers that are too slow are dropped.
 
 On an upgrade to a WebSocket the socket is handed to another protocol, with everything read from it so far. From then on
 nothing of HTTP is left on it: no buffer, no timer, no task.

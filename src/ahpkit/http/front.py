@@ -1,4 +1,4 @@
-"""The ASGI application of the whole port: gate, route, body limit, headers. Knows no sockets.
+"""The ASGI application of the port: gate, router, body limit, headers.
 
 Every answer gets the headers that keep browsers strict. Applications find in `request.state.admission` what the
 request's token is worth; on a route with `Access.TOKEN` it is always allowed.

@@ -1,4 +1,4 @@
-"""Who may come in. Decides by the head of a request; knows no sockets, no routes and no answers.
+"""Decides by the head of a request whether it may come in: token, Origin, Host.
 
 A browser carries any page's requests to this machine. Three checks keep foreign pages out:
 

@@ -1,4 +1,4 @@
-"""Which application answers which path, and under which rules. Knows no sockets and no tokens.
+"""Finds the application that answers a path, and the rules that it answers under.
 
 A feature brings an ASGI application (Starlette's `Router` and `StaticFiles` are some) and mounts it:
 

@@ -1,4 +1,4 @@
-"""The directory a host keeps its data in: made, checked, held by one host at a time. Knows nothing of what is inside.
+"""The directory that a host keeps its data in: made, checked, locked by one host at a time.
 
 The lock is the kernel's, on the file `lock`: it goes with the process that holds it, however that ends. The process id
 in the file is for people.

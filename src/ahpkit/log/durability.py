@@ -1,4 +1,4 @@
-"""The three strengths of a log, by name, and the storage each one gets. Knows no commands and no settings."""
+"""The three levels of durability by name, and the storage that each one gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log as the host sees it: a port that acknowledges what it took and can be followed, and its default engine.
+"""The log as a port of the host: it acknowledges what it took and can be followed. And its default engine.
 
 The host appends drafts, in order, and goes on. A `Commit` acknowledges them: it says how many of the host's own steps
 are durable now and which numbers its entries got. Whoever wants to know follows the log. So an engine is free to give

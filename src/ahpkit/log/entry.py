@@ -1,4 +1,4 @@
-"""The records of a log: what is written, and what comes back after a restart. Knows no storage and no JSON.
+"""The records of a log: what is written, and what comes back after a restart.
 
 A channel is open from its first snapshot to its removal. Its state is that snapshot plus the entries after it.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with a log, as exceptions. Knows no storage engine.
+"""The exceptions of a log.
 
 AhpError
 └── LogError

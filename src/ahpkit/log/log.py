@@ -1,4 +1,4 @@
-"""The ordered durable log as the event loop sees it. Knows no engine, no JSON, no clients' connections.
+"""The ordered durable log as the event loop sees it.
 
 Everything that is queued is committed in the order of the calls. What is queued without an `await` in between is
 committed together, so a crash keeps all of it or nothing. Nothing is reported before it is safe.

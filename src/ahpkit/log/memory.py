@@ -1,4 +1,4 @@
-"""A log that lives as long as the process: for tests and `--durability memory`. Knows no files."""
+"""A log in memory: for tests and `--durability memory`."""
 
 from __future__ import annotations
 

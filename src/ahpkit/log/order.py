@@ -1,4 +1,4 @@
-"""The order of a log: numbers without a gap, entries only in open channels. Pure; knows no storage and no thread."""
+"""Checks the order of a log: numbers without a gap, entries only in open channels. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the past a log keeps. Pure: decides a number; knows no storage, thread or clock."""
+"""Decides how much of the past a log keeps. Pure."""
 
 from __future__ import annotations
 

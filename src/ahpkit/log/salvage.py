@@ -1,4 +1,4 @@
-"""Making the file of an SQLite log: a new one, or one from the intact parts of a damaged one. Knows no threads.
+"""Makes the file of an SQLite log: a new one, or one from the intact parts of a damaged one.
 
 A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`, or as
 `NAME.old-N` when it was only of an older ahpkit. A

@@ -1,4 +1,4 @@
-"""The tables of an SQLite log and how older ones become newer. Knows no files, threads or batches."""
+"""The tables of an SQLite log and how older ones become newer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log in one SQLite file. Knows no event loop; repairs are in `salvage`, SQL is in `tables`.
+"""A log in one SQLite file. Repairs are in `salvage`, SQL is in `tables`.
 
 One connection writes and checkpoints, the others are read-only: SQLite before 3.51.3 can damage a database whose
 write-ahead log is reset by one connection while another one writes.

@@ -1,4 +1,4 @@
-"""The interface a log keeps its records through. Knows no engine; everything here blocks.
+"""The interface of a storage for a log. All of its methods block.
 
 `load` is called once, before everything else. `commit` and `trim` are called by one thread at a time; `read`, `seen`,
 `mark` and `statistics` may be called by others meanwhile and see what is committed. A call that fails changes nothing,

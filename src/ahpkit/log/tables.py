@@ -1,4 +1,4 @@
-"""The SQL of a log, over one SQLite connection. Knows no files, no threads and no repairs.
+"""The SQL of a log, over one SQLite connection.
 
 Errors of SQLite pass through. A row whose checksum does not match raises `Damaged`.
 """

@@ -1,6 +1,6 @@
-"""A log file of an older ahpkit becomes one of this: its states are converted, its history is left behind.
+"""Upgrades a log file of an older ahpkit: converts its states, and leaves its history behind.
 
-Knows no JSON: whoever opens the log says how states are converted. The new file is built beside the old one and swapped
+The caller says how states are converted. The new file is built beside the old one and swapped
 in when it is complete, so an interruption leaves the old file as it was. The old file is kept.
 """
 

@@ -1,4 +1,4 @@
-"""The one thread that writes a log: takes all that is queued, commits it at once, reports. Knows no event loop.
+"""The thread that writes a log: takes everything that is queued, commits it at once, reports.
 
 Group commit is natural: while one batch is on its way to the disk the next one gathers, so a lone entry waits for
 nothing and a thousand share one sync.

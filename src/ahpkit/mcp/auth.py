@@ -1,4 +1,4 @@
-"""A server that wants a token: what it says about that (401, 403, RFC 9728), as state; and where tokens are kept.
+"""Servers that want a token: reads what they say about it (401, 403, RFC 9728), and stores tokens.
 
 Tokens live in memory, by the connection they came over, the session and the resource they are for. They are in no
 state, no log and no error text. A server names the place to log in at, but never the place its token is for: that is

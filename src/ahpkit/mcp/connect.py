@@ -1,9 +1,9 @@
-"""The way to one MCP server: a child process and its pipes, or HTTP. Bounded in size; tells when and why it ends.
+"""Opens the connection to one MCP server: a child process, or HTTP. Limits sizes; reports when and why it ends.
 
     async with StdioLink(config) as streams: ...
     async with HttpLink(config, token=…) as streams: ...
 
-`streams` is what the SDK's client takes. Knows no life cycle: whoever opens a link decides what its end means.
+`streams` is what the SDK's client takes. Whoever opens a link decides what its end means.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ServerConfig:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     sse: bool = False
-    """The server knows only the older form of HTTP."""
+    """The server speaks only the older form of HTTP."""
     oauth_client: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """A client that is registered with the authorization server already: `clientId`, `clientSecret?`."""
 

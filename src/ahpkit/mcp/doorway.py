@@ -1,4 +1,4 @@
-"""Where agents reach their gateway: one listening socket on the loopback, and a secret for each session.
+"""The loopback socket where agents reach their gateway, with a secret for each session.
 
     async with Doorway() as doorway:
         with doorway.admit(gateway) as pass_:       # a command and its environment for the agent

@@ -1,4 +1,4 @@
-"""What goes wrong with MCP servers.
+"""The exceptions of MCP servers.
 
 McpError
 ├── McpConfigError      a declaration that cannot be started

@@ -1,4 +1,4 @@
-"""MCP in sessions: servers that are switched on and may run do, their tools are everyone's, and agents see one server.
+"""MCP in sessions: runs the servers that are switched on and trusted, and offers their tools to everyone.
 
 Which servers those are is asked of `offers`; what clients see of them goes out as `session/mcpServerStateChanged`. The
 SDK is loaded when the first server starts or the first agent connects.

@@ -1,4 +1,4 @@
-"""The MCP servers of one session: those that are wanted run, the others do not. Knows no AHP actions.
+"""Runs the MCP servers of one session that are wanted, and stops the others.
 
 async with Fleet(port, cwd=…) as fleet:
     fleet.want({"id": config})      # starts, stops and replaces until this is what runs

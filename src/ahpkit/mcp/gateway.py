@@ -1,4 +1,4 @@
-"""The host as the one MCP server that an agent sees: tools of all kinds under one roof, and lists that follow live.
+"""The host as the one MCP server that an agent sees: all tools in one list, which is kept current.
 
     gateway = Gateway(port)
     await gateway.serve(read, write)        # one connection of the agent

@@ -1,4 +1,4 @@
-"""Where agents that speak MCP over HTTP reach their gateway: a port on the loopback, and a secret for each session.
+"""The loopback port where agents that speak MCP over HTTP reach their gateway, with a secret for each session.
 
     async with HttpDoorway() as doorway:
         way = await doorway.admit(gateway)      # a URL and headers for the agent

@@ -1,4 +1,4 @@
-"""What a server lists, read to its end and measured: nothing of it is used that could hold up the host."""
+"""Reads the lists of a server to their end, within limits."""
 
 from __future__ import annotations
 

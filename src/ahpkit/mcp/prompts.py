@@ -1,4 +1,4 @@
-"""Prompts and resources of servers for the people of a session: offered while they type, filled in when they send.
+"""Prompts and resources of servers for people: completes them while they type, fills them in when they send.
 
 `/SERVER:PROMPT words` becomes what the server says for it. `@SERVER:RESOURCE` attaches a resource; its text is read
 when the message is sent, and follows the message.

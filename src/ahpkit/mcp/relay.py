@@ -1,4 +1,4 @@
-"""The command that an agent starts as its MCP server: carries bytes between its pipes and the host. Nothing else.
+"""The command that an agent starts as its MCP server: it carries bytes between its pipes and the host.
 
     AHPKIT_MCP_SECRET=… python -I relay.py 127.0.0.1 PORT
 

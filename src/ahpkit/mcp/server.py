@@ -1,4 +1,4 @@
-"""One MCP server of one session: started, listed, called, started again after a crash, stopped. Knows no AHP actions.
+"""One MCP server of one session: starts, lists, calls, restarts after a crash, stops.
 
     server = McpServer("id", config, port, cwd=…)
     task = asyncio.create_task(server.run())        # its life; cancel it to stop the server

@@ -1,4 +1,4 @@
-"""Paths in `file:` URIs. The only place that reads one; `Path.as_uri` writes them."""
+"""Converts `file:` URIs to paths. The only place that reads one; `Path.as_uri` writes them."""
 
 from __future__ import annotations
 

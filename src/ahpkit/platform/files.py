@@ -1,4 +1,4 @@
-"""Files that only their owner can read, written whole; and locks on files. Blocks for a moment."""
+"""Writes files that only their owner can read, as a whole; and locks files. Blocks for a moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the system lets this process and its children have: open files, memory, processes. Knows no settings.
+"""The system's limits for this process and its children: open files, memory, processes.
 
 Memory of children is limited by `RLIMIT_DATA`: what a process can write to. `RLIMIT_AS` would count addresses that are
 only reserved, and Node.js and Java reserve far more than they use.

@@ -1,4 +1,4 @@
-"""Which processes belong to one that we started, and how all of them are ended. Knows no transport and starts nothing.
+"""Finds all processes that belong to one that we started, and ends them.
 
 They are found by mark, by descent, by pipes and by the Unix session, where /proc tells; elsewhere the process group has
 to do. A mark names the process it was made for and who made it, so that a host that was killed leaves nothing behind

@@ -1,6 +1,6 @@
-"""One command on a pseudo terminal: started in a session of its own, read at the reader's pace, ended whole.
+"""Runs one command on a pseudo terminal: in its own session, read at the reader's pace, ended with all its children.
 
-Knows no AHP. Output is bytes. Whoever does not read makes the command wait: the kernel keeps a few KiB, we keep none.
+Output is bytes. Whoever does not read makes the command wait: the kernel keeps a few KiB, we keep none.
 """
 
 from __future__ import annotations

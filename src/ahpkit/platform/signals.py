@@ -1,4 +1,4 @@
-"""Signals as plain calls on the event loop, and signals that a parent process told us to ignore."""
+"""Handles signals on the event loop, and respects those that a parent process told us to ignore."""
 
 from __future__ import annotations
 

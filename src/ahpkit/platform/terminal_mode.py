@@ -1,4 +1,4 @@
-"""The terminal of this process, key by key: no echo, no line editing by the kernel. Knows no keys."""
+"""Switches this process's terminal to key-by-key input: no echo, no line editing by the kernel."""
 
 from __future__ import annotations
 

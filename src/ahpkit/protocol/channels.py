@@ -1,4 +1,4 @@
-"""One table: URI → channel, its state, its reducer, its actions. Knows no subscription and no sequence numbers."""
+"""One table: URI → channel, its state, its reducer, its actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values checked against JSON Schemas that others wrote: tools, canvases, configuration, forms. Never fetches anything.
+"""Checks values against JSON Schemas that others wrote: tools, canvases, configuration, forms. Never fetches anything.
 
 The schema's author is not trusted. References out of the schema are refused, so that a check never opens a connection.
 A few lines of schema can ask for more steps than a machine will ever do, so a schema is measured before it is used:

@@ -1,4 +1,4 @@
-"""Keys under `_meta` that several parts of ours have to know. AHP names none of them."""
+"""Keys under `_meta` that several of our packages use. AHP does not define them."""
 
 from __future__ import annotations
 

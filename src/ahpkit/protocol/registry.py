@@ -1,4 +1,4 @@
-"""The tables of the protocol: every action, command and notification. Knows no handler and no reducer.
+"""The tables of the protocol: every action, command and notification.
 
 A test holds these tables against the types: nothing is missing, nothing is invented.
 """

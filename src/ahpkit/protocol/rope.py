@@ -1,4 +1,4 @@
-"""Rope: immutable text with cheap append, for parts that are still being streamed. Knows no JSON and no states.
+"""Rope: immutable text with cheap append, for parts that are still being streamed.
 
 A delta must cost the same in a ten-byte and in a ten-megabyte part. A rope keeps a few chunks whose lengths at least
 halve from left to right; an append merges only the short chunks at the end, like the carry of a binary counter. So a

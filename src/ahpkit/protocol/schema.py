@@ -1,4 +1,4 @@
-"""JSON Schema from the wire types. Knows no validator.
+"""JSON Schema from the wire types.
 
 The `TypedDict`s are the only place where shapes are written down. What they become here is open where the protocol is:
 

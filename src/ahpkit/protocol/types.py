@@ -1,4 +1,4 @@
-"""Every wire type by its name in the specification. Knows nothing about them but where they are written down."""
+"""Every wire type by its name in the specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a message have the shape of its kind? Knows no state: whether an action makes sense is for others to say.
+"""Checks whether a message has the shape of its kind. Whether an action is allowed is decided elsewhere.
 
 What a newer peer may add passes: unknown members, unknown action types, unknown variants inside known types, unknown
 methods. What is known must be right, and the error says where it is not. Integers that were written with a point, such

@@ -1,4 +1,4 @@
-"""Whole numbers that were written with a point become integers: `7.0` is 7. Knows which members of a type are integers.
+"""Converts whole numbers that were written with a point to integers: `7.0` becomes 7.
 
 Many JSON libraries have only one kind of number and write `7.0` or `1e3`. Which members are integers is read off the
 wire types, so there is no list to keep. Everything else, and all free-form JSON, stays as it was sent.

@@ -1,4 +1,4 @@
-"""Metrics as the text that Prometheus and its relatives scrape. Pure."""
+"""Writes metrics in the text format of Prometheus. Pure."""
 
 from __future__ import annotations
 

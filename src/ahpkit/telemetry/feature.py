@@ -1,4 +1,4 @@
-"""Telemetry channels and the page for a scraper: the part that the host is given.
+"""The feature that serves telemetry: channels for clients, and a page for a scraper.
 
 `ahp-otlp:/traces`, `ahp-otlp:/metrics` and `ahp-otlp:/logs/{level}` have no state: whoever subscribes gets what happens
 from then on, in OTLP/JSON. Nothing is recorded for nobody. What a reader cannot take in time is dropped and counted.

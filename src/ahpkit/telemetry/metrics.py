@@ -1,4 +1,4 @@
-"""The host's metrics: counted where things happen, read by the OpenTelemetry SDK when somebody wants to know.
+"""The host's metrics: counted where things happen, read by the OpenTelemetry SDK on demand.
 
 Counting is one addition, because actions come by the hundred thousand. Only the ends of turns and tool calls, which are
 rare, go through an instrument directly.

@@ -1,4 +1,4 @@
-"""Spans, metrics and log records as OTLP/JSON, the form that `otlp/*` notifications carry. Pure.
+"""Writes spans, metrics and log records as OTLP/JSON, for `otlp/*` notifications. Pure.
 
 The JSON form of OTLP: names in camel case, ids as hexadecimal digits, 64-bit integers as strings, enumerations as
 numbers.

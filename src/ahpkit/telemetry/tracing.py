@@ -1,4 +1,4 @@
-"""Spans that are made only while somebody looks, and gathered for those who do.
+"""Makes spans only while somebody reads them, and collects them.
 
 Without an observer the tracer is the one that OpenTelemetry has anyway: a program that set up an SDK of its own gets
 its spans there, and nobody else pays for any.

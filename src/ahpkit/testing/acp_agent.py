@@ -1,4 +1,4 @@
-"""A scripted ACP agent: plays every method and update of the protocol, and every bad manner, over real pipes.
+"""A scripted ACP agent: plays every method and update of the protocol, and every kind of misbehaviour, over real pipes.
 
     python -m ahpkit.testing.acp_agent SCRIPT.json
 

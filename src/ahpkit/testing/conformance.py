@@ -1,4 +1,4 @@
-"""Conformance kit, part one: fixtures of reducers and of round trips. Knows no host and no connection.
+"""Conformance kit: runs fixtures of reducers and of round trips.
 
     report = run_reducer_fixtures("fixtures/reducers", protocol="1.0.0")
     assert report.failed == 0, report

@@ -1,4 +1,4 @@
-"""Differences between two JSON values, for people. Knows no fixtures and no protocol.
+"""Describes the differences between two JSON values for people.
 
 JSON's types count: `true` is not `1`. Numbers are compared by value, whole or not.
 """

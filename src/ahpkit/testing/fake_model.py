@@ -1,4 +1,4 @@
-"""A model endpoint that runs anywhere, in the forms of several makers, streamed, answered by a function.
+"""A model endpoint for tests: speaks the APIs of several makers, streams, and answers with a function.
 
     async with FakeModel() as model:
         ...  # point an agent at model.url

@@ -1,4 +1,4 @@
-"""Conformance fixtures on disk: every `*.json` under a directory. Knows no reducer and no type."""
+"""Reads conformance fixtures: every `*.json` under a directory."""
 
 from __future__ import annotations
 

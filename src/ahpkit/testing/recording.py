@@ -1,4 +1,4 @@
-"""Stand-ins for what the host gives an agent: they write down what the agent says. Know no host, action or client.
+"""Stand-ins for what the host gives an agent: they record what the agent says.
 
     turn = RecordingTurn("hello", confirmations=[False])
     await my_agent_chat.run(turn)

@@ -1,4 +1,4 @@
-"""What every storage of a log does, as checks that anybody's storage can be run against.
+"""Checks that every storage of a log must pass. Run them against your own.
 
     from ahpkit.testing.storage import STORAGE_CHECKS, check_storage
 

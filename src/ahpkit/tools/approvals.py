@@ -1,4 +1,4 @@
-"""What a person is offered when a call waits for approval, and what was decided. Pure.
+"""The options of an approval request, and the decision that was made. Pure.
 
 Every approval offers the same things in the same places, whoever asks: this time only, then what to remember. The
 agent's own choices come last, so that a key pressed without looking never means "always".

@@ -1,4 +1,4 @@
-"""The gate: the way of one call from "the model wants this" to "the model gets that". A table, and who walks it. Pure.
+"""The gate: the steps of one tool call, from the model's request to its result, as a table. Pure.
 
     guarding ─► judging ─► asking ─► running ─► reviewing ─► done
         │          │          │         │           │

@@ -1,4 +1,4 @@
-"""One flat namespace of tools for the model: the agent's own, the host's, those of MCP servers and of clients. Pure.
+"""One flat list of tools for the model: the agent's own, the host's, those of MCP servers and of clients. Pure.
 
 Every name is one that models take, is unique, and stays with its tool for as long as the session lives:
 

@@ -1,4 +1,4 @@
-"""Approval rules: what a person decided once for many calls, and which rule decides about a call. Pure.
+"""Approval rules: decisions that a person made for many calls, and which rule applies to a call. Pure.
 
 A rule is about a tool of one owner, and may be narrowed to commands that begin in a way, or to paths. It holds in one
 chat, one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the

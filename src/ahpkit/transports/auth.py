@@ -1,4 +1,4 @@
-"""The token: made once, kept in a private file, asked of every connection. Knows headers, not sockets.
+"""The token: made once, stored in a private file, required of every connection.
 
 A client presents it in one of three ways, looked for in this order:
 

@@ -1,4 +1,4 @@
-"""Open a connection to a host by URL, and say in plain words why it failed. Knows no messages.
+"""Opens a connection to a host by URL, and says in plain words why it failed.
 
 ws://HOST:PORT      wss://HOST:PORT      ws+unix:///PATH/TO/SOCKET
 """

@@ -1,4 +1,4 @@
-"""What goes wrong before there is a connection. Knows no transport in particular.
+"""The exceptions of a connection that could not be opened.
 
 AhpError
 ├── BindError        this side cannot listen there

@@ -1,4 +1,4 @@
-"""Two connected transports in one event loop, for tests and for hosts inside a program. Knows no sockets."""
+"""Two connected transports in one event loop, for tests and for hosts inside a program."""
 
 from __future__ import annotations
 

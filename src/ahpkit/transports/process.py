@@ -1,4 +1,4 @@
-"""A child process as a transport: begun in a group of its own, watched, ended whole. Knows no protocol but lines.
+"""Runs a child process as a transport: in its own group, supervised, ended with all its children.
 
 It may leave children behind that hold its pipes open, or that moved into a session of their own. Each process
 gets a mark in its environment that its descendants inherit; when it ends, its group ends, and so does whatever carries

@@ -1,4 +1,4 @@
-"""Messages as lines over a pair of pipes: this process's own stdio, or a child's. Knows no JSON: it splits lines.
+"""Sends messages as lines over a pair of pipes: this process's own stdio, or a child's.
 
 A pipe cannot say why it ends, so the other side of a close sees `TransportClosed` with code 1006.
 """

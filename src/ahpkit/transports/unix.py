@@ -1,4 +1,4 @@
-"""The file of a Unix socket: private, never stolen from a live server, gone at the end. Knows no messages."""
+"""The file of a Unix socket: private, not taken from a live server, removed at the end."""
 
 from __future__ import annotations
 

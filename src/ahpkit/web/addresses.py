@@ -1,4 +1,4 @@
-"""Under which addresses other devices may reach this machine. Sends nothing."""
+"""Finds the addresses under which other devices may reach this machine. Sends nothing."""
 
 from __future__ import annotations
 

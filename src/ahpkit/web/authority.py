@@ -1,4 +1,4 @@
-"""A certificate authority of this machine's own, for phones in the same house. Knows no server.
+"""A local certificate authority, for phones in the same network.
 
 The user installs its certificate on a device once. It can vouch only for private addresses, names of local networks,
 and the names it was made for: who steals its key cannot pretend to be anyone else. Needs the `cryptography` package.

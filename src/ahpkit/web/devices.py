@@ -1,4 +1,4 @@
-"""Browsers that may come in: one-time codes, the devices they became, and what each may do. Knows no HTTP.
+"""The devices that may use the page: one-time codes, the devices they became, and their rights.
 
 A code is shown once (in a link, or as letters to type), works once and for a short time. It becomes a secret that the
 browser keeps as a cookie. Only hashes are kept here: who reads the file can let nobody in.

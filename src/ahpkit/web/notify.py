@@ -1,4 +1,4 @@
-"""Tells the rest of the world that something waits: a webhook or a command of the user's. A client like any other.
+"""Notifies a webhook or a command that something waits. Uses the public client.
 
     {"event": "needs-you", "session": "ahp-session:/…", "title": "…", "provider": "demo", "url": "http://…/#/s/…"}
 

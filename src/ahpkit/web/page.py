@@ -1,4 +1,4 @@
-"""The page and the way in, on the host's port: files, cookie, devices. Knows no AHP and no sockets.
+"""Serves the page on the host's port: files, the login cookie, devices.
 
 GET  /                        the page
 GET  /assets/…                its files; their names change with their content
@@ -79,7 +79,7 @@ Handler = Callable[[Transport], Awaitable[None]]
 
 
 class PageServer:
-    """The page of one host. `name` tells this host's cookie from those of others: cookies know no ports."""
+    """The page of one host. `name` makes the name of its cookie unique: all ports of a machine share their cookies."""
 
     def __init__(self, devices: Devices, *, name: str, files: Path = FILES, authority: Path | None = None) -> None:
         self._devices = devices

@@ -1,4 +1,4 @@
-"""What a device's right lets through: a transport that refuses the rest. Pure but for passing messages on.
+"""A transport that lets through what a device's right allows, and refuses the rest.
 
     watch        see everything, change nothing
     answer       also approve, deny, and answer questions; not with an input of one's own

@@ -1,4 +1,4 @@
-"""How long to wait before trying again: full jitter over a doubling bound. Pure: randomness comes in.
+"""Computes how long to wait before trying again: full jitter over a doubling bound. Pure: randomness is passed in.
 
 Spreading over the whole interval keeps many peers of one that was restarted from coming back at the same moment.
 """

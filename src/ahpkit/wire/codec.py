@@ -1,4 +1,4 @@
-"""Bytes ↔ JSON ↔ JSON-RPC messages. Knows no AHP method, no channel and no connection.
+"""Converts between bytes, JSON and JSON-RPC messages.
 
 What comes in is plain JSON data and keeps everything the sender wrote: unknown members, nulls, integers of any size.
 What cannot be kept is refused or repaired, always the same way (docs/reference/protocol.md says why):

@@ -1,4 +1,4 @@
-"""The root of all of ahpkit's exceptions, and those of JSON-RPC 2.0 with their form on the wire. Knows no AHP.
+"""The root of all of ahpkit's exceptions, and those of JSON-RPC 2.0 with their wire form.
 
 AhpError
 ├── RpcError                          an error a peer sends, or is sent: code, message, data

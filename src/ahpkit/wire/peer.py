@@ -1,4 +1,4 @@
-"""A JSON-RPC 2.0 peer: ids, what is pending both ways, limits. Knows no methods, no sockets and no waiting.
+"""A JSON-RPC 2.0 peer without I/O: ids, pending requests both ways, limits.
 
     Peer.request / notify / respond / fail    what we say, as bytes to send
     Peer.receive(bytes) -> Event              what the other side said

@@ -1,4 +1,4 @@
-"""Writes a large JSON value piece by piece, so that no step takes long and nothing is held that nobody has read yet.
+"""Writes a large JSON value piece by piece: no step takes long, and only what was read is generated.
 
 A value may hold parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long list.
 """

@@ -1,4 +1,4 @@
-"""JSON-RPC connections on asyncio: one reader, requests that wait, handlers that are owned. Knows no methods.
+"""JSON-RPC connections on asyncio: one reader, requests that wait for answers, handlers with an owner.
 
 `RpcLoop` is the loop that every connection runs on: the host's, the client's, an agent's. `RpcConnection` is that loop
 for everyone who has one handler for requests and one for notifications.

@@ -1,4 +1,4 @@
-"""W3C trace context inside `_meta`: reading it, and writing the present span's. Knows no messages.
+"""Reads and writes W3C trace context in `_meta`.
 
 What a peer sends is only ever parsed by OpenTelemetry's propagators, and only when it has a sensible size: they write
 what they refuse into the log.

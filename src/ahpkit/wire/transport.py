@@ -1,4 +1,4 @@
-"""The transport interface: whole messages in, framed bytes out, and who is at the other end. Knows no JSON.
+"""The transport interface: receives whole messages, sends framed bytes, names the peer.
 
 Implementations live in `ahpkit.transports`. Whoever moves messages (host, client, ACP agents, extensions) sees this.
 

@@ -1,4 +1,4 @@
-"""What an agent may reach through the host: files and terminals. Interfaces only.
+"""Interfaces of what an ACP agent may use of the host: files and terminals.
 
 Without access an agent's requests are refused as unknown methods, which is what agents expect of a client that did not
 offer them.

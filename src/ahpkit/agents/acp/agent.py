@@ -1,4 +1,4 @@
-"""An ACP agent as a provider of the host: what it offers, its logins, its chats. Knows no messages of ACP."""
+"""An ACP agent as a provider of the host: what it offers, its logins, its chats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent asks of its client: permissions, questions, files, terminals. Knows no process and sends nothing.
+"""Answers the requests of an ACP agent to its client: permissions, questions, files, terminals.
 
 Every request is answered. What waits for a person is ended when the turn is: the agent hears that it was cancelled.
 """

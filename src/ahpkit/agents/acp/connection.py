@@ -1,4 +1,4 @@
-"""A running agent that has said hello: its process, the JSON-RPC connection to it, what it can do. Knows no sessions.
+"""Starts an ACP agent's process, initializes the JSON-RPC connection to it, and reports what the agent can do.
 
 Whatever goes wrong here becomes an `AgentError` that a person can read: what happened, and the last lines the agent
 wrote.

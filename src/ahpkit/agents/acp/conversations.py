@@ -1,4 +1,4 @@
-"""The conversations an agent keeps (`session/list`), as the host lists them. Knows no process and no chat."""
+"""Lists the conversations that an agent stores itself (`session/list`)."""
 
 from __future__ import annotations
 

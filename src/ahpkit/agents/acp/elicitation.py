@@ -1,4 +1,4 @@
-"""Elicitation: an agent's form as questions, a person's answers as its content. Pure.
+"""Converts an agent's form to questions, and a person's answers to the form's content. Pure.
 
 AHP has no place for a pattern, for the default of a selection, or for the tool call a form belongs to; the agent checks
 what it gets anyway.

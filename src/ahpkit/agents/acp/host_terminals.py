@@ -1,4 +1,4 @@
-"""The host's terminals as an ACP agent asks for them: a command in a real pty that clients can watch. Knows no ACP."""
+"""Runs an ACP agent's commands in terminals of the host, which clients can watch."""
 
 from __future__ import annotations
 

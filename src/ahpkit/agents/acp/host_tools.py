@@ -1,4 +1,4 @@
-"""Whether a tool call that an agent tells of goes through the host's own MCP server, and which tool it means. Pure.
+"""Recognises tool calls that an agent makes through the host's own MCP server, and finds the tool. Pure.
 
 Agents write such calls in their own ways: `mcp__ahp__add`, `ahp__add`, `ahp_add`, `add (ahp MCP Server)`, or the name
 of a server and of a tool in the input. A call that is not recognised is shown as the agent's own, beside the host's.

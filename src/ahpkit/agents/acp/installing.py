@@ -1,4 +1,4 @@
-"""Installs known agents in places of their own, with the Node or the Python each needs. Knows no command line.
+"""Installs known agents, each in its own directory with the Node or the Python that it needs.
 
 A place is a directory for one agent: what it needs is in it, and nothing of the system is changed. `bin` below the
 places has one small program for each agent, which finds its own runtime first.

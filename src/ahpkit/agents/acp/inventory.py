@@ -1,4 +1,4 @@
-"""Which of the known agents are installed here, in which version, and whether they answer. Knows no host, no chat."""
+"""Finds out which known agents are installed, in which version, and whether they answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of what an agent says is shown: far above what honest ones send, low enough that no client is drowned. Pure.
+"""Limits of what an agent may send to clients: far above what honest agents send. Pure.
 
 Everything shown is kept in states that every client gets, and is sent again with each change. What is cut says so.
 """

@@ -1,4 +1,4 @@
-"""ACP `session/update`s as what a chat and its turn are told: the one place that knows every variant. No I/O.
+"""Converts every variant of ACP's `session/update` to calls of the chat and its turn. No I/O.
 
 A variant belongs to the session (commands, options, title, plan, usage) or to the turn that runs (text, thoughts, tool
 calls, notices). What an agent says between turns has no place in AHP: it is shown when the next turn begins. While a

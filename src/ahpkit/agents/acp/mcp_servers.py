@@ -1,4 +1,4 @@
-"""MCP servers of a turn as ACP takes them at the start of a session, by what the agent can reach. Pure."""
+"""Declares a turn's MCP servers to an ACP agent, as far as the agent supports their transport. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an agent's `_meta` reaches clients: under one key of our own, without secrets, bounded. Knows no messages.
+"""Passes on an agent's `_meta` to clients: under one key of ours, bounded, without secrets.
 
 Agents use bare names (`quota`, `toolName`, `ui`) that would collide with keys AHP gives a meaning, so nothing is ever
 spread at the root. The other direction needs no code: what a client puts into a message's `_meta` is passed on as is.

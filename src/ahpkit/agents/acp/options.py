@@ -1,4 +1,4 @@
-"""Modes, models and config options of one ACP session: as session config and models, and what a change has to call.
+"""Converts modes, models and options of an ACP session to session configuration, and changes back to ACP calls.
 
 Pure. Agents report these in up to three ways (`configOptions`, and the older `modes` and `models`); the newer way wins
 over an older one that says the same thing.

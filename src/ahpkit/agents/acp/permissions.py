@@ -1,4 +1,4 @@
-"""Permission requests: an agent's options as confirmation options, a person's answer as an outcome. Pure.
+"""Converts an agent's permission options to confirmation options, and a person's answer back. Pure.
 
 An agent may offer several options of one kind, so the answer is always the option the person picked. Choices to
 remember ("always allow") are remembered by the agent that offered them.

@@ -1,4 +1,4 @@
-"""A turn as the content blocks of `session/prompt`: text and attachments, by what the agent can take. Pure."""
+"""Builds the content blocks of `session/prompt` from a turn: text and attachments that the agent supports. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common agents by name: the command line each needs, how to install it, which variable holds its key. Pure data."""
+"""Table of common agents: the command line of each, how to install it, which variable holds its key. Pure data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A history that an agent repeats (`session/load`), as turns: one begins with each thing the user said. No I/O."""
+"""Builds turns from the history that an agent repeats on `session/load`. No I/O."""
 
 from __future__ import annotations
 

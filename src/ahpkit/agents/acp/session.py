@@ -1,4 +1,4 @@
-"""One ACP session in one agent process: prompts go down, updates and requests come up. Knows no restarts.
+"""Runs one ACP session in one agent process: sends prompts, and receives updates and requests.
 
 Updates are handed on in the order they arrive, and a prompt is finished the moment its answer is read: nothing that
 came before it is lost, nothing that comes after it gets in.

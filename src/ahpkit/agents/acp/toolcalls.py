@@ -1,4 +1,4 @@
-"""The tool calls of one turn: what an agent says about them, in whatever order, as calls that live once. No I/O.
+"""Follows the tool calls of one turn, whatever order the agent reports them in. No I/O.
 
 Agents differ in everything here. A call may be first heard of in an update or in a permission request; its announcement
 may come late, twice or never; its status may go back; its end may never be told; a permission may carry an id of its

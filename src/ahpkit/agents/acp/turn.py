@@ -1,4 +1,4 @@
-"""One prompt's updates as one turn: text, thoughts, tool calls, notices, and how it ended. No I/O."""
+"""Turns the updates of one prompt into one turn: text, thoughts, tool calls, notices, and how it ended. No I/O."""
 
 from __future__ import annotations
 

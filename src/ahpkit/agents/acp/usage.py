@@ -1,4 +1,4 @@
-"""Tokens and cost of one ACP session, per turn. Knows no messages but the two that carry numbers.
+"""Counts tokens and cost of one ACP session, per turn.
 
 Some agents report each turn's tokens, others the running total of the session, and none says which. A total never
 falls, and it grows by at least what the turn before took, because every turn reads the whole conversation again. The

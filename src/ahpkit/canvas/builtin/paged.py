@@ -1,4 +1,4 @@
-"""Canvases that are a document and a page: agents and users change the document, the page shows it. Knows no document.
+"""Canvases that are a document and a page: agents and users change the document, the page shows it.
 
 A `PagedCanvas` says what a document is, in pure functions. `PagedProvider` keeps one for every open instance, through
 restarts of the host, serves its page, and lets the page and the agent do the same things.

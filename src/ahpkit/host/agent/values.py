@@ -1,4 +1,4 @@
-"""Values that pass between the host and its agents. No behaviour: who makes them, and what for, is in `agent`."""
+"""Values that the host and its agents exchange. The interface itself is in `ahpkit.host.agent`."""
 
 from __future__ import annotations
 

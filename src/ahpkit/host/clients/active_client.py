@@ -1,4 +1,4 @@
-"""The active clients of each session: what happens to their place, and to their tool calls, when they leave.
+"""Follows the active clients of each session, and settles their tool calls when they leave.
 
 A client that loses its connection has the grace period to come back. Until then its entry stays in the session, with
 its tools, plugins and canvases. 0.4 knows one active client and frees the role at once; there the entry is kept aside

@@ -1,4 +1,4 @@
-"""The way from an agent to whoever shares a protocol extension with it: the host, or a client that announced it.
+"""Passes extension messages between an agent and the host, or a client that announced the extension.
 
 Clients announce their extensions in `capabilities._meta`. A client that did not announce one is never called. The other
 way, from a client to an agent, is in `extensions`.

@@ -1,4 +1,4 @@
-"""Who is connected and who follows what: client ids, whose they are, subscriptions, telling clients something.
+"""The connected clients: their ids and owners, their subscriptions, and notifying them.
 
 A client id belongs to the credential that first used it. Another connection with the same credential takes it over, and
 the old one is closed: that is a client coming back faster than its old connection could end.

@@ -1,4 +1,4 @@
-"""The table of commands: which methods there are, and what is true of each.
+"""The table of commands: every method, who serves it, who may call it, and whether it changes something.
 
 Rows come from the host's own parts, from features, and from protocol extensions (methods that begin with `_`).
 """

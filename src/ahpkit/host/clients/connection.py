@@ -1,4 +1,4 @@
-"""One client's connection: takes its messages in order, within limits, and sends it requests.
+"""Runs one client's connection: handles its messages in order, within limits, and sends it requests.
 
 Messages are taken in the order they arrive. Each is read through the connection's dialect, then checked by policy.
 Commands that the table calls ordered (subscribe, create …) are finished before the next message is looked at, so a

@@ -1,4 +1,4 @@
-"""Which dialect a client is spoken to in: chosen in the handshake from the versions that it offers."""
+"""Chooses the dialect of a client in the handshake, from the versions that it offers."""
 
 from __future__ import annotations
 

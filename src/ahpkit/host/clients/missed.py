@@ -1,4 +1,4 @@
-"""What a client missed while it was away, as the answer to `reconnect`: actions or states, whichever is less to read.
+"""Answers `reconnect` with what the client missed: actions or states, whichever is less to read.
 
 The actions are read from the log twice when there are many: once to learn how many bytes they are and whether the
 client's version can be told all of them, and once more while they are sent, as fast as the client reads.

@@ -1,4 +1,4 @@
-"""Windows on long chats: which of the older turns each client lacks, and loading them for that client alone.
+"""Tracks which older turns of a long chat each client lacks, and loads them for that client alone.
 
 A client that subscribes with `view.turns` gets the newest turns and a cursor. `fetchTurns` loads the page at the cursor
 as `chat/turnsLoaded`. Only the client that asked is told, in its place in the sequence and with a number of its own

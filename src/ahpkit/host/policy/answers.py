@@ -1,4 +1,4 @@
-"""Answers to questions an agent asked: of the right kind, within the question's limits, complete. Knows no channel."""
+"""Checks answers to an agent's questions: their kind, the question's limits, and that none is missing."""
 
 from __future__ import annotations
 

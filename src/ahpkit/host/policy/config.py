@@ -1,4 +1,4 @@
-"""Changes of configuration values, checked against the schema that came with them. Knows no channel."""
+"""Checks changes of configuration values against their schema."""
 
 from __future__ import annotations
 

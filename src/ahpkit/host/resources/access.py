@@ -1,4 +1,4 @@
-"""Which files a client or an agent may touch: what sessions open, what is sealed, what was granted. Knows no JSON-RPC.
+"""Decides which files a client or an agent may touch.
 
 Answers are checks of real paths (`beneath.Passage`): they are made in the worker, in one step with the use. The default
 is no.

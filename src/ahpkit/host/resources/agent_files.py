@@ -1,6 +1,6 @@
-"""Text files as the agent of one chat reaches them through the host: the policy of `resource*`, unsaved text first.
+"""Reads and writes text files for the agent of one chat, by the rules of `resource*`; unsaved text comes first.
 
-Knows no protocol of agents. What clients may not reach in the session's directories, its agent may not either. What
+What clients may not reach in the session's directories, its agent may not either. What
 can cause execution is written only when a person approved it (`needs_approval` says what it is).
 """
 

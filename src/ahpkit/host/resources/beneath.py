@@ -1,4 +1,4 @@
-"""Reaching a path in one step: what was checked is what is used. By directory descriptors that follow no link.
+"""Opens paths by directory descriptors that follow no link, so that the checked file is the one that is used.
 
 A path is resolved, checked, and then walked from the top, name by name, each without following a link. If a link or
 another directory took the place of one meanwhile, the walk notices, and everything is done again: resolved, checked,

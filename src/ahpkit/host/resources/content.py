@@ -1,4 +1,4 @@
-"""Content that agents produced: kept by its hash, served under a URI of its own. Knows no clients and no turns."""
+"""Stores content that agents produced by its hash, and serves it under a URI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `resource*` methods of the host. Knows no transport; what may be touched is decided in `access`."""
+"""The `resource*` methods of the host. `access` decides what may be touched."""
 
 from __future__ import annotations
 

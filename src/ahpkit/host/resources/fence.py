@@ -1,4 +1,4 @@
-"""The fence: below which directories sessions live, and what is cut out of all of them. Knows no clients.
+"""The fence: the directories below which sessions live, and what is excluded from all of them.
 
 Roots are named at the start, or by default are the directory the host was started in and the user's home. The owner
 changes them while the host runs (`ahpkit roots`): his word is kept in a private file and read again when it changed.

@@ -1,4 +1,4 @@
-"""Opens the system's notice of changed files; where the system has no more, files are looked at. Knows no watches."""
+"""Watches files by the system's notifications, or by polling where the system has no watchers left."""
 
 from __future__ import annotations
 

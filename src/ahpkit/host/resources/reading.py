@@ -1,4 +1,4 @@
-"""What is in a file, as results of `resourceRead` carry it: at once, or piece by piece as the client takes it.
+"""Reads a file for the result of `resourceRead`: at once, or piece by piece as the client reads.
 
 A large file stays on the disk until somebody reads it. What changes in it meanwhile may be seen in part.
 """

@@ -1,4 +1,4 @@
-"""What can cause execution by merely lying there: hook files, MCP declarations, plugin manifests, and the like. Pure.
+"""Recognises files that can cause execution: hook files, MCP declarations, plugin manifests, and the like. Pure.
 
 Such files are sealed: neither clients nor agents write them through the host without an approval that says what they
 are. Names count at any depth, in any spelling that some file system takes for the same name.

@@ -1,4 +1,4 @@
-"""Unsaved text: what an open editor has of a file, newer than the disk. Knows no agent and no policy.
+"""Keeps the unsaved text of open editors, which is newer than the file on disk.
 
 A client offers it by advertising `ahpkit/unsaved-text`. It is asked with the protocol's own `resourceRead` for a
 `file:` URI, and answers `NotFound` for every file that it has no unsaved text of.

@@ -1,4 +1,4 @@
-"""Resource watches: each a channel that lives as long as somebody is subscribed. Knows no access rules.
+"""Resource watches: each is a channel that lives as long as somebody is subscribed.
 
 However many there are, the system is asked to watch at most twice: once for folders by themselves, once for whole
 trees. A new watch replaces what was asked before, and the new one is on before the old one goes.

@@ -1,4 +1,4 @@
-"""Chats beside others: what a new chat begins with (a fork, a side chat), and where a chat may move. Pure rules.
+"""Rules for new and moved chats: what a fork or side chat begins with, and where a chat may move. Pure.
 
 A fork shows a copy of the turns it goes on from. A side chat shows nothing of them: only its agent knows what was said
 up to the turn that it is about, as far as that turn was at that moment.

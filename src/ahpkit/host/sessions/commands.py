@@ -1,4 +1,4 @@
-"""The commands about sessions, chats and agents: what each one does.
+"""The commands about sessions, chats and agents.
 
 Reads answer from committed states, so nothing shown can be lost. Whether a command changes something stands in its row.
 """

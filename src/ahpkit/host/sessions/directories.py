@@ -1,4 +1,4 @@
-"""Working directories that change while a session lives: checked, taken by the agents, and only then told to everybody.
+"""Changes the working directories of a live session: checks them, asks the agents, and then tells everybody.
 
 A session's agent has to be able to work in several (`Agent.directories`). No directory lies outside the allowed roots,
 and no chat keeps one that its session lost.

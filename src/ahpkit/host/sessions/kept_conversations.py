@@ -1,4 +1,4 @@
-"""Conversations that agents keep by themselves: asks for them, lists them, and knows which ones became sessions.
+"""Lists conversations that agents store themselves, and makes sessions of them on demand.
 
 One is only listed until a client subscribes to it. Then it becomes a session of the host, with its history. One that
 was disposed of is not listed again, also when its agent still has it.

@@ -1,4 +1,4 @@
-"""A log that was written when the host was 0.4.0 inside, as 1.0.0. Pure: bytes in, bytes out.
+"""Converts a log that was written in the form of 0.4.0 to 1.0.0. Pure: bytes in, bytes out.
 
 Each channel gets the state it has after all its actions, reduced by the reducers of 0.4.0 and then converted. Replay
 begins anew: whoever comes back with an older number gets snapshots. The highest number of each client is kept, so that

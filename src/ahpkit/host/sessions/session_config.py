@@ -1,4 +1,4 @@
-"""The configuration that a session starts with: the agent's schema, its defaults, and what was chosen."""
+"""Computes the configuration that a session starts with: the agent's schema, its defaults, and what was chosen."""
 
 from __future__ import annotations
 

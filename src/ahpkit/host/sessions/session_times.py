@@ -1,4 +1,4 @@
-"""When sessions were created and changed last. Lists show it; no state has a place for it. Kept over restarts."""
+"""Stores when sessions were created and last changed, also over restarts. Lists show it; no state contains it."""
 
 from __future__ import annotations
 

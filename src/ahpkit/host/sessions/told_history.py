@@ -1,4 +1,4 @@
-"""A conversation that was held elsewhere, told again: the same actions and reducer, but no log and no clients.
+"""Builds finished turns from a conversation that was held elsewhere, with the same actions and reducer.
 
 What comes out are finished turns, as if they had been held here.
 """

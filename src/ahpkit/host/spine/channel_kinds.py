@@ -1,4 +1,4 @@
-"""What kind of channel a URI names: bound when the channel is made, never guessed from its form. Kept over restarts.
+"""Remembers the kind of each channel by its URI, also over restarts. It is set when the channel is made.
 
 Our own URIs say their kind (`ahp-session:/…`, `ahp-chat:/…`). Clients may choose others: VS Code's sessions are
 `<provider>:/<uuid>`, and its chats `ahp-chat://default/…`.

@@ -1,4 +1,4 @@
-"""Follows the log: what was committed becomes visible, goes out to subscribers, and frees whoever waited for it.
+"""Follows the log: shows what was committed, sends it to subscribers, and wakes whoever waited for it.
 
 Nothing is shown before it is durable.
 """

@@ -1,4 +1,4 @@
-"""The door: every action, from a client or from the host itself, becomes state here.
+"""Takes every action, from clients and from the host itself: checks it, applies it, tells the listeners.
 
 A client's action is checked: its shape, the channel, the policy, the features, in that order. Then it is applied, or
 refused with a reason. What was applied is told to listeners in order, one action at a time: an action that a listener

@@ -1,4 +1,4 @@
-"""Small durable values beside the log, as JSON: what features and agents keep. Nothing here is sent to a client."""
+"""Small durable JSON values of features and agents, stored beside the log. They are not sent to clients."""
 
 from __future__ import annotations
 

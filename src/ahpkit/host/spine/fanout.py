@@ -1,4 +1,4 @@
-"""Who receives which channel, and writing one committed batch to all of them.
+"""Knows who receives which channel, and writes each committed batch to all of them.
 
 Connections that get the same bytes share them: a batch is projected once per stream and framed once per kind of
 framing, then joined into one buffer per subscriber. So the cost of a delivery is one write.

@@ -1,4 +1,4 @@
-"""States of all channels: reduces actions, hands them to the log, and keeps what is durable apart.
+"""The states of all channels: reduces actions, hands them to the log, and keeps the durable states apart.
 
 Two views of each channel are kept. `state()` is the newest: what the next action is reduced on. `committed()` is what
 is durable: the only thing a reader ever sees, so that nothing shown can be lost. States are immutable, so keeping both

@@ -1,4 +1,4 @@
-"""Addresses of canvases: clients are told them, and nothing ever stores them. Pure.
+"""Keeps the secret addresses of canvases out of the log and its states; only clients are told them. Pure.
 
 They hold a secret and are good for one run of the host. So the log, and the states it keeps, have the same actions and
 states without them.

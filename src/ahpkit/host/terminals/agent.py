@@ -1,4 +1,4 @@
-"""A terminal as the agent that runs it sees it: its output and its end, and how to kill and release it."""
+"""A terminal as the agent that runs it uses it: output, exit, kill and release."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a terminal printed, as actions: its text, and what escape sequences say about title, directory and commands.
+"""Converts what a terminal printed to actions: text, and the title, directory and commands in escape sequences.
 
-Pure: text and the time in, actions out. Knows no pty and no channel. Understood are OSC 0 and 2 (title), OSC 7
+Pure: text and the time in, actions out. Understood are OSC 0 and 2 (title), OSC 7
 (directory), and the marks of shell integration, OSC 133 and OSC 633. Marks are taken out of the text, everything else
 stays in it.
 """

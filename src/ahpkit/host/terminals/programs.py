@@ -1,4 +1,4 @@
-"""What runs in a terminal and what it sees: the shell, an agent's command, the environment. Starts nothing."""
+"""Chooses the program of a terminal and its environment: the login shell, or an agent's command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a terminal's output is kept: in its state for people, and for the agent that runs it. Pure.
+"""Limits how much output of a terminal is kept: in its state, and for the agent that runs it. Pure.
 
 The reducer keeps all output, so the host forgets for everyone: it clears the terminal and says its last part again.
 Every replica, live or from a snapshot, then holds the same, and none grows without end.

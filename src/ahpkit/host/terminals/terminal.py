@@ -1,4 +1,4 @@
-"""One terminal: a process, and the channel that shows what it prints."""
+"""One terminal: its process, and the channel that shows what the process prints."""
 
 from __future__ import annotations
 

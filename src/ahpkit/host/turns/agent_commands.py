@@ -1,4 +1,4 @@
-"""Slash commands that agents themselves understand: offers them as completions and shows them in state."""
+"""Offers the slash commands of agents as completions, and lists them in state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AgentCommands(Feature):
         return slash_items([(entry["name"], entry.get("description", "")) for entry in usable], text, offset)
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        """A command that is switched off does not reach the agent, which knows no switches."""
+        """Refuse a command that is switched off: the agent itself would run it."""
         words = prompt.split(maxsplit=1)
         called = words[0][1:] if words and words[0].startswith("/") else ""
         session = self._services.state(chat.session_uri) or {}

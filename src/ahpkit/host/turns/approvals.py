@@ -1,4 +1,4 @@
-"""The host's approval rules and the record of decisions: kept, listed, taken back. Asks nobody and runs nothing.
+"""Stores the host's approval rules and the record of decisions.
 
 `Approvals` is the feature that keeps them and serves `_ahpkit/rules/…` and `_ahpkit/approvals/list`; `CallGate` is what
 the calls of one chat use of it. Rules of a chat or a session are forgotten with the session.

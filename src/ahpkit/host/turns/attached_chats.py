@@ -1,4 +1,4 @@
-"""Chats that are attached to a message: which may be, where they end, and what the agent reads. Pure.
+"""Chats that are attached to a message: checks them, and writes down what the agent reads of them. Pure.
 
 A chat is attached as it is when the message is accepted: it is pinned to its latest finished turn, unless the message
 names one. The agent gets what was said up to there, as text. Chats that were attached inside it stay names.

@@ -1,4 +1,4 @@
-"""A conversation as its agent sees it: facts from the states, and what may be said outside a turn."""
+"""A chat as its agent uses it: facts from the states, and messages outside a turn."""
 
 from __future__ import annotations
 

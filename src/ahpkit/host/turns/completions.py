@@ -1,4 +1,4 @@
-"""Completion items from what is typed so far. Pure: text and offsets in, items out.
+"""Computes completion items from the text that is typed so far. Pure.
 
 Offsets on the wire count UTF-16 code units; Python counts characters. All conversions are here.
 """

@@ -1,4 +1,4 @@
-"""First states of sessions and chats, made from the params of commands or from what agents keep. Pure."""
+"""Builds the first states of sessions and chats, from the params of commands or from what agents store. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ask_user`: a tool with which any model puts a question to the people of its session. Knows no agent."""
+"""The tool `ask_user`, with which any model asks the people of its session a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All tools of every session: who offers them, what models call them, and the list that clients see. Runs nothing.
+"""The tools of every session: who offers them, their names for models, and the list that clients see.
 
 Sources register with `Registration.offer_tools`; the agent's own tools and the clients' are known here. After any
 change `refresh` brings the registry and `serverTools` in step, and tells who follows the tools of a session.

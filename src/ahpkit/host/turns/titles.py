@@ -1,4 +1,4 @@
-"""What sessions are called: before anybody named them, after their first message, by their agent. Pure."""
+"""Makes titles of sessions: the default, from the first message, from their agent. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The annotations channel's reducer: annotations and their entries, each found by id. Knows no files or turns."""
+"""The annotations channel's reducer: annotations and their entries, each found by id."""
 
 from __future__ import annotations
 

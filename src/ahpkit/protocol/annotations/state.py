@@ -1,4 +1,4 @@
-"""State of a session's annotations: remarks on places in files. Knows no session."""
+"""State of a session's annotations: remarks on places in files."""
 
 from __future__ import annotations
 

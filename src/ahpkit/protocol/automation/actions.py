@@ -1,4 +1,4 @@
-"""Actions on `ahp-automations://` and on runs. Which of them a client may dispatch says the registry."""
+"""Actions on `ahp-automations://` and on runs. `ahpkit.protocol.registry` says which of them a client may dispatch."""
 
 from __future__ import annotations
 

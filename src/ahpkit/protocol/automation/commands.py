@@ -1,4 +1,4 @@
-"""Commands on automations. Knows no handler."""
+"""Commands on automations."""
 
 from __future__ import annotations
 

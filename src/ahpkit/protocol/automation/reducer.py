@@ -1,4 +1,4 @@
-"""The reducers of automations and of their runs. Know no scheduler: requests of clients change nothing."""
+"""The reducers of automations and of their runs. Requests of clients change nothing: a scheduler acts on them."""
 
 from __future__ import annotations
 

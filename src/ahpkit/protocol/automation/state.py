@@ -1,4 +1,4 @@
-"""State of automations and of their runs: what is started when, and what came of it. Knows no scheduler.
+"""State of automations and of their runs: what starts when, and the result.
 
 Our host runs no automations yet. The types are here so that what other peers say about them passes unharmed.
 """

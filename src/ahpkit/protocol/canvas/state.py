@@ -1,4 +1,4 @@
-"""State of a canvas as 1.0.0 shows it to clients: read only, of one open instance. Knows no provider.
+"""State of a canvas as 1.0.0 shows it to clients: read only, of one open instance.
 
 Our own, richer model of canvases is part of the session's state (`session/canvases.py`); this is derived from it.
 """

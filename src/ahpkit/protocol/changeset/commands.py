@@ -1,4 +1,4 @@
-"""Commands on changesets. Knows no handler."""
+"""Commands on changesets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changeset channel's reducer: files and operations, each found by id. Knows no version control."""
+"""The changeset channel's reducer: files and operations, each found by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of a changeset: changed files and what can be done with them. Knows no version control."""
+"""State of a changeset: changed files and what can be done with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on chats. Knows no handler."""
+"""Commands on chats."""
 
 from __future__ import annotations
 

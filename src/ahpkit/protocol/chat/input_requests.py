@@ -1,4 +1,4 @@
-"""Questions an agent asks a person, and the answers. Knows no user interface."""
+"""Questions an agent asks a person, and the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages and what is attached to them. Knows no turns."""
+"""Messages and what is attached to them."""
 
 from __future__ import annotations
 

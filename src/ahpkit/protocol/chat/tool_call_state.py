@@ -1,4 +1,4 @@
-"""Tool calls inside a response: seven states, and what a result can hold. Knows no agent and no tool."""
+"""Tool calls inside a response: seven states, and what a result can hold."""
 
 from __future__ import annotations
 

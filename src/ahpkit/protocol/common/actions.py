@@ -1,4 +1,4 @@
-"""The envelope that carries actions, and the union of them all. Knows no reducer."""
+"""The envelope that carries actions, and the union of them all."""
 
 from __future__ import annotations
 

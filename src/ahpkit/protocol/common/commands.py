@@ -1,4 +1,4 @@
-"""Commands of a connection and of resources. Knows no handler.
+"""Commands of a connection and of resources.
 
 Resource commands go in both directions: a client asks the host for files, the host asks a client for what it publishes.
 """

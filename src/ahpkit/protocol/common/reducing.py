@@ -1,4 +1,4 @@
-"""What all reducers share: the dispatch with its one guard, and edits that copy. Knows no channel.
+"""What all reducers share: finding the handler of an action, and edits that copy.
 
 Every edit returns its argument itself when nothing changes, so that `after is before` means "does not apply".
 """

@@ -1,4 +1,4 @@
-"""Shapes that several channels share. Knows no channel.
+"""Shapes that several channels share.
 
 State is plain JSON: these `TypedDict`s say which keys a value has, they convert nothing. Every object may carry
 `_meta` and keys nobody here knows; both survive. A `NotRequired` key without a value is absent, never null.

@@ -1,4 +1,4 @@
-"""The status bitset of sessions and chats. Knows no state; reducers and summaries use it.
+"""The status bits of sessions and chats.
 
 Bits 0 to 4 are the activity: exactly one of the four values. The bits above are independent flags, known or not.
 """

@@ -1,4 +1,4 @@
-"""Actions on `ahp-resource-watch:/<id>`: they deliver, the state does not change."""
+"""Actions on `ahp-resource-watch:/<id>`: they carry events, and do not change the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on watches. Knows no handler."""
+"""Commands on watches."""
 
 from __future__ import annotations
 

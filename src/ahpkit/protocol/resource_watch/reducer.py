@@ -1,4 +1,4 @@
-"""The resource watch channel's reducer. A watch keeps no history: its actions carry events past the state."""
+"""The resource watch channel's reducer. It changes nothing: a watch's actions carry events."""
 
 from __future__ import annotations
 

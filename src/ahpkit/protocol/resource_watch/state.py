@@ -1,4 +1,4 @@
-"""State of a watch: what is watched. Knows no files."""
+"""State of a watch: what is watched."""
 
 from __future__ import annotations
 

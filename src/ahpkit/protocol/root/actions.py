@@ -1,4 +1,4 @@
-"""Actions on `ahp-root://`. Which of them a client may dispatch says `ahpkit.protocol.registry`."""
+"""Actions on `ahp-root://`. `ahpkit.protocol.registry` says which of them a client may dispatch."""
 
 from __future__ import annotations
 

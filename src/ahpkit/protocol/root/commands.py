@@ -1,4 +1,4 @@
-"""Commands on the host. Knows no handler."""
+"""Commands on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications on `ahp-root://`. They are never replayed: who reconnects lists the sessions again."""
+"""Notifications on `ahp-root://`. They are never replayed: a client that reconnects lists the sessions again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The root channel's reducer. Knows no sessions: their list is fetched, not part of this state."""
+"""The root channel's reducer. The list of sessions is not part of this state: clients fetch it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of the host itself. Knows no connection."""
+"""State of the host itself."""
 
 from __future__ import annotations
 

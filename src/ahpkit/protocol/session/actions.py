@@ -1,4 +1,4 @@
-"""Actions on `ahp-session:/<id>`. Which of them a client may dispatch says `ahpkit.protocol.registry`."""
+"""Actions on `ahp-session:/<id>`. `ahpkit.protocol.registry` says which of them a client may dispatch."""
 
 from __future__ import annotations
 

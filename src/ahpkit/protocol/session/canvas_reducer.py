@@ -1,4 +1,4 @@
-"""Session reducer, canvas arms: the registry, the open instances, the requests in flight. Knows no providers."""
+"""Session reducer, canvas arms: the registry, the open instances, the requests in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on a session. Knows no handler."""
+"""Commands on a session."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Session reducer, customization arms: replace, upsert, toggle, remove, MCP state. Every target is found by its id.
 
-Knows nothing of what a disabled customization means: that is `enablement`.
+What a disabled customization means is decided in `enablement`.
 """
 
 from __future__ import annotations

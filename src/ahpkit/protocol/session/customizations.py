@@ -1,4 +1,4 @@
-"""Customizations of a session: containers (plugins, directories) and their children. Knows no files.
+"""Customizations of a session: containers (plugins, directories) and their children.
 
 Plugins and MCP servers carry the decisions about them, most specific first; the first one counts and without any they
 are enabled. Directories and other children have one `enabled`. `session/enablement.py` answers what is in force.

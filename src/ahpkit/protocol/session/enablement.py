@@ -1,4 +1,4 @@
-"""Which customizations of a session are in force, and who may invoke them. Pure; knows no plugins and no files.
+"""Which customizations of a session are in force, and who may invoke them. Pure.
 
 A child is in force when its container and the child itself are enabled. Plugins and MCP servers have decisions by
 scope, and the first, most specific one counts; others have `enabled`. What says nothing is enabled. Skills and agents

@@ -1,4 +1,4 @@
-"""MCP servers as a session shows them: their life cycle and what of MCP Apps the host serves. Knows no MCP itself."""
+"""MCP servers as a session shows them: their life cycle and what of MCP Apps the host serves."""
 
 from __future__ import annotations
 

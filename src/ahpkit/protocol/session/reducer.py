@@ -1,4 +1,4 @@
-"""The session channel's reducer: life cycle, chats, clients, directories, what waits. Knows no turns: chats have them.
+"""The session channel's reducer: life cycle, chats, clients, directories, what waits. Turns belong to chats.
 
 Customizations and canvases have tables of their own (`customization_reducer`, `canvas_reducer`), joined here.
 """

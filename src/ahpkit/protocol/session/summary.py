@@ -1,4 +1,4 @@
-"""Summaries derived from states: a session's from its chats, a chat's and the annotations' from their own. Pure.
+"""Derives summaries: a session's from its chats, a chat's and the annotations' from their own states. Pure.
 
 The rules of aggregation are the session reference's (SessionSummary).
 """

@@ -1,4 +1,4 @@
-"""Where a host's telemetry can be subscribed to. Knows no exporter."""
+"""Where a host's telemetry can be subscribed to."""
 
 from __future__ import annotations
 

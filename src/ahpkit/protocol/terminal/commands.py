@@ -1,4 +1,4 @@
-"""Commands on terminals. Knows no handler."""
+"""Commands on terminals."""
 
 from __future__ import annotations
 

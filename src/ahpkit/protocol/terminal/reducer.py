@@ -1,4 +1,4 @@
-"""The terminal channel's reducer: output in typed parts, size, claim, exit. Knows no pty.
+"""The terminal channel's reducer: output in typed parts, size, claim, exit.
 
 Output grows in a rope, in the last part only. A part that will not grow any more holds a plain string.
 """

@@ -1,4 +1,4 @@
-"""State of a terminal. Knows no process."""
+"""State of a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms in which models are asked and answer over HTTP, one module for each maker. Knows no sockets."""
+"""The forms in which models are asked and answer over HTTP, one module for each maker."""
 
 from ahpkit.testing.forms.anthropic import MESSAGES
 from ahpkit.testing.forms.common import Form

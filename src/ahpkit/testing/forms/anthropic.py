@@ -1,4 +1,4 @@
-"""Anthropic's Messages. Knows no sockets."""
+"""Anthropic's Messages."""
 
 from __future__ import annotations
 

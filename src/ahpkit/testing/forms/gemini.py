@@ -1,4 +1,4 @@
-"""Gemini's `generateContent`. Knows no sockets."""
+"""Gemini's `generateContent`."""
 
 from __future__ import annotations
 

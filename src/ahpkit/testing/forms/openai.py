@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and Responses. Knows no sockets."""
+"""OpenAI's chat completions and Responses."""
 
 from __future__ import annotations
 

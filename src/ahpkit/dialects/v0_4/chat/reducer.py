@@ -1,4 +1,4 @@
-"""The chat channel's reducer: turns, streamed text, tool calls, pending messages, questions. Knows no agent.
+"""The chat channel's reducer: turns, streamed text, tool calls, pending messages, questions.
 
 Only the active turn is copied when its response grows, and streamed text sits in a rope until the turn ends, so a
 delta costs the same however long the conversation and the part are.

@@ -1,4 +1,4 @@
-"""Canvases of a session: what can be opened, what is open, what was asked. Knows no provider and no renderer."""
+"""Canvases of a session: what can be opened, what is open, what was asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Customizations of a session: containers (plugins, directories) and their children. Knows no files.
+"""Customizations of a session: containers (plugins, directories) and their children.
 
 A child is effectively enabled when its container and itself are; an absent `enabled` means yes
 (`ahpkit.protocol.session.enablement` answers that).
