@@ -56,7 +56,8 @@ async def test_tools_are_listed_and_called_in_a_session(host: HostProcess) -> No
         assert code == 0, errors
         assert "add" in [tool["name"] for tool in json.loads(output)["test"]]
         _, output, _ = await typed(host, "tools")
-        assert "The add tool" in output
+        [line] = [line for line in output.splitlines() if "The add tool" in line]
+        assert "may destroy" in line  # It says nothing about itself.
         assert await typed(host, "call", "test", "add", '{"a": 2, "b": 3}') == (0, "5\n", "")
         code, output, _ = await typed(host, "call", "test", "fail", "--json")
         assert (code, json.loads(output)["isError"]) == (1, True)

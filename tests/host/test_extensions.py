@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect as ws_connect
+from websockets.asyncio.server import serve as ws_serve
 
+from ahpkit.client import connect
+from ahpkit.dialects.generations import OUR_ACTIONS, Generation, knows_action
 from ahpkit.host.agent import Chat, Turn
 from ahpkit.host.clients.agent_extensions import AGENT_CHANNEL, MAX_ANNOUNCEMENT
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.host import Host
+from ahpkit.protocol.channels import CHANNELS
 from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotFound, RpcError
+from ahpkit.protocol.registry import ACTIONS
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -502,3 +509,78 @@ async def test_a_peer_without_extensions_works_as_usual(bench: Bench, tmp_path: 
     await client.accepted(chat, say("hello"))
     await client.action("chat/turnComplete")
     assert tmp_path
+
+
+VERSIONS = ("0.4.0", "0.7.0", "0.8.0", "0.9.0", "1.0.0")
+
+
+@requirement("gen:forward:x-prefix")
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_private_names_of_others_are_not_understood_and_do_no_harm(sockets: Bench, version: str) -> None:
+    client = await sockets.client(ROOT, client_id="me", offer=[version])
+    session, chat = await sockets.session(client)
+    for method in ("x-acme/do", "x-do", "x-", "x-ahpkit/none/such", "x-initialize", "x-subscribe"):
+        assert (await client.refused(method, session))["code"] == -32601, method
+    client.send({"jsonrpc": "2.0", "method": "x-acme/heard", "params": {"channel": chat, "odd": [1]}})
+    client.send({"jsonrpc": "2.0", "method": "x-", "params": {}})
+    for action in ({"type": "x-acme/did", "deep": {"a": [1]}}, {"type": "x-chat/delta", "turnId": "t"}):
+        assert "unknown action type" in await client.rejected(chat, action)
+    assert (await client.refused("subscribe", "x-acme:/thing"))["code"] == -32008
+    assert "unknown action type" in await client.rejected("x-acme:/thing", {"type": "x-acme/did"})
+    await client.accepted(chat, say("hi", startedAt="2026-11-15T12:00:00.000Z"))
+    await client.action("chat/turnComplete")
+
+
+@requirement("gen:forward:x-prefix")
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_private_method_of_ours_begins_with_x(sockets: Bench, version: str) -> None:
+    """Or with the underscore of the extension guide: both name the same method."""
+    heard = await extended(sockets)
+    client = await sockets.client(ROOT, client_id="me", offer=[version])
+    for prefix in ("x-", "_"):
+        assert await client.ask(f"{prefix}ahpkit/rules/list") == {"rules": []}
+        assert (await client.ask(f"{prefix}{NAME}/summary", period="day"))["period"] == "day"
+        client.send({"jsonrpc": "2.0", "method": f"{prefix}{NAME}/event", "params": {"prefix": prefix}})
+    await client.ask("ping")
+    assert [params["prefix"] for params in heard] == ["x-", "_"]
+
+
+@requirement("gen:forward:x-prefix")
+async def test_our_client_says_x_and_ignores_what_it_does_not_know(sockets: Bench) -> None:
+    said: list[str] = []
+
+    async def heard(connection: Any) -> None:
+        """Stands between the client and the host, and hears what the client asks for."""
+        there = await ws_connect(sockets.url)
+
+        async def back() -> None:
+            async for message in there:
+                await connection.send(message)
+
+        copying = asyncio.create_task(back())
+        try:
+            async for message in connection:
+                said.append(json.loads(message).get("method", ""))
+                await there.send(message)
+        finally:
+            copying.cancel()
+            await there.close()
+
+    async with ws_serve(heard, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://127.0.0.1:{port}") as client:
+            session = await client.create_session()
+            chat = await session.chat()
+            assert await client.rules() == []
+            sockets.host.clients.to_root("x-acme/news", {"channel": ROOT, "odd": 1})
+            assert await chat.ask("hi") == "You said: hi"
+    assert "x-ahpkit/rules/list" in said
+    assert not any(method.startswith("_") for method in said)
+
+
+@requirement("gen:forward:x-prefix")
+def test_we_have_no_private_actions_and_no_private_channels() -> None:
+    """Everything we say is of the protocol, or of the canvas model that was specified with it."""
+    assert {type for type in ACTIONS if not any(knows_action(each, type) for each in Generation)} == OUR_ACTIONS
+    schemes = {channel.scheme.replace("\\", "") for channel in CHANNELS.values()}
+    assert all(scheme.startswith("ahp-") or scheme == "mcp" for scheme in schemes)

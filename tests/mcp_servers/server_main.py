@@ -43,6 +43,8 @@ async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> t
         "structured",
         "sample_often",
     ]
+    if "mirror" in MODES:
+        return types.ListToolsResult(tools=[types.Tool.model_validate_json(os.environ["TEST_TOOL"])])
     if "many" in MODES:
         names = [f"tool_{number}" for number in range(5000)]
     if "twice" in MODES:

@@ -262,3 +262,26 @@ async def test_a_container_is_degraded_while_one_of_its_servers_has_failed(tmp_p
         assert (await container("loaded"))["children"][0]["state"]["kind"] != "error"
     finally:
         await bench.stop()
+
+
+FULL: Json = {
+    "name": "full",
+    "title": "Full",
+    "description": "Has everything that a tool of MCP can have.",
+    "inputSchema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]},
+    "outputSchema": {"type": "object", "properties": {"m": {"type": ["integer", "null"]}}},
+    "annotations": {"title": "A title", "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True},
+    "_meta": {"example.com/cost": {"cents": 3}, "tags": ["a", "b"]},
+}
+
+
+@requirement("session:tool:mcp-mirror")
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "1.0.0"])
+async def test_a_tool_of_a_server_is_shown_as_the_server_describes_it(tmp_path: Path, version: str) -> None:
+    env = {"TEST_MODES": "mirror", "TEST_TOOL": json.dumps(FULL)}
+    async with host(tmp_path, declared(tmp_path, env=env)) as bench:
+        client = await bench.client("ahp-root://", offer=[version])
+        session, _ = await bench.session(client)
+        await entry(bench, client, session, "ready")
+        [shown] = [tool for tool in (await bench.state(client, session))["serverTools"] if tool["name"] == "test_full"]
+        assert shown == {**FULL, "name": "test_full"}

@@ -20,6 +20,7 @@ from ahpkit.mcp.http_doorway import HttpDoorway, HttpPass
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
+from support import requirement
 from support.waiting import until
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto", "legacy+http", "auto+http"])
@@ -277,3 +278,31 @@ async def test_two_calls_with_one_id_disturb_nobody() -> None:
                     answers.append(await reader.readline())
             writer.close()
     assert any(b'"id":7' in line for line in answers)
+
+
+class FullSession(Session):
+    """A session with one tool that has every field, a client's for instance."""
+
+    definition: JsonObject
+
+    def tools(self) -> Sequence[Tool]:
+        return [Tool("full", Owner("client", "c"), "full", cast("ToolDefinition", self.definition))]
+
+
+@requirement("session:tool:mcp-mirror")
+@ERAS
+async def test_a_tool_reaches_an_agent_with_every_field_it_has(era: str) -> None:
+    session = FullSession()
+    session.definition = {
+        "name": "full",
+        "title": "Full",
+        "description": "Has everything.",
+        "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        "outputSchema": {"type": "object", "properties": {"m": {"type": "integer"}}},
+        "annotations": {"title": "A title", "readOnlyHint": True, "openWorldHint": False},
+        "_meta": {"example.com/cost": {"cents": 3}},
+    }
+    async with connected(session, era) as (client, _):
+        listed = (await client.list_tools()).tools
+        shown = {tool.name: tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed}
+        assert shown["full"] == session.definition

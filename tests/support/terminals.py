@@ -11,6 +11,7 @@ from typing import Any
 
 from ahpkit.host.resources import Resources
 from ahpkit.host.terminals import Terminals
+from ahpkit.log.storage import Storage
 from support.bench import Bench
 from support.raw_client import Json, RawClient
 
@@ -41,9 +42,15 @@ class TerminalBench(Bench):
 
 @asynccontextmanager
 async def terminal_bench(
-    directory: Path, *, reader_patience: float | None = None, **options: Any
+    directory: Path,
+    *,
+    reader_patience: float | None = None,
+    sockets: bool = False,
+    storage: Storage | None = None,
+    **options: Any,
 ) -> AsyncGenerator[TerminalBench]:
-    bench = TerminalBench(directory)
+    bench = TerminalBench(directory, sockets=sockets)
+    bench.storage = storage or bench.storage
     if reader_patience is not None:
         bench.config = replace(bench.config, reader_patience=reader_patience)
     bench.renew(**options)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import MAX_NAME, Owner, OwnerKind, ToolRegistry, search
+from ahpkit.tools.registry import MAX_NAME, Owner, OwnerKind, ToolRegistry, search, tool_hints
+from support import requirement
 
 AGENT, CLIENT, TIME = Owner("agent", "demo"), Owner("client", "c1", "Editor"), Owner("mcp", "s1", "time")
 
@@ -106,3 +107,18 @@ def test_tools_are_found_by_words(query: str, first: str) -> None:
     registry.offer(TIME, tools("now", "zone"))
     assert search(list(registry), query, 5)[0].name == first
     assert search(list(registry), "nothing like it", 5) == []
+
+
+@requirement("session:tool:annotation-defaults")
+@pytest.mark.parametrize(
+    "definition", [{}, {"annotations": {}}, {"annotations": None}, {"annotations": {"title": "T"}}]
+)
+def test_a_tool_that_says_nothing_about_itself_may_do_anything(definition: Any) -> None:
+    assert tool_hints({"name": "t", **definition}) == (False, True, False, True)
+
+
+@requirement("session:tool:annotation-defaults")
+def test_what_a_tool_says_counts_and_the_rest_has_its_default() -> None:
+    assert tool_hints({"annotations": {"readOnlyHint": True}}) == (True, True, False, True)
+    assert tool_hints({"annotations": {"destructiveHint": False}}) == (False, False, False, True)
+    assert tool_hints({"annotations": {"idempotentHint": True, "openWorldHint": False}}) == (False, True, True, False)

@@ -105,7 +105,7 @@ def _acp_agent(
     return AcpAgent(
         config,
         files=resources.agent_files if resources else None,
-        terminals=(lambda chat: HostTerminals(terminals, chat.session_uri)) if terminals else None,
+        terminals=(lambda chat: HostTerminals(terminals, chat)) if terminals else None,
         environ=environ,
     )
 

@@ -121,7 +121,7 @@ async def _clients(client: Client) -> list[Finding]:
     """Who else is connected, with which version. A host that is not ours does not say."""
     if EXTENSION not in client.host.meta:
         return []
-    told = await client.request(f"_{EXTENSION}/list", {})
+    told = await client.request(f"x-{EXTENSION}/list", {})
     found = [_described(one) for one in told["clients"] if not one.get("self")] or ["none is connected"]
     return [Finding("client", True, detail) for detail in found]
 

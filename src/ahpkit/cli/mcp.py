@@ -18,6 +18,8 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.client import Client, McpServer, Session, connect
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.tools.registry import tool_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,6 +109,8 @@ async def tools(
 ) -> None:
     """List the tools of a server, or of all servers that run.
 
+    Each with what it says about itself; one that says nothing may destroy something.
+
     \b
     Example:
       ahpkit mcp tools
@@ -121,7 +125,16 @@ async def tools(
         return
     for owner, found in listed.items():
         for tool in found:
-            output.say(printable(f"{owner:20}  {tool['name']:30}  {shorten(tool.get('description', ''), 100)}"))
+            said = shorten(tool.get("description", ""), 100)
+            output.say(printable(f"{owner:20}  {tool['name']:30}  {_effect(tool):12}  {said}"))
+
+
+def _effect(tool: JsonObject) -> str:
+    """What a tool says that it does to the world."""
+    hints = tool_hints(tool)
+    if hints.read_only:
+        return "reads only"
+    return "may destroy" if hints.destructive else "changes"
 
 
 @mcp.command()

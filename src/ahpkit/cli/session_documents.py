@@ -60,10 +60,10 @@ async def import_session(client: Client, document: Any, progress: Progress, *, p
     if total:
         for chat, turns in pieces(document, piece):
             staged += len(turns)
-            await client.extension_request(f"_{EXTENSION}/stage", {"chat": chat, "turns": turns})
+            await client.extension_request(f"x-{EXTENSION}/stage", {"chat": chat, "turns": turns})
             progress(f"{staged} of {total} turns")
     bare: dict[str, Any] = {**document, "chats": [{"title": chat["title"], "turns": []} for chat in document["chats"]]}
-    return await client.extension_request(f"_{EXTENSION}/import", {"document": bare, "staged": staged})
+    return await client.extension_request(f"x-{EXTENSION}/import", {"document": bare, "staged": staged})
 
 
 def pieces(document: Mapping[str, Any], size: int) -> Iterator[tuple[int, list[Any]]]:

@@ -278,7 +278,7 @@ class Client:
 
     async def rules(self) -> list[JsonObject]:
         """The host's approval rules: what is allowed or denied without asking anybody. `says` is each one in words."""
-        return (await self.request("_ahpkit/rules/list"))["rules"]
+        return (await self.request("x-ahpkit/rules/list"))["rules"]
 
     async def add_rule(
         self,
@@ -304,15 +304,15 @@ class Client:
             raise ValueError("a rule is about a command or a path, and holds in one place")
         scope, place = next(iter(places.items()), ("everywhere", None))
         asked = given(owner=owner, tool=tool, pattern=command or path, place=place)
-        return await self.request("_ahpkit/rules/add", {"decision": decision, "kind": kind, "scope": scope, **asked})
+        return await self.request("x-ahpkit/rules/add", {"decision": decision, "kind": kind, "scope": scope, **asked})
 
     async def remove_rule(self, id: str) -> None:
         """Take a rule back; raises `NotFound` when there is none."""
-        await self.request("_ahpkit/rules/remove", {"id": id})
+        await self.request("x-ahpkit/rules/remove", {"id": id})
 
     async def approvals(self, *, session: str | None = None, limit: int | None = None) -> list[JsonObject]:
         """Decisions about tool calls, the newest last: who decided, when, what was shown, which rule it was."""
-        return (await self.request("_ahpkit/approvals/list", given(session=session, limit=limit)))["approvals"]
+        return (await self.request("x-ahpkit/approvals/list", given(session=session, limit=limit)))["approvals"]
 
     # What this client offers.
 

@@ -121,6 +121,10 @@ class Services(Protocol):
 
     def close_channel(self, uri: str) -> None: ...
 
+    def rest_channel(self, uri: str) -> None:
+        """Keep only the text of a channel in which nothing happens any more, once all of it is durable."""
+        ...
+
     async def durable(self) -> None:
         """Wait until everything so far is on disk; raises when the disk does not take it."""
         ...
@@ -232,6 +236,8 @@ class Registration:
         self.subscribed: list[Callable[[str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
         self.session_disposed: list[Callable[[str], None]] = []
+        self.chat_disposed: list[Callable[[str], object]] = []
+        self.chat_moved: list[Callable[[str, str], object]] = []
         self.session_rested: list[Callable[[str], object]] = []
         self.session_busy: list[Callable[[str], bool]] = []
         self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
@@ -245,6 +251,7 @@ class Registration:
         self.authenticators: list[Callable[[str, JsonObject], Awaitable[bool]]] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
         self.telemetry: JsonObject | None = None
+        self.channel_guards: list[Callable[[str, str], Awaitable[None]]] = []
         self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
         self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
         self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
@@ -278,6 +285,10 @@ class Registration:
     def open_channels(self, opens: Callable[[str], Awaitable[bool]]) -> None:
         """`opens(uri)`: make a channel that exists only while somebody is subscribed; False: not mine."""
         self.channel_openers.append(opens)
+
+    def guard_channels(self, guard: Callable[[str, str], Awaitable[None]]) -> None:
+        """`guard(client_id, uri)`: raise `PermissionDenied` when a client may not observe a channel."""
+        self.channel_guards.append(guard)
 
     def read_resources(self, scheme: str, read: Callable[[str], Awaitable[tuple[bytes, str]]]) -> None:
         """`read(uri)`: bytes and content type of a resource with this scheme, for `resourceRead`."""
@@ -336,6 +347,14 @@ class Registration:
     def on_session_disposed(self, heard: Callable[[str], None]) -> None:
         """A session and its chats are gone."""
         self.session_disposed.append(heard)
+
+    def on_chat_disposed(self, heard: Callable[[str], object]) -> None:
+        """A chat is gone, alone or with its session."""
+        self.chat_disposed.append(heard)
+
+    def on_chat_moved(self, heard: Callable[[str, str], object]) -> None:
+        """`heard(chat_uri, session_uri)`: a chat belongs to another session now."""
+        self.chat_moved.append(heard)
 
     def on_session_rested(self, heard: Callable[[str], object]) -> None:
         """Nobody uses a session: drop what is held for it in memory. It is prepared again before it is used."""

@@ -88,6 +88,9 @@ class HostServices:
     def close_channel(self, uri: str) -> None:
         self.store.close(uri)
 
+    def rest_channel(self, uri: str) -> None:
+        self.store.rest(uri)
+
     async def durable(self) -> None:
         await self.delivery.durable()
 

@@ -207,7 +207,7 @@ async def _told(send: Callable[[], Awaitable[None]]) -> None:
 
 
 def _as_mcp(tool: Tool) -> types.Tool:
-    keys = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+    keys = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
     definition = cast("JsonObject", tool.definition)
     shown = {key: definition[key] for key in keys if definition.get(key) is not None}
     schema = schema_of(tool)

@@ -2,7 +2,7 @@
 
 An extension is called `example.com/analytics`: a namespace, a slash, a feature. Its methods begin with an underscore,
 `_example.com/analytics/summary`, and its announcement stands under its name, or under its namespace alone, in `_meta`
-of a capability object.
+of a capability object. Since 0.8 private names begin with `x-`: `x-example.com/analytics/summary` is the same method.
 """
 
 from __future__ import annotations
@@ -35,8 +35,14 @@ def check_feature(feature: str) -> None:
 
 def check_method(method: str) -> None:
     """Raise unless it is the name of an extension's method: `_example.com/analytics/summary`."""
-    if not method.startswith("_") or not _NAME.fullmatch(method.removeprefix("_")):
+    name = extension_method(method)
+    if not name.startswith("_") or not _NAME.fullmatch(name.removeprefix("_")):
         raise LocalProtocolError(f"{method!r} is not an extension method; use a name such as '_example.com/feature'")
+
+
+def extension_method(method: str) -> str:
+    """The name by which a method is registered: `_` and `x-` before a private name mean the same."""
+    return f"_{method.removeprefix('x-')}" if method.startswith("x-") else method
 
 
 def announced(capabilities: object) -> JsonObject:
@@ -47,7 +53,7 @@ def announced(capabilities: object) -> JsonObject:
 
 def announces(meta: Mapping[str, Any], method: str) -> bool:
     """Whether a `_meta` announces the extension that `method` belongs to."""
-    parts = method.removeprefix("_").split("/")
+    parts = extension_method(method).removeprefix("_").split("/")
     names = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
     return any(_says_yes(meta.get(name)) for name in names)
 
@@ -60,4 +66,4 @@ def _object(value: object) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
-__all__ = ["announced", "announces", "check_feature", "check_method", "check_name"]
+__all__ = ["announced", "announces", "check_feature", "check_method", "check_name", "extension_method"]

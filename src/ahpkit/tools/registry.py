@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
@@ -45,6 +45,26 @@ class Owner:
     @property
     def key(self) -> tuple[str, str]:
         return self.kind, self.id
+
+
+class ToolHints(NamedTuple):
+    """What a tool says about itself, as in MCP. Nothing to rely on: a tool that says nothing may do anything."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+
+def tool_hints(definition: Mapping[str, Any]) -> ToolHints:
+    """The annotations of a tool; those that are absent read as the least harmless."""
+    said: Mapping[str, Any] = definition.get("annotations") or {}
+    return ToolHints(
+        read_only=said.get("readOnlyHint", False),
+        destructive=said.get("destructiveHint", True),
+        idempotent=said.get("idempotentHint", False),
+        open_world=said.get("openWorldHint", True),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,4 +223,15 @@ def schema_of(tool: Tool) -> JsonObject:
     return tool.definition.get("inputSchema") or {"type": "object"}
 
 
-__all__ = ["MAX_NAME", "Owner", "OwnerKind", "Tool", "ToolRegistry", "model_name", "schema_of", "search"]
+__all__ = [
+    "MAX_NAME",
+    "Owner",
+    "OwnerKind",
+    "Tool",
+    "ToolHints",
+    "ToolRegistry",
+    "model_name",
+    "schema_of",
+    "search",
+    "tool_hints",
+]

@@ -22,7 +22,14 @@ class Terminals:
         self.calls: list[Any] = []
 
     async def create(
-        self, command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: Path, output_limit: int | None
+        self,
+        command: str,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        output_limit: int | None,
+        turn_id: str | None = None,
     ) -> str:
         self.calls.append(("create", command, list(args), dict(env), cwd, output_limit))
         return f"term-{len(self.calls)}"

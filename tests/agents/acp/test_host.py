@@ -69,7 +69,7 @@ async def hosted(scripted: Scripted, **script: Any) -> AsyncGenerator[Hosted]:
     terminals = Terminals(resources.access, directory=workspace)
 
     def given(chat: AgentSideChat) -> HostTerminals:
-        return HostTerminals(terminals, chat.session_uri)
+        return HostTerminals(terminals, chat)
 
     agent = scripted.agent(given={"files": resources.agent_files, "terminals": given}, **script)
     async with (

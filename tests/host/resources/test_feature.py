@@ -29,7 +29,7 @@ async def work(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def bench(tmp_path: Path, work: Path) -> AsyncGenerator[Bench]:
-    made = Bench(work)
+    made = Bench(work, sockets=True)
     (tmp_path / "lend").mkdir()
     made.features = [Resources(content_directory=tmp_path / "content", grantable=[tmp_path / "lend"])]
     await made.start()
@@ -271,6 +271,100 @@ async def test_a_watch_reports_changes_until_its_last_subscriber_leaves(
     client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}})
     await client.ask("ping")
     assert bench.host.services.state(channel) is None
+
+
+@requirement("gen:watch:no-empty-batch")
+@pytest.mark.parametrize("recursive", [False, True])
+async def test_a_batch_is_never_empty_and_its_kinds_are_three(bench: Bench, work: Path, recursive: bool) -> None:
+    """What a watch leaves out makes no batch, also when nothing else changed."""
+    client = await bench.client("ahp-root://", offer=["1.0.0"])
+    await bench.session(client, workingDirectories=[work.as_uri()])
+    params: Json = {"recursive": recursive, "excludes": {"items": ["*.tmp", "out/*"]}, "includes": {"items": ["*"]}}
+    channel = (await client.ask("createResourceWatch", uri=work.as_uri(), **params))["channel"]
+    await client.ask("subscribe", channel)
+
+    def told() -> list[list[Json]]:
+        return [said["action"]["changes"]["items"] for said in client.actions(channel)]
+
+    def kinds(path: Path) -> set[str]:
+        return {item["type"] for items in told() for item in items if item["uri"] == path.as_uri()}
+
+    file = work / "file.txt"
+    steps = (
+        ("added", lambda: file.write_text("a")),
+        ("updated", lambda: file.write_text("b")),
+        ("deleted", file.unlink),
+    )
+    for kind, step in steps:
+        for number in range(3):
+            (work / f"{kind}{number}.tmp").write_text("noise")
+        step()
+        await client.wait(lambda said, kind=kind: kind in kinds(file))
+    assert all(told())
+    assert {item["type"] for items in told() for item in items} <= {"added", "updated", "deleted"}
+    assert not any(".tmp" in item["uri"] for items in told() for item in items)
+
+
+@requirement("gen:watch:gate")
+@pytest.mark.parametrize("version", ["0.4.0", "0.9.0", "1.0.0"])
+async def test_what_may_not_be_read_may_not_be_watched(bench: Bench, tmp_path: Path, work: Path, version: str) -> None:
+    client = await bench.client("ahp-root://", offer=[version])
+    await bench.session(client, workingDirectory=work.as_uri())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "secret").write_text("x")
+    (work / "door").symlink_to(tmp_path / "out")
+    (work / "peek").symlink_to(tmp_path / "out" / "secret")
+    for place in (
+        tmp_path,
+        tmp_path / "out",
+        tmp_path / "out" / "secret",
+        work / "door",
+        work / "peek",
+        tmp_path / "no",
+    ):
+        error = await client.refused("createResourceWatch", uri=place.as_uri(), recursive=True)
+        assert error["code"] == -32009, place
+    around = f"{work.as_uri()}/../out"
+    assert (await client.refused("createResourceWatch", uri=around, recursive=False))["code"] in (-32009, -32602)
+
+
+@requirement("gen:watch:gate", "gen:reconnect:missing-covers-permission")
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "1.0.0"])
+async def test_a_watch_is_observed_by_those_who_may_read_the_place(bench: Bench, tmp_path: Path, version: str) -> None:
+    lent = tmp_path / "lend"
+    first = await bench.client("ahp-root://", client_id="first", offer=[version])
+    other = await bench.client("ahp-root://", client_id="other", offer=[version])
+    await first.ask("resourceRequest", uri=lent.as_uri(), read=True)
+    channel = (await first.ask("createResourceWatch", uri=lent.as_uri()))["channel"]
+    await first.ask("subscribe", channel)
+    assert (await other.refused("subscribe", channel))["code"] == -32009
+    third = await bench.connect("third")
+    begun = await third.initialize(channel, "ahp-root://", protocolVersions=[version])
+    assert [one["resource"] for one in begun["snapshots"]] == ["ahp-root://"]
+    await other.ask("resourceRequest", uri=lent.as_uri(), read=True)
+    seen = (await other.ask("subscribe", channel))["snapshot"]["fromSeq"]
+    await other.aclose()  # What it was granted goes with it; the watch stays for the first.
+    back = await bench.connect("other")
+    wanted = ["ahp-root://", channel, "ahp-session:/gone"]
+    answer = await back.ask("reconnect", clientId="other", lastSeenServerSeq=seen, subscriptions=wanted)
+    assert answer["type"] == "replay"
+    assert answer["missing"] == [channel, "ahp-session:/gone"]
+    (lent / "new").write_text("x")
+    await first.action(lambda said: said["channel"] == channel)
+    await back.ask("ping")
+    assert back.actions(channel) == []
+
+
+@requirement("gen:reconnect:missing-covers-permission")
+async def test_an_answer_by_snapshots_says_nothing_of_what_is_missing(bench: Bench) -> None:
+    client = await bench.client("ahp-root://", client_id="late", offer=["1.0.0"])
+    await client.aclose()
+    back = await bench.connect("late")
+    wanted = ["ahp-root://", "ahp-session:/gone"]
+    answer = await back.ask("reconnect", clientId="late", lastSeenServerSeq=10**6, subscriptions=wanted)
+    assert answer["type"] == "snapshot"
+    assert "missing" not in answer
+    assert [one["resource"] for one in answer["snapshots"]] == ["ahp-root://"]
 
 
 async def test_content_of_agents_is_served_by_its_uri(client: RawClient, bench: Bench) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.terminals import feature, pool, scrollback
+from ahpkit.host.terminals import chat_terminals, feature, pool, scrollback
 from ahpkit.platform import processes
 from ahpkit.testing.memory_host import memory_host
 from support.bench import ScriptedAgent
@@ -40,6 +40,7 @@ async def test_the_program_opens_a_terminal_and_types(tmp_path: Path, capsys: py
         f"the last {pool.MAX_RELEASED} of these",
         f"| columns and rows | {feature.MAX_SIZE} |",
         f"{feature.MAX_INPUT} characters |",
+        f"the last {chat_terminals.MAX_PREVIEW} characters as",
         f"(at most {feature.AGENT_OUTPUT})",
     ],
 )

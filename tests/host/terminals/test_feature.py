@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,14 +32,14 @@ async def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def limits() -> dict[str, int]:
+def limits() -> dict[str, Any]:
     """Limits of the host that a test sets."""
     return {}
 
 
 @pytest.fixture
-async def bench(work: Path, limits: dict[str, int]) -> AsyncGenerator[TerminalBench]:
-    async with terminal_bench(work, **limits) as made:
+async def bench(work: Path, limits: dict[str, Any]) -> AsyncGenerator[TerminalBench]:
+    async with terminal_bench(work, sockets=True, **limits) as made:
         yield made
 
 
@@ -60,6 +61,84 @@ async def test_with_files_and_terminals_a_host_serves_every_request(client: RawC
         answer = await client.call(method, "ahp-session:/none", uri=5)
         assert answer.get("error", {}).get("code") != -32601, method
     assert (await client.refused("createSomething"))["code"] == -32601
+
+
+# -- as newer clients see them -----------------------------------------------------------------------------------------
+
+
+@requirement("gen:terminal:catalogue")
+async def test_the_list_shows_title_claim_and_lifecycle_as_they_are(bench: TerminalBench) -> None:
+    client = await bench.client("ahp-root://", client_id="me", offer=["1.0.0"])
+    session, chat = await bench.session(client)
+    shell = await Shell.open(client, "one")
+
+    async def listed_as_shown(**expected: Any) -> None:
+        state = await shell.subscribe()
+        shown = {"resource": shell.uri} | {key: state[key] for key in ("title", "claim", "lifecycle")}
+        assert shown.items() >= expected.items()
+        await client.action(lambda said: shown in said["action"].get("terminals", ()))
+        assert (await bench.state(client, "ahp-root://"))["terminals"] == [shown]
+
+    await listed_as_shown(title="sh", claim=MINE, lifecycle={"status": "running"})
+    await client.accepted(shell.uri, {"type": "terminal/titleChanged", "title": "Build"})
+    await listed_as_shown(title="Build")
+    claim = {"kind": "session", "session": session, "chat": chat, "turnId": "t1"}
+    await shell.type("read line; exit 7\n")
+    await client.accepted(shell.uri, {"type": "terminal/claimed", "claim": claim})
+    await listed_as_shown(claim=claim)
+    terminal = await Shell.open(client, "two")
+    await terminal.type("exit 7\n")
+    await terminal.exited()
+    shell = terminal
+    ended = {"resource": shell.uri, "title": "sh", "claim": MINE, "lifecycle": {"status": "exited", "exitCode": 7}}
+    await client.action(lambda said: ended in said["action"].get("terminals", ()))
+
+
+@requirement("gen:terminal:claim-chat")
+@pytest.mark.parametrize("version", ["0.9.0", "1.0.0"])
+async def test_a_claim_of_a_session_names_its_chat_or_is_refused(bench: TerminalBench, version: str) -> None:
+    client = await bench.client("ahp-root://", client_id="me", offer=[version])
+    session, chat = await bench.session(client)
+    nameless = {"kind": "session", "session": session}
+    error = await client.refused("createTerminal", "ahp-terminal:/n", claim=nameless)
+    assert (error["code"], "chat" in error["message"]) == (-32602, True)
+    shell = await Shell.open(client)
+    assert "chat" in await client.rejected(shell.uri, {"type": "terminal/claimed", "claim": nameless})
+    foreign = {**nameless, "chat": "ahp-chat:/none"}
+    reason = await client.rejected(shell.uri, {"type": "terminal/claimed", "claim": foreign})
+    assert reason == "the session has no chat ahp-chat:/none"
+    await client.accepted(shell.uri, {"type": "terminal/claimed", "claim": {**nameless, "chat": chat}})
+    assert (await bench.state(client, shell.uri))["claim"]["chat"] == chat
+
+
+@requirement("gen:terminal:claim-chat")
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.2", "0.8.0"])
+async def test_for_an_older_client_the_host_names_the_chat(bench: TerminalBench, version: str) -> None:
+    newest = await bench.client("ahp-root://", client_id="new", offer=["1.0.0"])
+    client = await bench.client("ahp-root://", client_id="me", offer=[version])
+    session, chat = await bench.session(client)
+    claim = {"kind": "session", "session": session}
+    await client.ask("createTerminal", "ahp-terminal:/n", claim=claim)
+    assert (await bench.state(newest, "ahp-terminal:/n"))["claim"] == {**claim, "chat": chat}
+
+
+@requirement("gen:project-state:exit-code")
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.0", "0.5.2", "0.6.0", "0.7.0", "0.8.0"])
+async def test_clients_before_the_lifecycle_get_the_exit_code(bench: TerminalBench, version: str) -> None:
+    newest = await bench.client("ahp-root://", client_id="me", offer=["1.0.0"])
+    older = await bench.client("ahp-root://", client_id="old", offer=[version])
+    shell = await Shell.open(newest)
+    assert "exitCode" not in (await older.ask("subscribe", shell.uri))["snapshot"]["state"]
+    await shell.type("exit 7\n")
+    await shell.exited()
+    assert (await older.action("terminal/exited"))["action"]["exitCode"] == 7
+    listed = await older.action(
+        lambda said: any(one.get("exitCode") == 7 for one in said["action"].get("terminals", ()))
+    )
+    assert listed["channel"] == "ahp-root://"
+    assert (await bench.state(older, shell.uri))["exitCode"] == 7
+    assert (await bench.state(older, "ahp-root://"))["terminals"][0]["exitCode"] == 7
+    assert "exitCode" not in await bench.state(newest, shell.uri)
 
 
 # -- opening -----------------------------------------------------------------------------------------------------------

@@ -41,9 +41,16 @@ class TerminalAccess(Protocol):
     """Terminals run for one chat's agent. Refuse with an `RpcError`."""
 
     async def create(
-        self, command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: Path, output_limit: int | None
+        self,
+        command: str,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        output_limit: int | None,
+        turn_id: str | None = None,
     ) -> str:
-        """Run a command; returns the terminal's id."""
+        """Run a command, for a turn if one runs; returns the terminal's id."""
         ...
 
     async def output(self, id: str) -> TerminalOutput: ...

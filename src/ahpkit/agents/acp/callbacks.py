@@ -212,6 +212,7 @@ class Callbacks:
                 env={**_variables(params), **self._mark()},
                 cwd=Path(text(params.get("cwd")) or self._directory),
                 output_limit=integer(params.get("outputByteLimit")),
+                turn_id=None if turn is None else turn.turn.id,
             )
             self._terminals[id] = turn
             return {"terminalId": id}

@@ -6,22 +6,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ahpkit.agents.acp.access import TerminalOutput
+from ahpkit.host.agent import Chat
 from ahpkit.host.terminals import AgentTerminal, ExitStatus, Terminals
+from ahpkit.protocol.terminal.state import TerminalSessionClaim
 
 
 class HostTerminals:
-    """Implements `TerminalAccess` for one session. A terminal's id is its URI."""
+    """Implements `TerminalAccess` for one chat. A terminal's id is its URI."""
 
-    def __init__(self, terminals: Terminals, session_uri: str) -> None:
+    def __init__(self, terminals: Terminals, chat: Chat) -> None:
         self._terminals = terminals
-        self._session_uri = session_uri
+        self._chat = chat
         self._opened: dict[str, AgentTerminal] = {}
 
     async def create(
-        self, command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: Path, output_limit: int | None
+        self,
+        command: str,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        output_limit: int | None,
+        turn_id: str | None = None,
     ) -> str:
+        session, chat = self._chat.session_uri, self._chat.uri
+        claim: TerminalSessionClaim = {"kind": "session", "session": session, "chat": chat}
+        if turn_id is not None:
+            claim["turnId"] = turn_id
         terminal = await self._terminals.open_terminal(
-            self._session_uri, command, args, env=env, cwd=cwd, output_limit=output_limit
+            session, command, args, env=env, cwd=cwd, output_limit=output_limit, claim=claim
         )
         self._opened[terminal.uri] = terminal
         return terminal.uri

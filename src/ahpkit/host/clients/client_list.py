@@ -1,6 +1,6 @@
 """Lists the connected clients: the extension `ahpkit/clients`, because the protocol has no command for it.
 
-`_ahpkit/clients/list` answers with every client: its id, the protocol version it speaks, what it calls itself
+`x-ahpkit/clients/list` answers with every client: its id, the protocol version it speaks, what it calls itself
 (`clientInfo`), where it comes from and how many channels it follows. It is for people; nothing depends on it.
 """
 

@@ -13,6 +13,7 @@ from ahpkit.host.feature import Command, Registration
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
+from ahpkit.protocol.extensions import extension_method
 
 _MAX_NAME = 200
 """Characters of an unknown method that are repeated to whoever called it."""
@@ -43,8 +44,9 @@ class Commands:
 
     def find(self, call: Call) -> Command:
         """The row of a method that this client may call now; raises the reason otherwise."""
-        found = self._registered.commands.get(call.method) or self._extensions.command(call.method)
-        found = found or self._of_agents.command(call.method)
+        method = extension_method(call.method)
+        found = self._registered.commands.get(method) or self._extensions.command(method)
+        found = found or self._of_agents.command(method)
         if found is None:
             known_client(call)
             raise MethodNotFound(f"there is no method {call.method[:_MAX_NAME]}")
@@ -53,7 +55,7 @@ class Commands:
 
     def find_notification(self, call: Call) -> HeardNotification:
         """The row of a notification that this client may send now; raises the reason otherwise."""
-        method = call.method
+        method = extension_method(call.method)
         found = self._notifications.get(method)
         if found is None and (hear := self._registered.notifications.get(method)) is not None:
             found = HeardNotification(method, hear)

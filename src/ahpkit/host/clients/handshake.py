@@ -33,7 +33,14 @@ from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound, RpcError, SessionNotFound
+from ahpkit.protocol.errors import (
+    InvalidParams,
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+    RpcError,
+    SessionNotFound,
+)
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
 from ahpkit.protocol.session.enablement import sorted_decisions
@@ -128,7 +135,8 @@ class Handshake:
         self._repeated.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
         self._windows.begin(client.client_id)
-        snapshots = [self._snapshot(uri, client) for uri in wanted if self._exists(uri)]
+        observed = [uri for uri in wanted if await self._may_observe(client, uri)]
+        snapshots = [self._snapshot(uri, client) for uri in observed if self._exists(uri)]
         self._clients.back(client, resumed=False)
         return {
             "protocolVersion": dialect.version,
@@ -150,8 +158,9 @@ class Handshake:
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         for uri in wanted:
             await self._opened(uri)
-        present = [uri for uri in wanted if self._exists(uri)]
-        missing = [uri for uri in wanted if not self._exists(uri)]
+        observed = [uri for uri in wanted if await self._may_observe(client, uri)]
+        present = [uri for uri in observed if self._exists(uri)]
+        missing = [uri for uri in wanted if uri not in present]
         for uri in present:
             self._sessions.wake(uri)
             self._clients.follow(uri, client)
@@ -197,10 +206,22 @@ class Handshake:
             return {}
         if not await self._opened(uri):
             raise _no_channel(uri)
+        await self._check_observer(client, uri)
         view: JsonObject = params.get("view") or {}
         delivery: JsonObject = params.get("delivery") or {}
         self._clients.set_latency(uri, client, delivery.get("maxLatencyMs", 0))
         return {"snapshot": self._snapshot(uri, client, view.get("turns"))}
+
+    async def _check_observer(self, client: Connection, uri: str) -> None:
+        for guard in self._registered.channel_guards:
+            await guard(client.client_id, uri)
+
+    async def _may_observe(self, client: Connection, uri: str) -> bool:
+        try:
+            await self._check_observer(client, uri)
+        except PermissionDenied:
+            return False
+        return True
 
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
         """The committed state, and from here on every later action: both in one step, so nothing falls in between.

@@ -68,6 +68,7 @@ class Resources(Feature):
         host.on_session_disposed(self._stale.add)
         host.on_client_gone(self._access.forget)
         host.on_unsubscribed(self._watches.release)
+        host.guard_channels(self._check_observer)
         host.recover(self._watches.recover)
 
     async def aclose(self) -> None:
@@ -298,6 +299,12 @@ class Resources(Feature):
 
         path = await self._look(client, params["uri"], found)
         return {"channel": await self._watches.create(client.client_id, path, params)}
+
+    async def _check_observer(self, client_id: str, uri: str) -> None:
+        """Who sees what changes in a directory may read it, whoever began to watch it."""
+        root = self._watches.root(uri)
+        if root is not None:
+            await self._workers.run(lambda: self._access.reading(client_id, root))
 
     async def _change(self, work: Callable[[], None]) -> None:
         """One at a time: a check and the change it belongs to are not interrupted by another change."""

@@ -104,6 +104,11 @@ class Watches:
         asyncio.get_running_loop().call_later(_UNCLAIMED, self._give_up, uri)
         return uri
 
+    def root(self, uri: str) -> str | None:
+        """The URI of what a channel watches; None when there is no such watch."""
+        watch = self._watches.get(uri)
+        return None if watch is None else watch.params["uri"]
+
     def release(self, uri: str) -> None:
         """The last subscriber left."""
         watch = self._watches.pop(uri, None)

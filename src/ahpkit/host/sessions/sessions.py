@@ -514,6 +514,7 @@ class Sessions:
             if (runner := self._sessions[source].chats.pop(uri, None)) is not None:
                 self._sessions[target].chats[uri] = runner
             self._dispatch(target, session_chat_added(summary=chat_entry(self._state_of(uri) or {})))
+            self._tell(self._ports.registered.chat_moved, uri, target)
         return [runner for uri in chats if (runner := self._sessions[target].chats.get(uri)) is not None]
 
     async def _settle(self, runners: Sequence[ChatRunner], target: str) -> None:
@@ -562,6 +563,7 @@ class Sessions:
             runner.chat.forget()
         self._ports.unsettled.forget(uri)
         self._ports.store.close(uri)
+        self._tell(self._ports.registered.chat_disposed, uri)
 
     # -- ending --------------------------------------------------------------------------------------------------
 
@@ -590,12 +592,12 @@ class Sessions:
         await self._close_runners(session)
 
     @staticmethod
-    def _tell(features: Sequence[Callable[[str], object]], uri: str) -> None:
+    def _tell(features: Sequence[Callable[..., object]], *about: str) -> None:
         for heard in features:
             try:
-                heard(uri)
-            except Exception:  # The session is gone whatever a feature makes of it.
-                _log.exception("a feature failed when %s was disposed of or went to rest", uri)
+                heard(*about)
+            except Exception:  # It happened, whatever a feature makes of it.
+                _log.exception("a feature failed when %s was disposed of, moved or went to rest", about[0])
 
     @staticmethod
     async def _close_runners(session: _Session) -> None:

@@ -14,6 +14,7 @@ from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Regi
 from ahpkit.host.resources.access import Access
 from ahpkit.host.terminals import programs
 from ahpkit.host.terminals.agent import AgentTerminal
+from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
 from ahpkit.host.terminals.pool import MAX_RELEASED, MAX_TERMINALS, Launch, Pool
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
@@ -58,12 +59,18 @@ class Terminals(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
-        self._pool = Pool(services, max_terminals=self._max_terminals, max_released=self._max_released)
+        records = TerminalRecords(services.values)
+        limits = {"max_terminals": self._max_terminals, "max_released": self._max_released}
+        self._pool = Pool(services, is_shown=records.is_shown, **limits)
+        in_chats = ChatTerminals(services, records, lambda: self._pool)
+        in_chats.register(host)
         host.command(Command("createTerminal", self._create, ordered=True, changes=True))
         host.command(Command("disposeTerminal", self._dispose, changes=True))
         host.refuse(self._refuse)
         host.listen(self._heard)
         host.on_session_disposed(self._session_disposed)
+        host.on_chat_disposed(self._chat_disposed)
+        host.recover(in_chats.recover)
         host.recover(self._pool.recover)
 
     async def aclose(self) -> None:
@@ -152,6 +159,7 @@ class Terminals(Feature):
         launch = Launch(
             title=programs.title_of(command, args),
             title_is_given=True,
+            command_line=programs.line_of(command, args),
             claim={**self._claim(session_uri), **(claim or {})},
             command=programs.agent_command(command, args, env=environment, cwd=directory),
             env=environment,
@@ -195,6 +203,8 @@ class Terminals(Feature):
                 return f"client {claim['clientId']!r} is not connected"
             case "session" if claim["session"] not in self.services.session_uris():
                 return f"there is no session {claim['session']}"
+            case "session" if self.services.session_of(claim["chat"]) != claim["session"]:
+                return f"the session has no chat {claim['chat']}"
             case "client" | "session":
                 return None
             case kind:
@@ -223,8 +233,14 @@ class Terminals(Feature):
                 pass
 
     def _session_disposed(self, session_uri: str) -> None:
+        self._dispose_of("session", session_uri)
+
+    def _chat_disposed(self, chat_uri: str) -> None:
+        self._dispose_of("chat", chat_uri)
+
+    def _dispose_of(self, holder: str, uri: str) -> None:
         for terminal in self._pool:
-            if terminal.state["claim"].get("session") == session_uri:
+            if terminal.state["claim"].get(holder) == uri:
                 self.services.spawn(self._pool.dispose(terminal), name=f"dispose {terminal.uri}")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -14,7 +15,7 @@ from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.platform.pty import PtyProcess
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import AlreadyExists, Conflict
+from ahpkit.protocol.errors import AlreadyExists, Conflict, InternalError
 from ahpkit.protocol.root.constructors import root_terminals_changed
 from ahpkit.protocol.terminal.state import TerminalInfo
 
@@ -35,6 +36,8 @@ class Launch:
     title: str
     title_is_given: bool
     """By a person or an agent: what the process calls itself does not matter then."""
+    command_line: str | None = None
+    """What an agent asked to run; None for a shell that a client opened."""
     claim: JsonObject
     command: Sequence[str]
     env: Mapping[str, str]
@@ -60,9 +63,16 @@ class Pool:
     """All terminals of a host, by URI."""
 
     def __init__(
-        self, services: Services, *, max_terminals: int = MAX_TERMINALS, max_released: int = MAX_RELEASED
+        self,
+        services: Services,
+        *,
+        is_shown: Callable[[str], bool] = lambda uri: False,
+        max_terminals: int = MAX_TERMINALS,
+        max_released: int = MAX_RELEASED,
     ) -> None:
+        """`is_shown(uri)`: whether people must be able to read a terminal after it is gone from here."""
         self._services = services
+        self._is_shown = is_shown
         self._max_terminals = max_terminals
         self._max_released = max_released
         self._terminals: dict[str, Terminal] = {}
@@ -72,9 +82,10 @@ class Pool:
         self._publishing: asyncio.TimerHandle | None = None
 
     def recover(self) -> None:
-        """Terminals of an earlier run are gone: close their channels and take them off the list."""
+        """Terminals of an earlier run are gone: close their channels, unless they are shown, and the list is empty."""
         for uri in self._services.channels("terminal"):
-            self._services.close_channel(uri)
+            if not self._is_shown(uri):
+                self._services.close_channel(uri)
         self.publish()
 
     def __iter__(self) -> Iterator[Terminal]:
@@ -108,7 +119,14 @@ class Pool:
         process = await PtyProcess.start(
             launch.command, env=launch.env, cwd=launch.cwd, cols=launch.cols, rows=launch.rows
         )
-        return Terminal(self._services, uri, process, title_is_given=launch.title_is_given, tail=launch.tail)
+        return Terminal(
+            self._services,
+            uri,
+            process,
+            title_is_given=launch.title_is_given,
+            command_line=launch.command_line,
+            tail=launch.tail,
+        )
 
     def release(self, terminal: Terminal) -> None:
         """Nobody needs it any more: keep it until there are too many of its kind."""
@@ -142,8 +160,16 @@ class Pool:
             return
         if terminal in self._released:
             self._released.remove(terminal)
-        self._services.close_channel(terminal.uri)
+        if self._is_shown(terminal.uri):
+            self._services.spawn(self._rest(terminal.uri), name=f"rest {terminal.uri}")
+        else:
+            self._services.close_channel(terminal.uri)
         self.publish()
+
+    async def _rest(self, uri: str) -> None:
+        with suppress(InternalError):  # A disk that takes nothing: its state stays as it is.
+            await self._services.durable()
+            self._services.rest_channel(uri)
 
     def publish_soon(self) -> None:
         """Like `publish`, for changes that may follow each other quickly."""

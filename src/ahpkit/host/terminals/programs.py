@@ -49,10 +49,15 @@ def agent_command(command: str, args: Sequence[str], *, env: Mapping[str, str], 
     return ["/bin/sh", "-c", command]
 
 
+def line_of(command: str, args: Sequence[str]) -> str:
+    """A command as somebody would type it."""
+    return " ".join([command, *map(shlex.quote, args)])
+
+
 def title_of(command: str, args: Sequence[str]) -> str:
     """A command as a title."""
-    line = " ".join([command, *map(shlex.quote, args)]).split("\n", 1)[0]
+    line = line_of(command, args).split("\n", 1)[0]
     return line if len(line) <= _MAX_TITLE else line[: _MAX_TITLE - 1] + "…"
 
 
-__all__ = ["agent_command", "agent_environment", "environment", "login_shell", "title_of"]
+__all__ = ["agent_command", "agent_environment", "environment", "line_of", "login_shell", "title_of"]

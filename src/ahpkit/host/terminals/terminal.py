@@ -25,9 +25,19 @@ class Terminal:
     """Shows a process until it ends. Its channel is open before and after."""
 
     def __init__(
-        self, services: Services, uri: str, process: PtyProcess, *, title_is_given: bool, tail: Tail | None
+        self,
+        services: Services,
+        uri: str,
+        process: PtyProcess,
+        *,
+        title_is_given: bool,
+        command_line: str | None,
+        tail: Tail | None,
     ) -> None:
         self.uri = uri
+        self.command_line = command_line
+        """What an agent asked to run; None for a shell that a client opened."""
+        self.started_at = services.now()
         self.process = process
         self.exit_status: ExitStatus | None = None
         """How it ended, once everything it printed was shown."""

@@ -1,7 +1,7 @@
 """Stores the host's approval rules and the record of decisions.
 
-`Approvals` is the feature that keeps them and serves `_ahpkit/rules/…` and `_ahpkit/approvals/list`; `CallGate` is what
-the calls of one chat use of it. Rules of a chat or a session are forgotten with the session.
+`Approvals` is the feature that keeps them and serves `x-ahpkit/rules/…` and `x-ahpkit/approvals/list`; `CallGate` is
+what the calls of one chat use of it. Rules of a chat or a session are forgotten with the session.
 """
 
 from __future__ import annotations

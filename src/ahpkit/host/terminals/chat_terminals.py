@@ -1,0 +1,214 @@
+"""The terminals of chats: how their commands ended, which are background work, and which stay readable for how long.
+
+A terminal that a tool call shows stays readable after its end, also after a restart, until its chat is gone. One that
+still runs when the turn of its agent ends is background work of the chat. What a restart has to know of that is kept as
+durable values, so that no chat has to be read for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from ahpkit.host.feature import Applied, Registration, Services, Values
+from ahpkit.host.terminals.output import plain
+from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.protocol.chat.constructors import chat_background_work_removed, chat_background_work_set
+from ahpkit.protocol.chat.tool_call_state import TerminalCommandResult
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.terminal.constructors import terminal_claimed, terminal_exited
+
+MAX_PREVIEW = 4_000
+"""Characters of a command's output in a tool call: its end. The rest is on the terminal's channel."""
+
+_TURN_ENDS: Final = frozenset({"chat/turnComplete", "chat/error"})
+"""A cancelled turn is not here: its agent ends the commands that it began."""
+
+_KEY: Final = "chat-terminal/"
+"""Before a terminal's URI: the durable value with its chat and what is true of it."""
+
+
+class TerminalRecords:
+    """The terminals that chats show or that run beside their turns."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+
+    def uris(self) -> list[str]:
+        return [key.removeprefix(_KEY) for key in self._values.keys(_KEY)]
+
+    def of_chat(self, chat_uri: str) -> list[str]:
+        return [uri for uri in self.uris() if self.chat(uri) == chat_uri]
+
+    def chat(self, uri: str) -> str | None:
+        """The chat that a terminal belongs to; None when nothing is noted about it."""
+        return self._of(uri).get("chat")
+
+    def is_shown(self, uri: str) -> bool:
+        """Whether a tool call of its chat shows it."""
+        return self._is(uri, "shown")
+
+    def runs(self, uri: str) -> bool:
+        return self._is(uri, "runs")
+
+    def is_background(self, uri: str) -> bool:
+        """Whether its chat lists it as background work."""
+        return self._is(uri, "background")
+
+    def note_shown(self, uri: str, chat_uri: str, *, runs: bool) -> None:
+        if not self.is_shown(uri):
+            self._note(uri, chat=chat_uri, shown=True, runs=runs)
+
+    def note_background(self, uri: str, chat_uri: str) -> None:
+        self._note(uri, chat=chat_uri, background=True, runs=True)
+
+    def note_ended(self, uri: str) -> None:
+        """Its process is gone: only what a tool call shows has to be known any longer."""
+        if self.is_shown(uri):
+            self._note(uri, runs=False, background=False)
+        else:
+            self.forget(uri)
+
+    def forget(self, uri: str) -> None:
+        if self._values.get(_KEY + uri) is not None:
+            self._values.set(_KEY + uri, None)
+
+    def _is(self, uri: str, fact: str) -> bool:
+        return bool(self._of(uri).get(fact))
+
+    def _of(self, uri: str) -> JsonObject:
+        return self._values.get(_KEY + uri) or {}
+
+    def _note(self, uri: str, **facts: str | bool) -> None:
+        known = self._of(uri)
+        told = {key: value for key, value in (known | facts).items() if value}
+        if told != known:
+            self._values.set(_KEY + uri, told)
+
+
+class ChatTerminals:
+    """Keeps chats and terminals in step. `running` gives the terminals whose process the host has."""
+
+    def __init__(self, services: Services, records: TerminalRecords, running: Callable[[], Iterable[Terminal]]) -> None:
+        self._services = services
+        self._records = records
+        self._running = running
+
+    def register(self, host: Registration) -> None:
+        host.amend("chat/toolCallContentChanged", self._with_results)
+        host.amend("chat/toolCallComplete", self._with_results)
+        host.listen(self._heard)
+        host.keep_awake(self._is_needed)
+        host.on_chat_moved(self._moved)
+        host.on_chat_disposed(self._disposed)
+
+    def recover(self) -> None:
+        """No process of an earlier run is there any more, and nobody knows how it ended."""
+        for uri in self._records.uris():
+            chat = self._records.chat(uri) or ""
+            if self._services.session_of(chat) is None:
+                self._records.forget(uri)
+            elif self._records.runs(uri):
+                self._ended(uri)
+                if self._records.is_shown(uri) and self._services.state(uri) is not None:
+                    self._services.dispatch(uri, terminal_exited())
+
+    def _with_results(self, chat_uri: str, action: JsonObject) -> JsonObject:
+        """Content with terminals: those whose command has ended say how. From here on they are kept."""
+        at: JsonObject = action.get("result", action)
+        content: Sequence[Any] = at.get("content") or ()
+        if not any(item.get("type") == "terminal" for item in content):
+            return action
+        told = {"content": [self._with_result(chat_uri, item) for item in content]}
+        return {**action, "result": {**at, **told}} if "result" in action else {**action, **told}
+
+    def _with_result(self, chat_uri: str, item: JsonObject) -> JsonObject:
+        if item.get("type") != "terminal" or (state := self._services.state(item["resource"])) is None:
+            return item
+        runs = state["lifecycle"]["status"] == "running"
+        self._records.note_shown(item["resource"], chat_uri, runs=runs)
+        result = command_result(state)
+        return item if result is None or "result" in item else {**item, "result": result}
+
+    def _heard(self, applied: Applied) -> None:
+        if applied.action["type"] in _TURN_ENDS:
+            self._turn_ended(applied.channel)
+        elif applied.action["type"] == "terminal/exited":
+            self._ended(applied.channel)
+
+    def _turn_ended(self, chat_uri: str) -> None:
+        for terminal in self._of_agent(lambda claim: claim.get("chat") == chat_uri):
+            if not self._records.is_background(terminal.uri):
+                self._records.note_background(terminal.uri, chat_uri)
+                self._services.dispatch(chat_uri, chat_background_work_set(work=_work(terminal)))
+
+    def _of_agent(self, wanted: Callable[[JsonObject], bool]) -> list[Terminal]:
+        """The commands of agents that run now."""
+        running = (one for one in self._running() if one.command_line is not None and one.exit_status is None)
+        return [terminal for terminal in running if wanted(terminal.state["claim"])]
+
+    def _ended(self, uri: str) -> None:
+        chat, background = self._records.chat(uri) or "", self._records.is_background(uri)
+        self._records.note_ended(uri)
+        if background and self._services.state(chat) is not None:
+            self._services.dispatch(chat, chat_background_work_removed(id=uri))
+
+    def _is_needed(self, session_uri: str) -> bool:
+        """Resting would end the commands of its agent."""
+        return bool(self._of_agent(lambda claim: claim.get("session") == session_uri))
+
+    def _moved(self, chat_uri: str, session_uri: str) -> None:
+        known = {terminal.uri for terminal in self._running()} | set(self._records.of_chat(chat_uri))
+        for uri in sorted(known):
+            claim: Any = (self._services.state(uri) or {}).get("claim") or {}
+            if claim.get("chat") == chat_uri and claim["session"] != session_uri:
+                moved: Any = {**claim, "session": session_uri}
+                self._services.dispatch(uri, terminal_claimed(claim=moved))
+
+    def _disposed(self, chat_uri: str) -> None:
+        """What nobody can be shown any more goes. Commands that still run are ended by whoever runs them."""
+        running = {terminal.uri for terminal in self._running()}
+        for uri in self._records.of_chat(chat_uri):
+            self._records.forget(uri)
+            if uri not in running:
+                self._services.close_channel(uri)
+
+
+def command_result(state: JsonObject) -> TerminalCommandResult | None:
+    """How the last command of a terminal ended, and the end of its output; None while it runs."""
+    content: list[JsonObject] = state["content"]
+    last: JsonObject = content[-1] if content else {}
+    if last.get("type") == "command" and last["isComplete"]:
+        return _result(str(last["output"]), last.get("exitCode"))
+    if state["lifecycle"]["status"] != "exited":
+        return None
+    return _result("".join(str(part.get("value", part.get("output"))) for part in content), _exit_code(state))
+
+
+def _exit_code(state: JsonObject) -> int | None:
+    return state["lifecycle"].get("exitCode")
+
+
+def _result(printed: str, exit_code: int | None) -> TerminalCommandResult:
+    text = plain(printed)
+    result: TerminalCommandResult = {"preview": text[-MAX_PREVIEW:]}
+    if len(text) > MAX_PREVIEW:
+        result["truncated"] = True
+    if exit_code is not None:
+        result["exitCode"] = exit_code
+    return result
+
+
+def _work(terminal: Terminal) -> Any:
+    return {
+        "kind": "shell",
+        "id": terminal.uri,
+        "label": terminal.state["title"],
+        "command": terminal.command_line or "",
+        "terminal": terminal.uri,
+        "startedAt": iso_time(terminal.started_at),
+    }
+
+
+__all__ = ["MAX_PREVIEW", "ChatTerminals", "TerminalRecords", "command_result"]
