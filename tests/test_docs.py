@@ -75,7 +75,7 @@ def test_every_setting_is_in_the_reference() -> None:
 @requirement("extensibility:practice:documented")
 def test_every_extension_of_ours_is_described_with_its_parameters() -> None:
     text = page("reference/extensions.md")
-    assert f"`_{session_import.EXTENSION}/import`" in text
+    assert f"`x-{session_import.EXTENSION}/import`" in text
     for parameter in ("document", *session_import.Export.__annotations__):
         assert f"`{parameter}`" in text
 
