@@ -240,7 +240,11 @@ class Terminals(Feature):
 
     def _dispose_of(self, holder: str, uri: str) -> None:
         for terminal in self._pool:
-            if terminal.state["claim"].get(holder) == uri:
+            if terminal.state["claim"].get(holder) != uri:
+                continue
+            if terminal.exit_status is not None:
+                self._pool.forget(terminal)
+            else:
                 self.services.spawn(self._pool.dispose(terminal), name=f"dispose {terminal.uri}")
 
 

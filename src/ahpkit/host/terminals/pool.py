@@ -133,7 +133,7 @@ class Pool:
         if terminal.uri in self._terminals and terminal not in self._released:
             self._released.append(terminal)
             if len(self._released) > self._max_released:
-                self._forget(self._released[0])
+                self.forget(self._released[0])
 
     async def dispose(self, terminal: Terminal) -> None:
         """End it and close its channel; goes on when whoever waits for it gives up. May be called again."""
@@ -146,7 +146,7 @@ class Pool:
     async def _dispose(self, terminal: Terminal) -> None:
         try:
             await terminal.end()
-            self._forget(terminal)
+            self.forget(terminal)
         finally:
             del self._disposals[terminal.uri]
 
@@ -155,7 +155,8 @@ class Pool:
         await asyncio.gather(*map(self.dispose, self))
         self._cancel_publishing()
 
-    def _forget(self, terminal: Terminal) -> None:
+    def forget(self, terminal: Terminal) -> None:
+        """Its process is gone: close its channel, unless it is shown somewhere, and take it off the list."""
         if self._terminals.pop(terminal.uri, None) is None:
             return
         if terminal in self._released:
