@@ -51,6 +51,8 @@ class Agents:
         """Channel and resource → what clients were asked for, and nobody has given yet."""
         registered.on_client_back(self._announce_again)
         registered.on_session_disposed(self._forget_session)
+        for agent in self:
+            agent.changed = self.publish
 
     def __iter__(self) -> Iterator[Agent]:
         return iter(self._agents.values())

@@ -1,12 +1,12 @@
-"""The class `Host`. It puts the parts together.
+"""The host: one object that is started, serves clients and is stopped.
 
     async with Host(storage, agents=[...]) as host:
         await host.serve(transport)          # once per client
 
 The way of an action: connection → dialect → policy → store (reduce) → log (commit) → delivery → fan-out → outlet.
 
-Each part gets what it uses by its constructor; nothing below this module knows a `Host`. Life has two phases. `recover`
-puts right what an earlier run left, by actions only and without waiting:
+`ahpkit.host.composition` makes the parts; nothing below this module knows a `Host`. Life has two phases. `recover` puts
+right what an earlier run left, by actions only and without waiting:
 
 1. the root channel is there again, and the sessions of the earlier run are known;
 2. turns that were interrupted end with an error;
@@ -29,42 +29,17 @@ from typing import Any, Self
 from opentelemetry.trace import TracerProvider
 
 from ahpkit import __version__
-from ahpkit.dialects.base import Reading
 from ahpkit.host.agent import Agent
-from ahpkit.host.agents import Agents
 from ahpkit.host.clients.active_client import ActiveClients
-from ahpkit.host.clients.agent_extensions import AgentExtensions
-from ahpkit.host.clients.clients import Clients
-from ahpkit.host.clients.commands import Commands
-from ahpkit.host.clients.connection import Connection, Shared
-from ahpkit.host.clients.dialect_choice import DialectChoice, Surroundings
-from ahpkit.host.clients.extensions import HOST_META, Extension, Extensions, ExtensionsOfAgents
-from ahpkit.host.clients.handshake import Handshake
-from ahpkit.host.clients.turn_windows import TurnWindows
+from ahpkit.host.clients.connection import Connection
+from ahpkit.host.clients.extensions import HOST_META, Extension
 from ahpkit.host.clock import steady
+from ahpkit.host.composition import Basis, ClientParts, FrontParts, SessionParts, Spine, TurnParts
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature, Registration
-from ahpkit.host.services import HostServices
-from ahpkit.host.sessions.catalogue import SessionCatalogue
-from ahpkit.host.sessions.commands import SessionCommands
-from ahpkit.host.sessions.directories import Directories
-from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.session_times import SessionTimes
-from ahpkit.host.sessions.sessions import SessionPorts, Sessions
-from ahpkit.host.spine.channel_kinds import ChannelKinds
-from ahpkit.host.spine.delivery import Delivery
-from ahpkit.host.spine.dispatcher import Dispatcher
-from ahpkit.host.spine.durable_values import DurableValues
-from ahpkit.host.spine.fanout import Fanout
-from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
-from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
-from ahpkit.host.turns.agent_commands import AgentCommands
-from ahpkit.host.turns.approvals import Approvals
 from ahpkit.host.turns.questions import Questions
-from ahpkit.host.turns.session_tools import SessionTools
-from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI
@@ -75,39 +50,6 @@ _log = logging.getLogger(__name__)
 
 _GOODBYE_PATIENCE = 5.0
 """Seconds for the last actions to become durable before connections are closed without them."""
-
-
-class Spine:
-    """Store, dispatcher, log and fan-out: the way every action takes."""
-
-    def __init__(
-        self, log: LogEngine, registered: Registration, *, now: Callable[[], int], wake: Callable[[str], None]
-    ) -> None:
-        self.log = log
-        self.values = DurableValues(log.set_value)
-        self.kinds = ChannelKinds(self.values)
-        self.store = Store(log, self.kinds, now=now)
-        self.index = SessionIndex(self.values)
-        self.unsettled = Unsettled(self.values, self.index)
-        self.waiting = WaitingSelections(self.index, self.store.state)
-        self.fanout = Fanout()
-        self.dispatcher = Dispatcher(
-            self.store,
-            log=log,
-            kinds=self.kinds,
-            index=self.index,
-            waiting=self.waiting,
-            registered=registered,
-            wake=wake,
-        )
-
-    def restore(self) -> None:
-        """Take over the states and values of an earlier run."""
-        recovery = self.log.take_recovery()
-        for problem in recovery.problems:
-            _log.warning("%s", problem)
-        self.values.restore(recovery.values)
-        self.store.restore(recovery)
 
 
 class Host:
@@ -130,188 +72,41 @@ class Host:
             if storage is None:
                 raise LocalProtocolError("a host needs a storage, or the log of another engine")
             log = LocalLog(storage)
-        config = config or HostConfig()
-        now = steady(now)
-        registered = Registration()
-        tasks = Tasks()
-        tracing = Tracing(tracer_provider)
-        spine = Spine(log, registered, now=now, wake=lambda uri: sessions.wake(uri))
-        store, dispatcher, index = spine.store, spine.dispatcher, spine.index
-
-        clients = Clients(store, spine.fanout, registered, reader_patience=config.reader_patience)
-        times = SessionTimes(spine.values)
-        catalogue = SessionCatalogue(store.committed, clients, times, kinds=spine.kinds.name_of)
-        delivery = Delivery(
-            log,
-            store,
-            spine.fanout,
-            listener=catalogue.follow,
-            on_refused=clients.reject,
-            max_backlog=config.max_log_backlog,
-        )
-        host_agents = Agents(
-            agents,
-            default=config.default_provider,
-            clients=clients,
-            registered=registered,
-            state_of=store.state,
-            dispatch=dispatcher.apply,
-            spawn=lambda work: tasks.spawn(work, name="agents"),
-        )
-        approvals = Approvals(config.rules)
-        session_tools = SessionTools(
-            registered.tool_sources,
-            state_of=store.state,
-            dispatch=dispatcher.apply,
-            agent_tools=lambda uri: host_agents.tools_of(store.state(uri) or {}),
-        )
-        services = HostServices(
-            values=spine.values,
-            store=store,
-            kinds=spine.kinds,
-            dispatcher=dispatcher,
-            delivery=delivery,
-            index=index,
-            open_matters=spine.unsettled,
-            clients=clients,
-            agents=host_agents,
-            tasks=tasks,
-            session_tools=session_tools,
-            turns=lambda: turns,
-            now=now,
+        basis = Basis(
+            config=config or HostConfig(),
+            registered=Registration(),
+            tasks=Tasks(),
+            tracing=Tracing(tracer_provider),
+            now=steady(now),
             new_id=new_id,
-        )
-        extensions = Extensions(tasks)
-        agent_commands = AgentCommands()
-        turns = Turns(
-            TurnsPorts(
-                store=store,
-                dispatcher=dispatcher,
-                index=index,
-                waiting=spine.waiting,
-                clients=clients,
-                registered=registered,
-                services=services,
-                tasks=tasks,
-                tracing=tracing,
-                agents=host_agents,
-                extensions=AgentExtensions(extensions, clients, patience=config.extension_patience),
-                commands=agent_commands,
-                approvals=approvals,
-                tools=session_tools,
-                default_directory=config.default_directory,
-                new_id=new_id,
-                now=now,
-            )
-        )
-        kept = KeptConversations(
-            host_agents,
-            spine.values,
-            taken=store.taken,
             monotonic=monotonic,
-            default_directory=config.default_directory,
         )
-        sessions = Sessions(
-            SessionPorts(
-                store=store,
-                kinds=spine.kinds,
-                dispatcher=dispatcher,
-                index=index,
-                unsettled=spine.unsettled,
-                waiting=spine.waiting,
-                clients=clients,
-                registered=registered,
-                tasks=tasks,
-                agents=host_agents,
-                turns=turns,
-                kept=kept,
-                times=times,
-                durable=delivery.durable,
-                monotonic=monotonic,
-                rest_after=config.rest_after,
-                max_idle=config.max_idle,
-                default_directory=config.default_directory,
-                new_id=new_id,
-                now=now,
-            )
-        )
-
-        directories = Directories(
-            store=store, index=index, dispatcher=dispatcher, registered=registered, runner_of=turns.runner
-        )
-
-        def reading(client_id: str) -> Reading:
-            return Reading(client_id, now(), store.state)
-
-        windows = TurnWindows(store, delivery, clients)
-        handshake = Handshake(
-            clients=clients,
-            windows=windows,
-            store=store,
-            kinds=spine.kinds,
-            log=log,
-            dispatcher=dispatcher,
-            flush=delivery.flush,
-            registered=registered,
-            tasks=tasks,
-            dialects=DialectChoice(Surroundings(index, catalogue, spine.kinds.name_of), spine.values, config.spoken),
-            adopt=sessions.adopt,
-            sessions=sessions,
-            reading=reading,
-            slow_actions=directories.slow_actions(),
-            default_directory=config.default_directory,
-            max_replay=config.max_replay_bytes,
-        )
-        session_commands = SessionCommands(
-            sessions=sessions,
-            clients=clients,
-            turns=turns,
-            agents=host_agents,
-            catalogue=catalogue,
-            kept=kept,
-            windows=windows,
-            store=store,
-            kinds=spine.kinds,
-            registered=registered,
-        )
+        spine = Spine(basis, log, wake=lambda uri: sessions.sessions.wake(uri))
+        clients = ClientParts(basis, spine)
+        turns = TurnParts(basis, spine, clients, agents)
+        sessions = SessionParts(basis, spine, clients, turns)
+        front = FrontParts(basis, spine, clients, turns, sessions)
 
         self.spine = spine
-        self.services = services
-        self.registered = registered
-        self._tasks = tasks
-        self._delivery = delivery
-        self.clients = clients
-        self._catalogue = catalogue
-        self._agents = host_agents
-        self.sessions = sessions
-        self._extensions = extensions
-        own = [ActiveClients(grace=config.client_grace), agent_commands, approvals, Questions()]
+        self.services = turns.services
+        self.registered = basis.registered
+        self.clients = clients.clients
+        self.sessions = sessions.sessions
+        self._tasks = basis.tasks
+        self._delivery = clients.delivery
+        self._catalogue = clients.catalogue
+        self._agents = turns.agents
+        self._extensions = turns.extensions
+        self._shared = front.shared
+        own = [ActiveClients(grace=basis.config.client_grace), turns.commands, turns.approvals, Questions()]
         self._features = [*own, *features]
-        self._shared = Shared(
-            commands=Commands(registered, extensions, handshake.notifications(), ExtensionsOfAgents(turns.open_agent)),
-            delivery=delivery,
-            tasks=tasks,
-            tracing=tracing,
-            config=config,
-            monotonic=monotonic,
-            reading=reading,
-            sessions=sessions,
-        )
         self._running: AsyncExitStack | None = None
 
-        for command in (*handshake.commands(), *session_commands.commands()):
-            registered.command(command)
-        registered.listen(spine.unsettled.heard)
-        turns.register(registered)
-        windows.register(registered)
-        registered.listen(sessions.heard)
-        registered.recover(sessions.recover)
-        registered.listen(lambda applied: times.heard(applied, now()))
+        for part in (front, spine, turns, front.windows, sessions, clients):
+            part.register(basis.registered)
         for feature in self._features:
-            feature.register(registered, services)
-        registered.prepare_session(session_tools.prepare)
-        for agent in host_agents:
-            agent.changed = host_agents.publish
+            feature.register(basis.registered, turns.services)
+        basis.registered.prepare_session(turns.tools.prepare)
 
     def extension(self, name: str, /, *, version: str | None = None, **capability: Any) -> Extension:
         """Register a protocol extension; it is advertised to every client. Do it before the host starts."""
@@ -414,4 +209,4 @@ async def _close(part: Feature | Agent) -> None:
         _log.exception("%s did not close cleanly", type(part).__name__)
 
 
-__all__ = ["Host", "Spine"]
+__all__ = ["Host"]

@@ -1,0 +1,295 @@
+"""The parts of a host, put together room by room: spine, clients, turns, sessions, front.
+
+Each class makes the parts of one room from those of the rooms before it. Two parts need one that is made later: a
+channel that rests is woken by the sessions, and a service asks for running turns. Both get a function for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ahpkit.dialects.base import Reading
+from ahpkit.host.agent import Agent
+from ahpkit.host.agents import Agents
+from ahpkit.host.clients.agent_extensions import AgentExtensions
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.clients.commands import Commands
+from ahpkit.host.clients.connection import Shared
+from ahpkit.host.clients.dialect_choice import DialectChoice, Surroundings
+from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
+from ahpkit.host.clients.handshake import Handshake
+from ahpkit.host.clients.turn_windows import TurnWindows
+from ahpkit.host.config import HostConfig
+from ahpkit.host.feature import Registration
+from ahpkit.host.services import HostServices
+from ahpkit.host.sessions.catalogue import SessionCatalogue
+from ahpkit.host.sessions.commands import SessionCommands
+from ahpkit.host.sessions.directories import Directories
+from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.session_times import SessionTimes
+from ahpkit.host.sessions.sessions import SessionPorts, Sessions
+from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.delivery import Delivery
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.durable_values import DurableValues
+from ahpkit.host.spine.fanout import Fanout
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
+from ahpkit.host.spine.store import Store
+from ahpkit.host.tasks import Tasks
+from ahpkit.host.tracing import Tracing
+from ahpkit.host.turns.agent_commands import AgentCommands
+from ahpkit.host.turns.approvals import Approvals
+from ahpkit.host.turns.session_tools import SessionTools
+from ahpkit.host.turns.turns import Turns, TurnsPorts
+from ahpkit.log.engine import LogEngine
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What the parts of every room are given: settings, clocks, ids, tasks, and what features have registered."""
+
+    config: HostConfig
+    registered: Registration
+    tasks: Tasks
+    tracing: Tracing
+    now: Callable[[], int]
+    new_id: Callable[[], str]
+    monotonic: Callable[[], float]
+
+
+class Spine:
+    """Store, dispatcher, log and fan-out: the way every action takes."""
+
+    def __init__(self, basis: Basis, log: LogEngine, *, wake: Callable[[str], None]) -> None:
+        self.log = log
+        self.values = DurableValues(log.set_value)
+        self.kinds = ChannelKinds(self.values)
+        self.store = Store(log, self.kinds, now=basis.now)
+        self.index = SessionIndex(self.values)
+        self.unsettled = Unsettled(self.values, self.index)
+        self.waiting = WaitingSelections(self.index, self.store.state)
+        self.fanout = Fanout()
+        self.dispatcher = Dispatcher(
+            self.store,
+            log=log,
+            kinds=self.kinds,
+            index=self.index,
+            waiting=self.waiting,
+            registered=basis.registered,
+            wake=wake,
+        )
+
+    def register(self, registered: Registration) -> None:
+        registered.listen(self.unsettled.heard)
+
+    def restore(self) -> None:
+        """Take over the states and values of an earlier run."""
+        recovery = self.log.take_recovery()
+        for problem in recovery.problems:
+            _log.warning("%s", problem)
+        self.values.restore(recovery.values)
+        self.store.restore(recovery)
+
+
+class ClientParts:
+    """Who is connected, what the list of sessions says, and the delivery that tells both what was committed."""
+
+    def __init__(self, basis: Basis, spine: Spine) -> None:
+        config = basis.config
+        self._now = basis.now
+        self.clients = Clients(spine.store, spine.fanout, basis.registered, reader_patience=config.reader_patience)
+        self.times = SessionTimes(spine.values)
+        self.catalogue = SessionCatalogue(spine.store.committed, self.clients, self.times, kinds=spine.kinds.name_of)
+        self.delivery = Delivery(
+            spine.log,
+            spine.store,
+            spine.fanout,
+            listener=self.catalogue.follow,
+            on_refused=self.clients.reject,
+            max_backlog=config.max_log_backlog,
+        )
+
+    def register(self, registered: Registration) -> None:
+        registered.listen(lambda applied: self.times.heard(applied, self._now()))
+
+
+class TurnParts:
+    """Agents, their tools and approvals, the services for features, and the turns that use all of them."""
+
+    def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, agents: Sequence[Agent]) -> None:
+        config, store, apply = basis.config, spine.store, spine.dispatcher.apply
+        self.agents = Agents(
+            agents,
+            default=config.default_provider,
+            clients=clients.clients,
+            registered=basis.registered,
+            state_of=store.state,
+            dispatch=apply,
+            spawn=lambda work: basis.tasks.spawn(work, name="agents"),
+        )
+        self.approvals = Approvals(config.rules)
+        self.commands = AgentCommands()
+        self.extensions = Extensions(basis.tasks)
+        self.tools = SessionTools(
+            basis.registered.tool_sources,
+            state_of=store.state,
+            dispatch=apply,
+            agent_tools=lambda uri: self.agents.tools_of(store.state(uri) or {}),
+        )
+        self.services = HostServices(
+            values=spine.values,
+            store=store,
+            kinds=spine.kinds,
+            dispatcher=spine.dispatcher,
+            delivery=clients.delivery,
+            index=spine.index,
+            open_matters=spine.unsettled,
+            clients=clients.clients,
+            agents=self.agents,
+            tasks=basis.tasks,
+            session_tools=self.tools,
+            turns=lambda: self.turns,
+            now=basis.now,
+            new_id=basis.new_id,
+        )
+        self.turns = Turns(
+            TurnsPorts(
+                store=store,
+                dispatcher=spine.dispatcher,
+                index=spine.index,
+                waiting=spine.waiting,
+                clients=clients.clients,
+                registered=basis.registered,
+                services=self.services,
+                tasks=basis.tasks,
+                tracing=basis.tracing,
+                agents=self.agents,
+                extensions=AgentExtensions(self.extensions, clients.clients, patience=config.extension_patience),
+                commands=self.commands,
+                approvals=self.approvals,
+                tools=self.tools,
+                default_directory=config.default_directory,
+                new_id=basis.new_id,
+                now=basis.now,
+            )
+        )
+
+    def register(self, registered: Registration) -> None:
+        self.turns.register(registered)
+
+
+class SessionParts:
+    """The sessions: made, restored, resting, disposed; and the conversations that agents keep by themselves."""
+
+    def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
+        config, store = basis.config, spine.store
+        self.kept = KeptConversations(
+            turns.agents,
+            spine.values,
+            taken=store.taken,
+            monotonic=basis.monotonic,
+            default_directory=config.default_directory,
+        )
+        self.sessions = Sessions(
+            SessionPorts(
+                store=store,
+                kinds=spine.kinds,
+                dispatcher=spine.dispatcher,
+                index=spine.index,
+                unsettled=spine.unsettled,
+                waiting=spine.waiting,
+                clients=clients.clients,
+                registered=basis.registered,
+                tasks=basis.tasks,
+                agents=turns.agents,
+                turns=turns.turns,
+                kept=self.kept,
+                times=clients.times,
+                durable=clients.delivery.durable,
+                monotonic=basis.monotonic,
+                rest_after=config.rest_after,
+                max_idle=config.max_idle,
+                default_directory=config.default_directory,
+                new_id=basis.new_id,
+                now=basis.now,
+            )
+        )
+        self.directories = Directories(
+            store=store,
+            index=spine.index,
+            dispatcher=spine.dispatcher,
+            registered=basis.registered,
+            runner_of=turns.turns.runner,
+        )
+
+    def register(self, registered: Registration) -> None:
+        registered.listen(self.sessions.heard)
+        registered.recover(self.sessions.recover)
+
+
+class FrontParts:
+    """What a new connection meets: the handshake, the commands, and what all connections share."""
+
+    def __init__(
+        self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
+    ) -> None:
+        config, store = basis.config, spine.store
+        surroundings = Surroundings(spine.index, clients.catalogue, spine.kinds.name_of)
+
+        def reading(client_id: str) -> Reading:
+            return Reading(client_id, basis.now(), store.state)
+
+        self.windows = TurnWindows(store, clients.delivery, clients.clients)
+        handshake = Handshake(
+            clients=clients.clients,
+            windows=self.windows,
+            store=store,
+            kinds=spine.kinds,
+            log=spine.log,
+            dispatcher=spine.dispatcher,
+            flush=clients.delivery.flush,
+            registered=basis.registered,
+            tasks=basis.tasks,
+            dialects=DialectChoice(surroundings, spine.values, config.spoken),
+            adopt=sessions.sessions.adopt,
+            sessions=sessions.sessions,
+            reading=reading,
+            slow_actions=sessions.directories.slow_actions(),
+            default_directory=config.default_directory,
+            max_replay=config.max_replay_bytes,
+        )
+        session_commands = SessionCommands(
+            sessions=sessions.sessions,
+            clients=clients.clients,
+            turns=turns.turns,
+            agents=turns.agents,
+            catalogue=clients.catalogue,
+            kept=sessions.kept,
+            windows=self.windows,
+            store=store,
+            kinds=spine.kinds,
+            registered=basis.registered,
+        )
+        self._commands = (*handshake.commands(), *session_commands.commands())
+        of_agents = ExtensionsOfAgents(turns.turns.open_agent)
+        self.shared = Shared(
+            commands=Commands(basis.registered, turns.extensions, handshake.notifications(), of_agents),
+            delivery=clients.delivery,
+            tasks=basis.tasks,
+            tracing=basis.tracing,
+            config=config,
+            monotonic=basis.monotonic,
+            reading=reading,
+            sessions=sessions.sessions,
+        )
+
+    def register(self, registered: Registration) -> None:
+        for command in self._commands:
+            registered.command(command)
+
+
+__all__ = ["Basis", "ClientParts", "FrontParts", "SessionParts", "Spine", "TurnParts"]
