@@ -113,6 +113,7 @@ ROOMS = (
     ("turns",),
     ("sessions",),
     ("resources", "terminals"),
+    ("composition",),
     ("host",),
 )
 """The rooms of the host. One may import its own row and the rows above it."""
