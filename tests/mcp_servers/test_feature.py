@@ -174,6 +174,24 @@ async def test_a_server_that_cannot_start_shows_why(tmp_path: Path) -> None:
         await bench.stop()
 
 
+async def test_what_a_server_wrote_can_be_read(tmp_path: Path) -> None:
+    says = {"command": sys.executable, "args": ["-c", "raise SystemExit('no such database')"]}
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"says": says}}))
+    bench = await started(tmp_path, trusted=True)
+    try:
+        client = await bench.client()
+        session, _ = await bench.session(client)
+        entry = await shown(bench, client, session, "error")
+        log = await client.ask("_ahpkit/mcp/log", session, id=entry["id"])
+        assert log["lines"][0] == "starting"
+        assert log["lines"][-1] == "no such database"
+        assert any(line.startswith("error: says: it ended with exit code 1") for line in log["lines"])
+        assert await client.ask("_ahpkit/mcp/log", session, id="nobody") == {"lines": []}
+    finally:
+        await bench.stop()
+
+
 async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> None:
     seen: dict[str, Any] = {}
 

@@ -41,6 +41,7 @@ _INHERITED = (
 """Variables of the host that a server sees. Everything else it needs is in its declaration: the host has secrets."""
 
 _STDERR_LINES = 10
+_LOGGED_LINES = 200
 _HTTP_TIMEOUT = 30.0
 _SILENCE = 15 * 60.0
 """Seconds without a byte on an open answer. A person may be deciding meanwhile."""
@@ -174,6 +175,10 @@ class StdioLink:
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
 
+    def written(self) -> list[str]:
+        """The last lines that it wrote to stderr."""
+        return self._process.log.lines(_LOGGED_LINES)
+
     async def why(self) -> str:
         """Why it ended, with the last lines it wrote."""
         await self._process.wait_over(1.0)
@@ -218,6 +223,10 @@ class HttpLink:
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
+
+    def written(self) -> list[str]:
+        """Nobody hears what a program elsewhere writes."""
+        return []
 
     async def why(self) -> str:
         return "the connection to it ended"

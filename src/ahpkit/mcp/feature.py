@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ahpkit.agents.acp.elicitation import answer, questions
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
-from ahpkit.host.feature import Applied, Feature, Registration, Services
+from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.outcome import outcome_of, result_of
@@ -99,6 +99,7 @@ class McpServers(Feature):
         host.serve_agents(self._for_agent)
         host.complete(self._complete)
         host.authenticate(self._take_token)
+        host.command(Command("_ahpkit/mcp/log", self._log))
         self._channels = SideChannels(services, self._behind)
         self._channels.register(host)
 
@@ -194,6 +195,12 @@ class McpServers(Feature):
             if known == session_uri:
                 del self._gateways[chat]
                 stack.close()
+
+    async def _log(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        """`_ahpkit/mcp/log`: what the server `id` of the session `channel` said last."""
+        session = self._sessions.get(str(params.get("channel")))
+        server = None if session is None else session.get(str(params.get("id")))
+        return {"lines": [] if server is None else server.log()}
 
     def _is_busy(self, session_uri: str) -> bool:
         """A server that runs may hold something that a person wants to find again."""

@@ -11,7 +11,9 @@ while one of its tools runs (elicitation, sampling) goes to whoever called that 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -44,6 +46,8 @@ APPS = "io.modelcontextprotocol/ui"
 _APP_TYPE = "text/html;profile=mcp-app"
 
 _WORDS = 4000
+_JOURNAL = 200
+"""Lines that are kept of what a server said and of what happened to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +175,11 @@ class McpServer:
         self._challenging = asyncio.Lock()
         self._token_worked = False
         self._halted = False
+        self._journal: deque[str] = deque(maxlen=_JOURNAL)
+
+    def log(self) -> list[str]:
+        """What happened to it and what it logged, then the last lines that its program wrote."""
+        return [*self._journal, *([] if self._way is None else self._way.written())]
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -264,6 +273,7 @@ class McpServer:
     def _set(self, state: JsonObject) -> None:
         if state != self.state and (not self._halted or state["kind"] == "stopped"):
             self.state = state
+            self._journal.append(_entry(state))
             self._port.changed(self)
 
     def _forget(self) -> None:
@@ -547,7 +557,21 @@ class McpServer:
         method = str(said.get("method"))
         if method.endswith("/list_changed"):
             self._stale.set()
+        elif method == "notifications/message":
+            self._journal.append(_logged(said.get("params") or {}))
         self._port.notified(self, method, said.get("params") or {})
+
+
+def _entry(state: JsonObject) -> str:
+    """A change of state as a line of the log."""
+    why: str | None = state["error"]["message"] if state["kind"] == "error" else state.get("reason")
+    return state["kind"] if why is None else f"{state['kind']}: {why[:_WORDS]}"
+
+
+def _logged(params: JsonObject) -> str:
+    data: Any = params.get("data")
+    words = data if isinstance(data, str) else json.dumps(data)
+    return f"[{params.get('level', 'info')}] {words[:_WORDS]}"
 
 
 @asynccontextmanager

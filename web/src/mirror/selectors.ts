@@ -1,7 +1,7 @@
 /** What views want to know, derived from states. Pure but for the clock that is passed in. */
 
 import {
-  type ActiveTurn, type ChatState, ERROR, IN_PROGRESS, INPUT_NEEDED, type InputNeeded, IS_ARCHIVED, IS_READ,
+  type ActiveTurn, type ChatState, type Customization, ERROR, IN_PROGRESS, INPUT_NEEDED, type InputNeeded, IS_ARCHIVED, IS_READ,
   type SessionState, type SessionSummary, type StringOrMarkdown, type ToolCall, type Turn, type Uri,
 } from "../ahp/index.ts";
 
@@ -39,6 +39,8 @@ export const pathOf = (uri: Uri): string => {
     return uri;
   }
 };
+/** A path as a URI; a URI stays one. */
+export const toUri = (path: string): Uri => (/^[a-z][\w+.-]*:/i.test(path) ? path : `file://${path.split("/").map(encodeURIComponent).join("/")}`);
 export const nameOf = (uri: Uri): string => pathOf(uri).replace(/\/+$/, "").split("/").pop() || uri;
 
 export const directoryOf = (summary: SessionSummary): string => summary.workingDirectories?.[0] ?? "";
@@ -125,7 +127,19 @@ export function inputText(call: ToolCall): string | undefined {
   return typeof call.toolInput === "string" ? call.toolInput : undefined;
 }
 
-/** Input for a person: JSON is spread over lines, and a single text argument stands alone. */
+/** Members of a JSON object without structure inside, as names and values; none when it is anything else. */
+export function fields(text: string): [string, string][] | undefined {
+  if (!/^\s*\{/.test(text) || text.length > 200_000) return undefined;
+  try {
+    const found = Object.entries(JSON.parse(text) as Record<string, unknown>);
+    if (!found.length || found.length > 16 || found.some(([, value]) => typeof value === "object" && value !== null)) return undefined;
+    return found.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Input for a person: JSON is spread over lines. */
 export function pretty(text: string): string {
   if (!/^\s*[{[]/.test(text) || text.length > 200_000) return text;
   try {
@@ -133,6 +147,25 @@ export function pretty(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** Every customization of a session with its container, each container before what is inside. */
+export function* customizationsOf(session: SessionState | undefined): Generator<{ item: Customization; parent: Customization | undefined }> {
+  for (const item of session?.customizations ?? []) {
+    yield { item, parent: undefined };
+    for (const child of item.children ?? []) yield { item: child, parent: item };
+  }
+}
+
+/** Whose tool a call uses, in words: an MCP server, a client; nothing for the agent's own. */
+export function ownerOf(call: ToolCall, session: SessionState | undefined): string | undefined {
+  const by = call.contributor;
+  if (by?.kind === "mcp") {
+    for (const { item } of customizationsOf(session)) if (item.id === by.customizationId) return `MCP server ${item.name}`;
+    return "an MCP server";
+  }
+  if (by?.kind !== "client") return undefined;
+  return session?.activeClients.find((each) => each.clientId === by.clientId)?.displayName ?? "a connected client";
 }
 
 const VERBS: [RegExp, string, string, string][] = [

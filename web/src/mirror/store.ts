@@ -24,6 +24,8 @@ export const sessions = signal<ReadonlyMap<Uri, SessionSummary>>(new Map());
 export const sessionsLoaded = signal(false);
 /** Sign-ins that the host asked for outside of any session's queue. */
 export const signIns = signal<{ resource: string; name: string; channel: Uri }[]>([]);
+/** How far sessions are that this window asked for. */
+export const creating = signal<ReadonlyMap<Uri, { progress: number; total?: number; message?: string }>>(new Map());
 /** One line for everybody, said once: a host that came back as another one. */
 export const notice = signal<string | undefined>(undefined);
 
@@ -191,6 +193,10 @@ function notified(method: string, params: Record<string, unknown>): void {
     paint(writeSessions);
   } else if (method === "root/sessionSummaryChanged") {
     merge(params.session as Uri, params.changes as Record<string, unknown>);
+  } else if (method === "root/progress") {
+    const { progressToken, ...told } = params as { progressToken: string; progress: number; total?: number; message?: string };
+    // Only the last few: a session that is ready needs none.
+    creating.value = new Map([...[...creating.value].slice(-8), [progressToken, told]]);
   } else if (method === "auth/required") {
     const resource = params.resource as { resource: string; resource_name?: string };
     const entry = {
@@ -224,7 +230,8 @@ export function start(title: string): Client {
     dial,
     clientId,
     clientInfo: { name: "ahpkit-page", title },
-    capabilities: { _meta: { "ahpkit/canvases": true } },
+    // `mcpApps` opens the side channel of MCP servers: their tools can be listed.
+    capabilities: { mcpApps: {}, _meta: { "ahpkit/canvases": true } },
     locale: navigator.language,
     onNotification: notified,
   });

@@ -57,6 +57,8 @@ export interface MenuEntry {
   sub?: string;
   danger?: boolean;
   disabled?: boolean;
+  /** Several ways to do it, side by side below the label; `full` says the whole of each. */
+  choices?: { label: string; full: string; run(): void }[];
   run(): void;
 }
 
@@ -75,7 +77,7 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
   };
   const move = (event: KeyboardEvent): void => {
     const items = [...(layer.current?.querySelectorAll<HTMLButtonElement>(".menu-item") ?? [])];
-    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    const step = event.key === "ArrowDown" || event.key === "ArrowRight" ? 1 : event.key === "ArrowUp" || event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     event.preventDefault();
     const index = items.indexOf(document.activeElement as HTMLButtonElement);
@@ -92,7 +94,20 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
           place();
           layer.current?.querySelector<HTMLButtonElement>(".menu-item")?.focus();
         }}>
-        {props.entries.map((entry) => (
+        {props.entries.map((entry) => entry.choices ? (
+          <div key={entry.label} class="menu-group" role="group" aria-label={entry.label}>
+            <span class="break">{entry.label}</span>
+            {entry.sub && <span class="sub">{entry.sub}</span>}
+            <div class="row wrap" style={{ gap: "4px" }}>
+              {entry.choices.map((choice) => (
+                <button key={choice.full} type="button" role="menuitem" class="menu-item choice" aria-label={choice.full} onClick={() => {
+                  layer.current?.hidePopover();
+                  choice.run();
+                }}>{choice.label}</button>
+              ))}
+            </div>
+          </div>
+        ) : (
           <button key={entry.label} type="button" role="menuitem" class={`menu-item${entry.danger ? " danger" : ""}`} disabled={entry.disabled}
             onClick={() => {
               layer.current?.hidePopover();

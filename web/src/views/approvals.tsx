@@ -4,12 +4,12 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
 import { mayAnswer, mayWrite } from "../local/me.ts";
-import { keyOf, inputText, nameOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
-import { dispatch, readText } from "../mirror/store.ts";
+import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
+import { dispatch, readText, root } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
-import { Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { Mark, Menu, type MenuEntry, tellRefused, toast } from "../ui/bits.tsx";
 import { SignIn } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -90,9 +90,12 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   const cut = call._meta?.["ahpkit/truncated"] ?? call._meta?.truncated;
   const shown = pretty(text);
   if (shown.length > 200_000) return <Output text={shown} />;
+  const members = call.status === "streaming" ? undefined : fields(text);
   return (
     <>
-      <pre class="payload" tabIndex={0} role="region" aria-label="Input">{shown}</pre>
+      {members
+        ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl></div>
+        : <pre class="payload" tabIndex={0} role="region" aria-label="Input">{shown}</pre>}
       {cut !== undefined && cut !== false && <p class="note needs small">The agent or host shortened this input before it came here.</p>}
     </>
   );
@@ -104,39 +107,69 @@ export const Words = ({ text }: { text: StringOrMarkdown | undefined }): JSX.Ele
 function Risk({ call }: { call: ToolCall }): JSX.Element | null {
   const risk = call.riskAssessment;
   if (!risk) return null;
-  if (risk.status !== "complete") return <p class="small muted">The risk is being assessed…</p>;
+  if (risk.status !== "complete") return <p class="note small">Somebody is looking at the risk… {plain(risk.reason)}</p>;
   const unsafe = (risk.safety ?? 1) < 0.5;
   return (
-    <div class={`note small ${unsafe ? "needs" : ""}`}>
+    <div class={`note small break ${unsafe ? "needs" : ""}`}>
       <strong>{unsafe ? "Judged risky. " : "Judged safe. "}</strong>
       {plain(risk.reason)}
     </div>
   );
 }
 
-/** Who asks, for what, where and why. */
+/** Who asks, for what, where and why. The risk comes before the input, and a diff before the words that describe it. */
 function Question({ request, session }: { request: Approval; session: SessionState | undefined }): JSX.Element {
   const call = request.toolCall;
   const chat = session?.chats.find((each) => each.resource === request.chat);
   const helper = chat?.origin?.kind === "tool" || (session && request.chat !== session.defaultChat && session.chats.length > 1);
   const folder = chat?.workingDirectories?.[0] ?? session?.workingDirectories?.[0];
   const result = call.status === "pending-result-confirmation";
-  const title = plain(call.confirmationTitle) || (result ? `Check the result of ${call.displayName}` : call.displayName || call.toolName);
+  const name = call.displayName || call.toolName;
+  const owner = ownerOf(call, session);
+  const asked = plain(call.invocationMessage);
+  const title = plain(call.confirmationTitle) || (result ? `Check the result of ${name}` : asked.includes("\n") || !asked ? name : asked);
+  const agent = root.value?.agents.find((each) => each.provider === session?.provider)?.displayName ?? session?.provider ?? "The agent";
+  const edits = call.edits?.items ?? [];
   return (
     <>
-      <div class="row wrap small muted">
-        <span>{session?.provider ?? "Agent"}{helper ? ` › ${chat?.title || "helper"}` : ""}</span>
-        {folder && <span class="mono cut" title={pathOf(folder)}>in {nameOf(folder)}</span>}
+      <div class="small muted break">
+        {agent}{helper ? ` › ${chat?.title || "helper"}` : ""}{title === name && !owner ? "" : <> · <span>{name}</span>{owner ? ` of ${owner}` : ""}</>}
+        {folder && <> · in <span title={pathOf(folder)}>{nameOf(folder)}</span></>}
       </div>
       <h3 class="break">{title}</h3>
-      {plain(call.invocationMessage) !== title && <Words text={call.invocationMessage} />}
+      {asked !== title && <Words text={call.invocationMessage} />}
       {call.intention && <p class="small muted break">Why: {call.intention}</p>}
-      <Payload call={call} />
-      {result && call.content?.map((part, index) => (part.type === "text" ? <Output key={index} text={part.text} /> : null))}
-      {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} />)}
       <Risk call={call} />
+      {edits.map((edit, index) => <EditView key={index} edit={edit} />)}
+      {edits.length
+        ? <details class="fold"><summary>Input of the call</summary><div class="folded"><Payload call={call} /></div></details>
+        : <Payload call={call} />}
+      {result && call.content?.map((part, index) => (part.type === "text" ? <Output key={index} text={part.text} /> : null))}
     </>
   );
+}
+
+const PLACE = / (in this chat|in this session|in this workspace|everywhere)$/;
+
+/** Options that differ only in where they count become one entry with a choice of places. */
+export function grouped(options: ConfirmationOption[], run: (option: ConfirmationOption) => void): MenuEntry[] {
+  const out: MenuEntry[] = [];
+  const byWords = new Map<string, ConfirmationOption[]>();
+  for (const option of options) {
+    const words = `${option.kind} ${option.label.replace(PLACE, "")}`;
+    byWords.set(words, [...(byWords.get(words) ?? []), option]);
+  }
+  for (const same of byWords.values()) {
+    const first = same[0] as ConfirmationOption;
+    const sub = about(first);
+    if (same.length === 1) out.push({ label: first.label, ...(sub ? { sub } : {}), run: () => run(first) });
+    else
+      out.push({
+        label: first.label.replace(PLACE, ""), ...(sub ? { sub } : {}), run: () => undefined,
+        choices: same.map((option) => ({ label: PLACE.exec(option.label)?.[1]?.replace("in this", "this") ?? option.label, full: option.label, run: () => run(option) })),
+      });
+  }
+  return out;
 }
 
 function Answers({ request, compact = false }: { request: Approval; compact?: boolean }): JSX.Element {
@@ -169,16 +202,13 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
         </label>
       )}
       <div class="answers">
-        <button type="button" class="btn primary equal" disabled={busy} onClick={act(() => allow(request, yes, editing))}>
+        <button type="button" class={`btn equal${compact ? "" : " primary"}`} disabled={busy} onClick={act(() => allow(request, yes, editing))}>
           {result ? "Use the result" : editing === undefined ? "Allow once" : "Allow as edited"}
         </button>
         <button type="button" class="btn equal" disabled={busy} onClick={act(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
         {!compact && wider.length > 0 && (
-          <Menu label="More answers" class="btn" disabled={busy} entries={wider.map((option) => ({
-            label: option.label,
-            ...(about(option) ? { sub: about(option) as string } : {}),
-            run: () => void act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))(),
-          }))}>More…</Menu>
+          <Menu label="More answers" class="btn" disabled={busy}
+            entries={grouped(wider, (option) => act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))())}>Always…</Menu>
         )}
         {!compact && !result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}
         {!compact && !result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (

@@ -74,6 +74,10 @@ function File({ uri, file, operations, review, comments }: { uri: string; file: 
   );
 }
 
+const NONE: Record<string, string> = {
+  uncommitted: "Nothing differs from the last commit.", session: "This session has changed no files yet.", turn: "This turn changed no files.",
+};
+
 function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Changeset; props: PanelProps }): JSX.Element {
   const seen = useChannel<ChangesetState>(uri, "changeset").value;
   const annotations = useChannel<AnnotationsState>(annotationsOf(props.uri, props.session), "annotations").value.state;
@@ -91,13 +95,13 @@ function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Chan
   });
   return (
     <>
-      <div class="row wrap small muted">
+      {state.files.length > 0 && <div class="row wrap small muted">
         <span class="grow">{state.files.length} {state.files.length === 1 ? "file" : "files"}{review ? `, ${reviewed} reviewed` : ""}{state.status === "recomputing" ? " · comparing again…" : ""}</span>
         <button type="button" class="btn quiet wide-only" aria-pressed={splitDiff.value} onClick={() => (splitDiff.value = !splitDiff.value)}>Side by side</button>
-      </div>
-      <Operations uri={uri} operations={operations} />
+      </div>}
+      {state.files.length > 0 && <Operations uri={uri} operations={operations} />}
       {state.files.map((file) => <File key={file.id} uri={uri} file={file} operations={operations} review={review} comments={on(file.edit.after?.uri ?? file.edit.before?.uri ?? "")} />)}
-      {!state.files.length && <p class="empty">No changes.</p>}
+      {!state.files.length && <p class="empty">{NONE[changeset.changeKind] ?? "No changes."}</p>}
       {line && <CommentDialog at={line} onClose={() => setLine(undefined)} onSave={(text) => void comment(props.uri, props.session, props.chat?.resource, line.resource, line.line, text)} />}
     </>
   );

@@ -5,7 +5,8 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Action, ActiveTurn, Attachment, ChatState, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
-import { failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
+import { mayWrite } from "../local/me.ts";
+import { customizationsOf, failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
@@ -146,6 +147,7 @@ interface TurnProps {
   sending: "sent" | "sending" | "waiting";
   around: Around;
   canFork: boolean;
+  canAside: boolean;
   canWrite: boolean;
 }
 
@@ -178,7 +180,7 @@ function Working({ turn }: { turn: ActiveTurn }): JSX.Element {
 
 const ENDS = { complete: "", cancelled: "Stopped", error: "Failed" };
 
-function Foot({ turn, around, last, previous, canFork, canWrite, onEdit }: TurnProps & { turn: Turn; onEdit(): void }): JSX.Element {
+function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdit }: TurnProps & { turn: Turn; onEdit(): void }): JSX.Element {
   const sum = total([turn]);
   const failure = turn.responseParts.at(-1);
   const resumable = last && turn.state === "error" && failure?.kind === "error" && failure.resumable;
@@ -187,11 +189,12 @@ function Foot({ turn, around, last, previous, canFork, canWrite, onEdit }: TurnP
   return (
     <div class="turn-tools">
       <span>{facts.join(" · ")}</span>
-      {resumable && <button type="button" class="btn" style={{ opacity: 1 }} onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Try again</button>}
+      {resumable && canWrite && <button type="button" class="btn primary" style={{ opacity: 1 }} title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
       {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" style={{ opacity: 1 }} onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
       <button type="button" class="btn quiet" onClick={() => void copy(answer())}>Copy</button>
       {canWrite && <button type="button" class="btn quiet" onClick={onEdit}>Edit and resend</button>}
-      {canFork && <button type="button" class="btn quiet" onClick={() => void fork(around, turn.id)}>Fork from here</button>}
+      {canFork && <button type="button" class="btn quiet" onClick={() => void branch(around, turn.id, "fork")}>Fork from here</button>}
+      {canAside && <button type="button" class="btn quiet" title="A chat beside this one that knows it up to here" onClick={() => void branch(around, turn.id, "sideChat")}>Ask aside</button>}
       {route.value.name === "session" && <a class="btn quiet" href={`${panelUrl(route.value, "timeline")}&turn=${encodeURIComponent(turn.id)}`}>Timeline</a>}
     </div>
   );
@@ -208,12 +211,20 @@ async function resend(chat: Uri, previous: string | undefined, text: string): Pr
   if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, userMessage(text), "turn");
 }
 
-async function fork(around: Around, turnId: string): Promise<void> {
+/** What is selected inside a turn: a side chat is then about those words. */
+function selected(): string {
+  const words = getSelection()?.toString().trim() ?? "";
+  return document.activeElement?.closest("textarea, input") ? "" : words.slice(0, 4_000);
+}
+
+/** A new chat of the session: with this one's turns so far (fork), or beside it, knowing them without showing them. */
+async function branch(around: Around, turnId: string, kind: "fork" | "sideChat"): Promise<void> {
   const chat = `ahp-chat:/${crypto.randomUUID()}`;
+  const text = kind === "sideChat" ? selected() : "";
   try {
-    await request("createChat", { channel: around.sessionUri, chat, source: { kind: "fork", chat: around.chat, turnId } });
+    await request("createChat", { channel: around.sessionUri, chat, source: { kind, chat: around.chat, turnId, ...(text ? { selection: { text } } : {}) } });
     go(sessionUrl(around.sessionUri, chat));
-    toast("Forked into a new chat");
+    toast(kind === "fork" ? "Forked into a new chat" : "A chat beside the other one. It knows what was said up to there.");
   } catch (error) {
     tellRefused((error as Error).message);
   }
@@ -410,7 +421,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const hidden = first > 0 || chat.turnsNextCursor !== undefined;
   const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
   const sendingOf = (id: string): TurnProps["sending"] => (!starting.has(id) ? "sent" : link.value === "live" ? "sending" : "waiting");
-  const shared = { around, canFork: Boolean(agent?.capabilities?.multipleChats?.fork), canWrite };
+  const shared = { around, canFork: Boolean(agent?.capabilities?.multipleChats?.fork), canAside: Boolean(agent?.capabilities?.multipleChats?.sideChat), canWrite };
   const allTurns = chat.activeTurn ? [...turns, chat.activeTurn] : turns;
   return (
     <div class="chat">
@@ -433,12 +444,27 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
             <button type="button" class="btn quiet" onClick={() => document.querySelector("form.card.needs")?.scrollIntoView({ block: "center" })}>Show it</button>
           </div>
         )}
+        <Blocking uri={uri} session={session} />
         <Plan session={session} chat={chat.resource} />
         <Background chat={chat} />
         <EditsBar chat={chat} />
         <Queue chat={chat} />
         <QuietComposer key={chat.resource} uri={uri} session={session} chat={still} onSent={onSent.current} review={review} />
       </div>
+    </div>
+  );
+}
+
+/** MCP servers that the agent waits for before it begins. */
+function Blocking({ uri, session }: { uri: Uri; session: SessionState | undefined }): JSX.Element | null {
+  const starting = [...customizationsOf(session)].map(({ item }) => item).filter((item) => item.state?.kind === "starting" && item.state.blocking);
+  if (!starting.length) return null;
+  const goOn = (): void => {
+    for (const item of starting) void dispatch(uri, { type: "session/mcpServerBackgroundRequested", id: item.id }, "session");
+  };
+  return (
+    <div class="row wrap edits-bar"><Mark of="running" /><span class="grow break">Waiting for {starting.length === 1 ? "the MCP server" : "the MCP servers"} {starting.map((item) => item.name).join(", ")} to start.</span>
+      {mayWrite() && <button type="button" class="btn quiet tiny" onClick={goOn}>Do not wait</button>}
     </div>
   );
 }

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Device, devices, leave, me, pair, revoke, type Right, RIGHTS } from "../local/me.ts";
 import { renderSVG } from "uqr";
-import { confirmed, CopyButton, tellRefused, toast } from "../ui/bits.tsx";
+import { age } from "../mirror/selectors.ts";
+import { confirmed, CopyButton, tellRefused, toast, useNow } from "../ui/bits.tsx";
 
 /** The picture of the code, as an image so that nothing in it could ever run. */
 function Qr({ text }: { text: string }): JSX.Element {
@@ -25,7 +26,13 @@ function Pair({ onPaired }: { onPaired(): void }): JSX.Element {
     }, (error: Error) => tellRefused(error.message));
   };
   if (!possible)
-    return <p class="note break">{me.value?.pairing.reason ?? "Other devices cannot reach this host: it listens on this machine only."}</p>;
+    return (
+      <section class="stack"><h2>Pair a phone</h2>
+        <p class="note break">{me.value?.pairing.reason ?? "Other devices cannot reach this host: it listens on this machine only."}</p>
+        <p class="small muted">To change that, put this into the host's settings and start it again. Then a code to scan appears here.</p>
+        <pre class="payload">{"[host]\nhost = \"0.0.0.0\"\ntls_authority = true"}</pre>
+      </section>
+    );
   return (
     <form class="card stack" onSubmit={submit}>
       <h2>Pair a device</h2>
@@ -40,6 +47,7 @@ function Pair({ onPaired }: { onPaired(): void }): JSX.Element {
 }
 
 export default function DevicesView(): JSX.Element {
+  const at = useNow(30_000);
   const [list, set] = useState<Device[] | undefined>(undefined);
   const [error, fail] = useState("");
   const load = (): void => void devices().then((answer) => set(answer.devices), (problem: Error) => fail(problem.message));
@@ -50,19 +58,19 @@ export default function DevicesView(): JSX.Element {
     load();
   };
   return (
-    <div class="pane-body"><div class="page" style={{ maxWidth: "640px" }}>
+    <div class="pane-body"><div class="page narrow">
       <h1>Devices</h1>
       {error && <p class="note danger break">{error}</p>}
-      <ul class="tree">
+      <ul class="tree" style={{ gap: "8px" }}>
         {list?.map((device) => (
-          <li key={device.id} class="tree-row">
-            <div class="grow"><strong>{device.name}</strong>{device.current && <span class="chip">This one</span>}<p class="small muted">{RIGHTS[device.right]} · last seen {new Date(device.lastSeenAt).toLocaleString()}</p></div>
-            <button type="button" class="btn bad" onClick={() => void remove(device)}>Revoke</button>
+          <li key={device.id} class="tree-row card">
+            <div class="grow stack" style={{ gap: "2px" }}><div class="row wrap"><strong class="break">{device.name}</strong>{device.current && <span class="chip">This one</span>}</div><p class="small muted break">{RIGHTS[device.right]} · last seen {age(device.lastSeenAt, at)}</p></div>
+            {!device.current && <button type="button" class="btn bad" onClick={() => void remove(device)}>Revoke</button>}
+            {device.current && <button type="button" class="btn" onClick={() => void leave().finally(() => location.replace("/"))}>Sign out</button>}
           </li>
         ))}
       </ul>
       <Pair onPaired={load} />
-      <div><button type="button" class="btn" onClick={() => void leave().finally(() => location.replace("/"))}>Sign out of this browser</button></div>
     </div></div>
   );
 }

@@ -22,7 +22,7 @@ function Failure({ item }: { item: InboxItem }): JSX.Element {
       <p class="danger break">{part?.kind === "error" ? part.error.message : "The last turn failed."}</p>
       <div class="row wrap">
         {resumable && turn && chatUri && (
-          <button type="button" class="btn primary" onClick={() => void dispatch(chatUri, { type: "chat/turnResume", turnId: turn.id }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason))}>Try again</button>
+          <button type="button" class="btn primary" onClick={() => void dispatch(chatUri, { type: "chat/turnResume", turnId: turn.id }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason))}>Go on</button>
         )}
         <a class="btn" href={item.url}>Open</a>
         <button type="button" class="btn quiet" onClick={() => void markRead(item.session, true)}>Dismiss</button>

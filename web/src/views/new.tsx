@@ -6,12 +6,10 @@ import { type ConfigProperty, type ConfigSchema, type Message, ROOT } from "../a
 import { sendMessage, userMessage } from "../local/outbox.ts";
 import { lastAgent } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
-import { directoryOf, pathOf } from "../mirror/selectors.ts";
-import { clientId, hostInfo, request, root, sessions } from "../mirror/store.ts";
+import { directoryOf, pathOf, toUri } from "../mirror/selectors.ts";
+import { hostInfo, request, root, sessions } from "../mirror/store.ts";
 import { go } from "../routes.ts";
 import { announce } from "../ui/bits.tsx";
-
-const toUri = (path: string): string => (/^[a-z][\w+.-]*:/i.test(path) ? path : `file://${path.split("/").map(encodeURIComponent).join("/")}`);
 
 function Property({ name, property, value, onChange, complete }: { name: string; property: ConfigProperty; value: unknown; onChange(value: unknown): void; complete(query: string): Promise<{ value: string; label: string }[]> }): JSX.Element | null {
   const [items, setItems] = useState<{ value: string; label: string }[]>([]);
@@ -87,7 +85,7 @@ export default function NewSession(): JSX.Element {
     try {
       await request("createSession", {
         channel: session, provider: agent.provider, ...(directory ? { workingDirectories: [toUri(directory)] } : {}),
-        ...(schema && Object.keys(schema.properties).length ? { config: values } : {}), progressToken: clientId,
+        ...(schema && Object.keys(schema.properties).length ? { config: values } : {}), progressToken: session,
       });
     } catch (problem) {
       fail((problem as Error).message);
@@ -99,35 +97,39 @@ export default function NewSession(): JSX.Element {
     if (text.trim()) void firstMessage(session, userMessage(text, model ? { model: { id: model } } : {}));
   };
 
+  const properties = Object.entries(schema?.properties ?? {});
+  const option = ([name, property]: [string, ConfigProperty]): JSX.Element => (
+    <Property key={name} name={name} property={property} value={values[name] ?? property.default} onChange={(value) => setValues({ ...values, [name]: value })}
+      complete={(query) => request<{ items: { value: string; label: string }[] }>("sessionConfigCompletions", { channel: ROOT, provider: agent?.provider, config: values, property: name, query }).then((answer) => answer.items, () => [])} />
+  );
   return (
     <div class="pane-body">
-      <form class="page" style={{ maxWidth: "640px" }} onSubmit={(event) => void create(event)}>
+      <form class="page narrow" onSubmit={(event) => void create(event)}>
         <h1>New session</h1>
         <label class="field"><span>What shall the agent do?</span>
           <textarea rows={4} value={text} placeholder="You can also write this later" onInput={(event) => setText(event.currentTarget.value)} />
         </label>
-        <label class="field"><span>Agent</span>
-          <select value={agent?.provider ?? ""} onChange={(event) => setProvider(event.currentTarget.value)}>
-            {agents.map((each) => <option key={each.provider} value={each.provider}>{each.displayName}</option>)}
-          </select>
-          {agent?.description && <span class="muted">{agent.description}</span>}
-        </label>
-        {agent && agent.models.length > 1 && (
-          <label class="field"><span>Model</span>
-            <select value={model} onChange={(event) => setModel(event.currentTarget.value)}>
-              <option value="">Default</option>
-              {agent.models.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+        <div class="two">
+          <label class="field"><span>Agent</span>
+            <select value={agent?.provider ?? ""} onChange={(event) => setProvider(event.currentTarget.value)}>
+              {agents.map((each) => <option key={each.provider} value={each.provider}>{each.displayName}</option>)}
             </select>
+            {agent?.description && <span class="muted">{agent.description}</span>}
           </label>
-        )}
+          {agent && agent.models.length > 1 && (
+            <label class="field"><span>Model</span>
+              <select value={model} onChange={(event) => setModel(event.currentTarget.value)}>
+                <option value="">The agent's default</option>
+                {agent.models.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+              </select>
+            </label>
+          )}
+        </div>
         <label class="field"><span>Directory</span>
           <input class="mono" list="directories" value={directory} spellcheck={false} onInput={(event) => setDirectory(event.currentTarget.value)} />
           <datalist id="directories">{known.map((uri) => <option key={uri} value={pathOf(uri)} />)}</datalist>
         </label>
-        {schema && Object.entries(schema.properties).map(([name, property]) => (
-          <Property key={name} name={name} property={property} value={values[name] ?? property.default} onChange={(value) => setValues({ ...values, [name]: value })}
-            complete={(query) => request<{ items: { value: string; label: string }[] }>("sessionConfigCompletions", { channel: ROOT, provider: agent?.provider, config: values, property: name, query }).then((answer) => answer.items, () => [])} />
-        ))}
+        {properties.length > 0 && <fieldset class="question"><legend class="small muted">Options</legend><div class="two">{properties.map(option)}</div></fieldset>}
         {error && <p class="note danger break" role="alert">{error}</p>}
         <div class="row"><button type="submit" class="btn primary" disabled={busy || !agent}>{text.trim() ? "Start" : "Create"}</button><a class="btn" href="#/">Cancel</a></div>
         {!agents.length && <p class="note">This host has no agents yet.</p>}

@@ -1,6 +1,7 @@
-/** Bars for tokens and cost. Plain SVG: nothing here needs more. */
+/** Bars for tokens and cost. Plain SVG, drawn in real pixels so that its letters keep their size. */
 
 import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { tokens } from "../mirror/selectors.ts";
 
 export interface Bar {
@@ -10,37 +11,58 @@ export interface Bar {
   title: string;
 }
 
+const HEIGHT = 176;
+const BASE = 150;
+const ROOM = 128;
+const LEFT = 44;
+
+/** The width there is, followed while it changes. */
+function useWidth(): { ref: { current: HTMLElement | null }; width: number } {
+  const ref = useRef<HTMLElement>(null);
+  const [width, set] = useState(0);
+  useEffect(() => {
+    const box = ref.current;
+    if (!box) return undefined;
+    const observer = new ResizeObserver(() => set(box.clientWidth));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+  return { ref, width };
+}
+
 export function Bars({ bars, label }: { bars: Bar[]; label: string }): JSX.Element | null {
+  const { ref, width } = useWidth();
   if (!bars.length) return null;
-  const width = 640;
-  const height = 180;
-  const base = 150;
   const highest = Math.max(1, ...bars.map((bar) => bar.input + bar.output));
-  const step = width / bars.length;
-  const thick = Math.min(48, step * 0.7);
-  const every = Math.ceil(bars.length / 10);
+  const step = Math.min(88, Math.max(4, (width - LEFT) / bars.length));
+  const thick = Math.min(44, step * 0.7);
+  const every = Math.max(1, Math.ceil(56 / step));
   return (
-    <figure>
-      <svg class="plot" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={`${label}: ${bars.map((bar) => bar.title).join("; ")}`}>
-        {[0.5, 1].map((part) => (
-          <g key={part}><line x1="0" x2={width} y1={base - part * 130} y2={base - part * 130} stroke="var(--line)" /><text x="2" y={base - part * 130 - 3}>{tokens(Math.round(highest * part))}</text></g>
-        ))}
-        <line x1="0" x2={width} y1={base} y2={base} stroke="var(--edge)" />
-        {bars.map((bar, index) => {
-          const x = index * step + (step - thick) / 2;
-          const output = (bar.output / highest) * 130;
-          const input = (bar.input / highest) * 130;
-          return (
-            <g key={index}>
-              <title>{bar.title}</title>
-              <rect class="bar-out" x={x} y={base - input - output} width={thick} height={output} rx="2" />
-              <rect class="bar-in" x={x} y={base - input} width={thick} height={input} rx="2" />
-              {index % every === 0 && <text x={index * step + step / 2} y={base + 16} text-anchor="middle">{bar.label}</text>}
+    <figure class="stack" style={{ gap: "4px" }} ref={ref}>
+      {width > 0 && (
+        <svg class="plot" width={width} height={HEIGHT} role="img" aria-label={`${label}: ${bars.map((bar) => bar.title).join("; ")}`}>
+          {[0, 0.5, 1].map((part) => (
+            <g key={part}>
+              <line x1={LEFT} x2={width} y1={BASE - part * ROOM} y2={BASE - part * ROOM} stroke={part ? "var(--line)" : "var(--edge)"} />
+              <text x={LEFT - 8} y={BASE - part * ROOM + 4} text-anchor="end">{part ? tokens(Math.round(highest * part)) : "0"}</text>
             </g>
-          );
-        })}
-      </svg>
-      <figcaption class="row small muted"><span class="chip"><span style={{ color: "var(--accent)" }}>■</span> input</span><span class="chip"><span style={{ color: "light-dark(#7c9be3, #4667b3)" }}>■</span> output</span></figcaption>
+          ))}
+          {bars.map((bar, index) => {
+            const x = LEFT + index * step + (step - thick) / 2;
+            const output = (bar.output / highest) * ROOM;
+            const input = (bar.input / highest) * ROOM;
+            return (
+              <g key={index}>
+                <title>{bar.title}</title>
+                <rect class="bar-out" x={x} y={BASE - input - output} width={thick} height={output} />
+                <rect class="bar-in" x={x} y={BASE - input} width={thick} height={input} />
+                {index % every === 0 && <text x={x + thick / 2} y={BASE + 18} text-anchor="middle">{bar.label.length > 12 ? `${bar.label.slice(0, 11)}…` : bar.label}</text>}
+              </g>
+            );
+          })}
+        </svg>
+      )}
+      <figcaption class="legend"><span><i class="key-in" />input</span><span><i class="key-out" />output</span></figcaption>
     </figure>
   );
 }

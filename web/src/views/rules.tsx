@@ -1,15 +1,20 @@
-/** Approval rules that were remembered: what they allow, for whom, since when; and a way to take each back. */
+/** Approval rules and what was decided: what is allowed or denied without asking, who decided which call; each rule can be taken back. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ROOT } from "../ahp/index.ts";
-import { request } from "../mirror/store.ts";
-import { tellRefused, toast } from "../ui/bits.tsx";
+import { ROOT, type SessionSummary } from "../ahp/index.ts";
+import { mayWrite } from "../local/me.ts";
+import { sessionUrl } from "../mirror/inbox.ts";
+import { age, pathOf } from "../mirror/selectors.ts";
+import { clientId, request, sessions } from "../mirror/store.ts";
+import { Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
 
-interface Rule {
+export interface Rule {
   id: string;
   decision: string;
   scope: string;
+  /** Whose tool: `agent:NAME`, `mcp:SERVER`, `client:NAME`, `host`. */
+  owner?: string;
   /** The rule in words, as the host reads it. */
   says?: string;
   tool?: string;
@@ -23,24 +28,87 @@ interface Rule {
 interface Decision {
   at: number;
   session: string;
+  chat?: string;
   tool: string;
-  decision?: string;
-  outcome?: string;
+  owner?: string;
+  decision: string;
   by?: string;
-  [field: string]: unknown;
+  who?: string;
+  option?: string;
+  reason?: string;
+  shown?: { title?: string; message?: string; input?: string };
 }
 
-const words = (rule: Rule): string => rule.says ?? `${rule.decision} ${rule.tool ?? "every tool"} (${rule.scope})`;
-const when = (at: number | undefined): string => (at ? new Date(at).toLocaleString() : "");
+const OWNERS: Record<string, string> = { agent: "agent", mcp: "MCP server", client: "client" };
+
+/** "MCP server calc", "agent coder". */
+export function ownerWords(owner: string | undefined): string {
+  const [kind = "", name] = (owner ?? "").split(":");
+  return name ? `${OWNERS[kind] ?? kind} ${name}` : kind === "host" ? "the host" : "";
+}
+
+/** Where a rule counts, with the place by its name. */
+export function placeWords(rule: Rule, known: ReadonlyMap<string, SessionSummary>): string {
+  if (rule.scope === "workspace") return `in ${rule.place ? pathOf(rule.place) : "one directory"}`;
+  if (rule.scope !== "session" && rule.scope !== "chat") return rule.scope;
+  const summary = [...known.values()].find((each) => each.resource === rule.place || each.defaultChat === rule.place || each.chats?.some((chat) => chat.resource === rule.place));
+  const title = summary ? `“${summary.title || "Untitled"}”` : "one that is gone";
+  return rule.scope === "session" ? `in the session ${title}` : `in a chat of ${title}`;
+}
+
+const sayWhat = (rule: Rule): string =>
+  (rule.says ?? `Always ${rule.decision} ${rule.tool ?? "every tool"}`).replace(/ (in this (chat|session|workspace)|everywhere)$/, "");
+
+function RuleRow({ rule, at, onTake }: { rule: Rule; at: number; onTake(): void }): JSX.Element {
+  const owner = ownerWords(rule.owner);
+  const facts = [owner && `Tool of ${owner}`, rule.createdAt ? `since ${age(new Date(rule.createdAt).toISOString(), at)}` : "", rule.configured ? "set in the host's settings, and taken out there" : ""];
+  return (
+    <li class="tree-row card">
+      <Mark of={rule.decision === "deny" ? "failed" : "done"} />
+      <div class="grow"><strong class="break">{sayWhat(rule)}</strong> <span class="break">{placeWords(rule, sessions.value)}</span>
+        <p class="small muted break">{facts.filter(Boolean).join(" · ")}</p>
+      </div>
+      {!rule.configured && mayWrite() && <button type="button" class="btn" onClick={onTake}>Take back</button>}
+    </li>
+  );
+}
+
+const BY: Record<string, string> = { guard: "by a hook or a switch", setting: "by the agent's settings", agent: "by the agent itself", default: "without asking", person: "by a person", rule: "by a rule" };
+
+function decider(decision: Decision, rules: Rule[]): string {
+  if (decision.by === "person") return decision.who === clientId ? "by you, in this window" : BY.person as string;
+  const rule = decision.by === "rule" ? rules.find((each) => each.id === decision.who) : undefined;
+  return rule ? `by the rule “${sayWhat(rule)}”` : (BY[decision.by ?? ""] ?? decision.by ?? "");
+}
+
+function DecisionRow({ decision, rules, at }: { decision: Decision; rules: Rule[]; at: number }): JSX.Element {
+  const session = sessions.value.get(decision.session);
+  const owner = ownerWords(decision.owner);
+  const input = decision.shown?.input;
+  return (
+    <li class="decision">
+      <Mark of={decision.decision === "denied" ? "failed" : "done"} />
+      <div class="stack" style={{ gap: "2px" }}>
+        <div class="row wrap" style={{ gap: "0 8px" }}><strong class="break">{decision.shown?.title || decision.tool}</strong><span>{decision.decision}</span><span class="muted">{decider(decision, rules)}</span></div>
+        <p class="small muted break">
+          {owner ? `${decision.tool} of ${owner}` : decision.tool}{session ? <> · <a href={sessionUrl(decision.session, decision.chat)}>{session.title || "Untitled"}</a></> : ""} · <span title={new Date(decision.at).toLocaleString()}>{age(new Date(decision.at).toISOString(), at)}</span>
+          {decision.reason ? ` · ${decision.reason}` : ""}
+        </p>
+        {input && <details class="fold"><summary>Input</summary><pre class="payload">{input}</pre></details>}
+      </div>
+    </li>
+  );
+}
 
 export default function RulesView(): JSX.Element {
+  const at = useNow(30_000);
   const [rules, set] = useState<Rule[] | undefined>(undefined);
   const [missing, miss] = useState(false);
   const [decisions, record] = useState<Decision[]>([]);
   const load = (): void => void request<{ rules: Rule[] }>("_ahpkit/rules/list", { channel: ROOT }).then((answer) => set(answer.rules), () => miss(true));
   useEffect(() => {
     load();
-    void request<{ approvals: Decision[] }>("_ahpkit/approvals/list", { channel: ROOT, limit: 50 }).then((answer) => record(answer.approvals.toReversed()), () => undefined);
+    void request<{ approvals: Decision[] }>("_ahpkit/approvals/list", { channel: ROOT, limit: 100 }).then((answer) => record(answer.approvals.toReversed()), () => undefined);
   }, []);
   const take = (rule: Rule): void => {
     void request("_ahpkit/rules/remove", { channel: ROOT, id: rule.id }).then(() => {
@@ -50,25 +118,18 @@ export default function RulesView(): JSX.Element {
   };
   return (
     <div class="pane-body"><div class="page">
-      <h1>Approval rules</h1>
-      <p class="muted">An answer to an approval can be remembered. Here is what was, and each can be taken back.</p>
+      <div class="stack" style={{ gap: "4px" }}>
+        <h1>Approval rules</h1>
+        <p class="muted">What runs, or does not, without asking. You make a rule with “Always…” when a call waits.</p>
+      </div>
       {missing && <p class="empty">This host remembers no approvals.</p>}
       {rules?.length === 0 && <p class="empty">Nothing is remembered. Every call asks, unless its agent decides otherwise.</p>}
-      {rules && rules.length > 0 && (
-        <ul class="tree">{rules.map((rule) => (
-          <li key={rule.id} class="tree-row card">
-            <div class="grow"><strong class="break">{words(rule)}</strong><p class="small muted break">{[rule.place, rule.createdAt ? `since ${when(rule.createdAt)}` : "", rule.configured ? "from the host's settings: take it out there" : ""].filter(Boolean).join(" · ")}</p></div>
-            {!rule.configured && <button type="button" class="btn" onClick={() => take(rule)}>Take back</button>}
-          </li>
-        ))}</ul>
-      )}
-      {decisions.length > 0 && (
-        <>
+      {rules && rules.length > 0 && <ul class="tree" style={{ gap: "8px" }}>{rules.map((rule) => <RuleRow key={rule.id} rule={rule} at={at} onTake={() => take(rule)} />)}</ul>}
+      {!missing && (
+        <section class="stack">
           <h2>Decided lately</h2>
-          <table><thead><tr><th>When</th><th>Tool</th><th>Decision</th><th>By</th></tr></thead>
-            <tbody>{decisions.map((each, index) => <tr key={index}><td>{when(each.at)}</td><td class="break">{each.tool}</td><td>{String(each.decision ?? each.outcome ?? "")}</td><td>{each.by}</td></tr>)}</tbody>
-          </table>
-        </>
+          {decisions.length ? <ul class="decisions">{decisions.map((each, index) => <DecisionRow key={index} decision={each} rules={rules ?? []} at={at} />)}</ul> : <p class="small muted">No call has been decided yet.</p>}
+        </section>
       )}
     </div></div>
   );

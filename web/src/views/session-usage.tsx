@@ -8,12 +8,12 @@ import type { PanelProps } from "./session.tsx";
 export function Sum({ sum }: { sum: Totals }): JSX.Element {
   return (
     <>
-      <table><tbody>
-        <tr><td>Input</td><td class="num">{tokens(sum.input)}</td></tr>
-        <tr><td>of it from cache</td><td class="num">{tokens(sum.cached)}</td></tr>
-        <tr><td>Output</td><td class="num">{tokens(sum.output)}</td></tr>
-        <tr><td>Cost</td><td class="num">{price(sum) || "not known"}</td></tr>
-      </tbody></table>
+      <dl class="stats">
+        <div class="stat"><dt>Tokens in</dt><dd>{tokens(sum.input)} {sum.cached > 0 && <span class="small">{tokens(sum.cached)} cached</span>}</dd></div>
+        <div class="stat"><dt>Tokens out</dt><dd>{tokens(sum.output)}</dd></div>
+        <div class="stat"><dt>Cost</dt><dd>{price(sum) || <span class="small">not known</span>}</dd></div>
+        <div class="stat"><dt>Turns</dt><dd>{sum.turns}</dd></div>
+      </dl>
       {sum.unpriced > 0 && sum.cost > 0 && <p class="small muted">{sum.unpriced} of {sum.turns} turns have no known price, so the sum is at least this.</p>}
     </>
   );
@@ -28,7 +28,7 @@ export default function SessionUsage({ chat }: PanelProps): JSX.Element {
   return (
     <div class="pane-body" tabIndex={0} role="region" aria-label="Usage">
       <div class="side-body">
-        {turns.length ? <><h2>Per turn</h2><Bars bars={bars} label="Tokens per turn" /><h2>This chat</h2><Sum sum={total(turns)} />{chat?.turnsNextCursor && <p class="small muted">Earlier turns are not loaded and not counted.</p>}</> : <p class="empty">This agent has not reported any usage.</p>}
+        {turns.length ? <><h2>This chat</h2><Sum sum={total(turns)} /><h2>Per turn</h2><Bars bars={bars} label="Tokens per turn" />{chat?.turnsNextCursor && <p class="small muted">Earlier turns are not loaded and not counted.</p>}</> : <p class="empty">This agent has not reported any usage.</p>}
       </div>
     </div>
   );

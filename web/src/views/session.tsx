@@ -7,11 +7,11 @@ import { mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
-import { activity, isRead, nameOf, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
-import { clientId, dispatch, request, sessions, useChannel } from "../mirror/store.ts";
+import { activity, isArchived, isRead, nameOf, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
+import { clientId, creating, dispatch, request, root, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
-import { Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
+import { confirmed, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
 import { ChatView } from "./chat.tsx";
 import { markRead, menuFor } from "./sessions.tsx";
 
@@ -37,6 +37,14 @@ function useReading(uri: string, state: SessionState | undefined, modified: stri
     seen.current = `${uri} ${modified}`;
     if (!isRead(state.status) && activity(state.status) !== "running") void markRead(uri, true);
   }, [uri, state?.status, modified]);
+}
+
+/** A chat of several has a mark of its own. */
+function useChatReading(chat: ChatState | undefined): void {
+  const unread = chat !== undefined && !isRead(chat.status) && activity(chat.status) !== "running";
+  useEffect(() => {
+    if (unread && !document.hidden && mayWrite()) void dispatch(chat.resource, { type: "chat/isReadChanged", isRead: true }, "chat");
+  }, [unread, chat?.resource, chat?.modifiedAt]);
 }
 
 function useFinished(uri: string, title: string, chat: ChatState | undefined): void {
@@ -77,7 +85,7 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
   const status = chat?.status ?? summary?.status ?? 1;
   const toggle = (panel: Panel): string => panelUrl(at, at.panel === panel ? undefined : panel);
   const canvases = state?.openCanvases?.length ?? 0;
-  const folder = state?.workingDirectories?.[0];
+  const agent = root.value?.agents.find((each) => each.provider === (state?.provider ?? summary?.provider));
   return (
     <header class="pane-head">
       <a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a>
@@ -85,10 +93,10 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       <div class="grow" style={{ lineHeight: 1.25 }}>
         <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} />
         <div class="small muted cut" style={{ fontSize: "12px" }}>
-          {WORDS[activity(status)]} · {state?.provider ?? summary?.provider}{folder ? <> · <span title={pathOf(folder)}>{nameOf(folder)}</span></> : null}{cost ? ` · ${cost}` : ""}
+          {WORDS[activity(status)]} · {agent?.displayName ?? state?.provider ?? summary?.provider}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
         </div>
       </div>
-      {others.length > 0 && <span class="chip wide-only" title={others.map((each) => each.displayName ?? each.clientId).join(", ")}>{others.length === 1 ? (others[0]?.displayName ?? "1 other") : `${others.length} others`} here</span>}
+      {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${others.map((each) => each.displayName ?? each.clientId).join(", ")}`}><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">+{others.length}</span></span>}
       <a class="btn quiet wide-only" href={toggle("changes")} aria-current={at.panel === "changes" ? "true" : undefined}>Changes <Counts added={summary?.changes?.additions} removed={summary?.changes?.deletions} /></a>
       {canvases > 0 && <a class="btn quiet wide-only" href={toggle("canvases")} aria-current={at.panel === "canvases" ? "true" : undefined}>Canvases {canvases}</a>}
       <a class="btn quiet wide-only" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>
@@ -102,11 +110,20 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
           rename(renaming + 1);
           requestAnimationFrame(() => document.querySelector("header h1")?.dispatchEvent(new MouseEvent("dblclick", { bubbles: true })));
         } },
-        { label: "New chat in this session", run: () => void newChat(at.session) },
+        ...(mayWrite() ? [{ label: "New chat in this session", run: () => void newChat(at.session) }] : []),
+        ...(mayWrite() && agent?.capabilities?.multipleWorkingDirectories ? [{ label: "Working directories", run: () => go(panelUrl(at, "setup")) }] : []),
+        ...(chat && (state?.chats.length ?? 0) > 1 && mayWrite() ? chatMenu(at.session, chat, state) : []),
         ...(summary ? menuFor(summary) : []),
       ]} />
     </header>
   );
+}
+
+/** Where it works: the first directory by name, all of them on hover; and whether that is a work tree of its own. */
+function Places({ directories = [], worktree }: { directories: string[] | undefined; worktree: boolean }): JSX.Element | null {
+  const [first, ...more] = directories;
+  if (!first) return null;
+  return <> · <span title={directories.map(pathOf).join("\n")}>{nameOf(first)}{more.length ? ` and ${more.length} more` : ""}{worktree ? " (work tree)" : ""}</span></>;
 }
 
 async function newChat(session: string): Promise<void> {
@@ -119,15 +136,33 @@ async function newChat(session: string): Promise<void> {
   }
 }
 
+/** What can be done with one of several chats. */
+function chatMenu(session: string, chat: ChatState, state: SessionState | undefined): { label: string; danger?: boolean; run(): void }[] {
+  const archived = isArchived(chat.status);
+  const entries = [{ label: archived ? "Take this chat out of the archive" : "Archive this chat", run: () => void flag(chat.resource, "chat/isArchivedChanged", "isArchived", !archived) }];
+  if (chat.resource === state?.defaultChat) return entries;
+  return [...entries, { label: "Delete this chat…", danger: true, run: () => void disposeChat(session, chat) }];
+}
+
+async function flag(chat: string, type: string, field: string, value: boolean): Promise<void> {
+  const outcome = await dispatch(chat, { type, [field]: value }, "chat");
+  if (!outcome.accepted) tellRefused(outcome.reason);
+}
+
+async function disposeChat(session: string, chat: ChatState): Promise<void> {
+  if (!(await confirmed(`Delete the chat “${chat.title}” for good? Archive it instead to keep it.`, "Delete"))) return;
+  await request("disposeChat", { channel: chat.resource }).then(() => go(sessionUrl(session)), (error: Error) => tellRefused(error.message));
+}
+
 function Chats({ at, state, current }: { at: Here; state: SessionState; current: string | undefined }): JSX.Element | null {
-  const shown = state.chats.filter((chat) => chat.interactivity !== "hidden" && (chat.origin?.kind !== "tool" || chat.resource === current));
+  const shown = state.chats.filter((chat) => chat.interactivity !== "hidden" && (chat.resource === current || (chat.origin?.kind !== "tool" && !isArchived(chat.status))));
   if (shown.length < 2) return null;
   return (
     <nav class="row" aria-label="Chats" style={{ padding: "4px 12px", borderBottom: "1px solid var(--line)" }}>
       <div class="tabs">
         {shown.map((chat, index) => (
-          <a key={chat.resource} class="btn quiet" href={sessionUrl(at.session, chat.resource)} aria-current={chat.resource === current ? "true" : undefined}>
-            {activity(chat.status) !== "done" && <Mark of={activity(chat.status)} />}{chat.title || `Chat ${index + 1}`}
+          <a key={chat.resource} class={`btn quiet${isRead(chat.status) || chat.resource === current ? "" : " unread"}`} href={sessionUrl(at.session, chat.resource)} aria-current={chat.resource === current ? "true" : undefined}>
+            {activity(chat.status) !== "done" && <Mark of={activity(chat.status)} />}{chat.origin?.kind === "sideChat" ? "↳ " : ""}{chat.title || `Chat ${index + 1}`}
           </a>
         ))}
       </div>
@@ -143,6 +178,7 @@ export function SessionView({ at }: { at: Here }): JSX.Element {
   const chat = useChannel<ChatState>(chatUri, "chat").value;
   usePresence(at.session, state);
   useReading(at.session, state, summary?.modifiedAt);
+  useChatReading(chat.state);
   useFinished(at.session, state?.title ?? "", chat.state);
   return (
     <>
@@ -152,8 +188,19 @@ export function SessionView({ at }: { at: Here }): JSX.Element {
         : chat.error ? <div class="empty"><p>This chat is gone: {chat.error.message}</p></div>
         : chat.state ? <ChatView key={chatUri} uri={at.session} session={state} seen={chat} />
         : state?.lifecycle === "failed" ? <div class="empty"><p class="note danger">The session could not be created: {state.creationError?.message}</p></div>
-        : <div class="empty"><p>Loading…</p></div>}
+        : <Creating uri={at.session} />}
     </>
+  );
+}
+
+/** Before there is a chat: how far its creation is, as the host tells who asked for it. */
+export function Creating({ uri }: { uri: string }): JSX.Element {
+  const told = creating.value.get(uri);
+  return (
+    <div class="empty" role="status">
+      <p>{told?.message ?? "Loading…"}</p>
+      {told?.total ? <progress max={told.total} value={told.progress} aria-label="Creating the session" /> : null}
+    </div>
   );
 }
 

@@ -19,7 +19,7 @@ export default function SettingsView(): JSX.Element {
   const host = hostInfo.value;
   const version = (host?._meta?.["ahpkit/host"] as { version?: string } | undefined)?.version;
   return (
-    <div class="pane-body"><div class="page" style={{ maxWidth: "640px" }}>
+    <div class="pane-body"><div class="page narrow">
       <h1>Settings</h1>
       <p class="small muted">Kept in this browser only.</p>
       <Choice name="theme" label="Theme" value={theme.value} onChange={(value) => (theme.value = value)} options={[["system", "As the system"], ["light", "Light"], ["dark", "Dark"]]} />

@@ -8,7 +8,7 @@ import { toast } from "../ui/bits.tsx";
 
 const WHY = { required: "It has to know who you are.", expired: "The last sign-in has expired.", insufficientScope: "It needs further permissions." };
 
-export function SignIn({ auth, onCancel }: { auth: AuthRequirement | undefined; onCancel?: () => void }): JSX.Element | null {
+export function SignIn({ auth, onCancel }: { auth: AuthRequirement | undefined; server?: { session: string; id: string }; onCancel?: () => void }): JSX.Element | null {
   const [token, set] = useState("");
   const [error, fail] = useState("");
   if (!auth) return null;

@@ -112,7 +112,7 @@ export default function Timeline({ chat }: PanelProps): JSX.Element {
           <div class="tl-row"><span>Whole turn</span><span class="tl-track"><Bar from={start} to={end} start={start} span={span} kind="text" /></span><span class="muted">{duration(span)}</span></div>
           <Rows turn={turn} start={start} span={span} end={end} depth={0} />
         </div>
-        <p class="small muted row wrap"><span class="chip"><span style={{ color: "var(--accent)" }}>■</span> running</span><span class="chip"><span style={{ color: "var(--needs)" }}>■</span> waiting for you</span><span class="chip"><span style={{ color: "var(--danger)" }}>■</span> failed or denied</span></p>
+        <p class="legend"><span><i class="key-in" />running</span><span><i class="key-wait" />waiting for you</span><span><i class="key-bad" />failed or denied</span></p>
         <p class="small muted">A dash means that neither the host nor this page saw when the call began.</p>
       </div>
     </div>

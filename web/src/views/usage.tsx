@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Turn } from "../ahp/index.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { price, tokens, total } from "../mirror/selectors.ts";
-import { sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { root, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Bars } from "./plots.tsx";
 import { Sum } from "./session-usage.tsx";
 
@@ -39,6 +39,9 @@ const bar = ([label, turns]: [string, Turn[]]): { label: string; input: number; 
   return { label, input: sum.input, output: sum.output, title: `${label}: ${tokens(sum.input)} in, ${tokens(sum.output)} out${price(sum) ? `, ${price(sum)}` : ""}` };
 };
 
+/** "16 Nov", in the reader's language. */
+const dayWords = (day: string): string => (Number.isNaN(Date.parse(day)) ? day : new Date(`${day}T12:00`).toLocaleDateString(undefined, { day: "numeric", month: "short" }));
+
 export default function UsageView(): JSX.Element {
   const [used, set] = useState<Used[]>([]);
   const [done, finish] = useState(false);
@@ -61,7 +64,7 @@ export default function UsageView(): JSX.Element {
     };
   }, [loaded]);
   const days = grouped(used, (turn) => (turn.startedAt ?? "").slice(0, 10) || "earlier").sort(([a], [b]) => (a < b ? -1 : 1)).slice(-30);
-  const agents = grouped(used, (_, summary) => summary.provider);
+  const agents = grouped(used, (_, summary) => root.value?.agents.find((each) => each.provider === summary.provider)?.displayName ?? summary.provider);
   const bySession = used.map(({ summary, turns }) => ({ summary, sum: total(turns) })).sort((a, b) => b.sum.input + b.sum.output - a.sum.input - a.sum.output).slice(0, 20);
   return (
     <div class="pane-body">
@@ -70,10 +73,10 @@ export default function UsageView(): JSX.Element {
         {!used.length ? <p class="empty">{done ? "No agent has reported any usage yet." : "Adding up…"}</p> : (
           <>
             <Sum sum={total(used.flatMap((each) => each.turns))} />
-            <h2>By day</h2><Bars label="Tokens by day" bars={days.map(([day, turns]) => bar([day.slice(5), turns]))} />
+            <h2>By day</h2><Bars label="Tokens by day" bars={days.map(([day, turns]) => bar([dayWords(day), turns]))} />
             <h2>By agent</h2><Bars label="Tokens by agent" bars={agents.map(bar)} />
             <h2>By session</h2>
-            <table><thead><tr><th>Session</th><th class="num">Input</th><th class="num">Output</th><th class="num">Cost</th></tr></thead>
+            <table class="table-wide"><thead><tr><th>Session</th><th class="num">Input</th><th class="num">Output</th><th class="num">Cost</th></tr></thead>
               <tbody>{bySession.map(({ summary, sum }) => <tr key={summary.resource}><td><a href={sessionUrl(summary.resource)}>{summary.title || "Untitled"}</a></td><td class="num">{tokens(sum.input)}</td><td class="num">{tokens(sum.output)}</td><td class="num">{price(sum) || "–"}</td></tr>)}</tbody>
             </table>
             <p class="small muted">Counted from the newest {Math.min(SESSIONS, sessions.value.size)} sessions and the last turns of each{done ? "" : "; still counting"}.</p>

@@ -113,8 +113,8 @@ describe("changesets", () => {
 describe("switches", () => {
   const plugin = { type: "plugin", id: "p", uri: "u", name: "P", enablement: [{ kind: "global" as const, enabled: false }] };
   it("say why they stand as they do", () => {
-    expect(effective(plugin, undefined)).toEqual({ on: false, why: "off for everywhere" });
-    expect(effective({ type: "skill", id: "s", uri: "u", name: "S" }, plugin)).toEqual({ on: false, why: "off because P is off" });
+    expect(effective(plugin, undefined)).toEqual({ on: false, why: "Switched off everywhere." });
+    expect(effective({ type: "skill", id: "s", uri: "u", name: "S" }, plugin)).toEqual({ on: false, why: "Off because P is off." });
     expect(effective({ type: "skill", id: "s", uri: "u", name: "S" }, undefined).on).toBe(true);
   });
   it("keep the decisions of the other scopes, the narrowest first", () => {
