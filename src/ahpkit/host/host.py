@@ -40,6 +40,7 @@ from ahpkit.host.feature import Feature, Registration
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.questions import Questions
+from ahpkit.host.turns.times import TurnTimes
 from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI
@@ -98,7 +99,8 @@ class Host:
         self._agents = turns.agents
         self._extensions = turns.extensions
         self._shared = front.shared
-        own = [ActiveClients(grace=basis.config.client_grace), turns.commands, turns.approvals, Questions()]
+        grace = basis.config.client_grace
+        own = [ActiveClients(grace=grace), turns.commands, turns.approvals, Questions(), TurnTimes()]
         self._features = [*own, *features]
         self._running: AsyncExitStack | None = None
 

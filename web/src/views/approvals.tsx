@@ -207,7 +207,7 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
         </button>
         <button type="button" class="btn equal" disabled={busy} onClick={act(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
         {!compact && wider.length > 0 && (
-          <Menu label="More answers" class="btn" disabled={busy}
+          <Menu label="Always… and more answers" class="btn" disabled={busy}
             entries={grouped(wider, (option) => act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))())}>Always…</Menu>
         )}
         {!compact && !result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}

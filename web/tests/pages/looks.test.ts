@@ -39,7 +39,7 @@ const SCREENS: [string, () => string, string][] = [
   ["chat-approval", () => at(made.main), ".dock .approval"],
   ["question", () => at(made.asks), "form.card.needs"],
   ["changes", () => at(made.edits, "?panel=changes"), ".diff-row"],
-  ["setup", () => at(made.edits, "?panel=setup"), ".tree-row"],
+  ["setup", () => at(made.edits, "?panel=setup"), ".setup-item"],
   ["canvas", () => at(made.edits, "?panel=canvases"), "iframe, .empty"],
   ["timeline", () => at(made.main, "?panel=timeline"), ".tl-row"],
   ["session-usage", () => at(made.main, "?panel=usage"), ".plot"],
@@ -74,5 +74,5 @@ for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]] as con
         expect(serious).toEqual([]);
         expect(problems).toEqual([]);
         await close();
-      });
+      }, 240_000);
     });

@@ -196,7 +196,7 @@ describe("a session", () => {
   });
 
   it("shows its setup, timeline and usage", async () => {
-    for (const [panel, text] of [["setup", "Customizations"], ["timeline", "Whole turn"], ["usage", /usage|Per turn/]] as const) {
+    for (const [panel, text] of [["setup", "MCP servers"], ["timeline", "Whole turn"], ["usage", /usage|Per turn/]] as const) {
       await page.goto(`${page.url().split("?")[0]}?panel=${panel}`);
       await page.locator("aside").getByText(text).first().waitFor();
     }

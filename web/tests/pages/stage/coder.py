@@ -1,4 +1,4 @@
-"""An agent for the page's tests and pictures: it edits files, asks with reasons, plans, calls MCP tools and stumbles."""
+"""An agent for the tests and pictures of the page: edits files, asks with reasons, plans, calls MCP tools, stumbles."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def _edit(turn: Turn, name: str, before: str, after: str) -> FileEdit:
 async def change(turn: Turn, rest: str) -> None:
     turn.text("I will read the loader's file line by line.")
     path = turn.chat.working_directory / "src" / "loader.py"
-    writing = turn.tool_call("edit", display_name="Edit file", intention="One line in memory instead of the whole file.")
+    writing = turn.tool_call(
+        "edit", display_name="Edit file", intention="One line in memory instead of the whole file."
+    )
     edit = _edit(turn, "src/loader.py", BEFORE, AFTER)
     writing.assess("It changes one file of the project, which git has.", safety=0.9)
     answer = await writing.confirm(

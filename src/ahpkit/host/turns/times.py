@@ -1,0 +1,119 @@
+"""When the tool calls of a turn began, waited for a person and ended: `_ahpkit/turns/times`, for a timeline.
+
+The protocol's states have no times of calls. They are noted here as the calls change, and kept for the newest turns
+beside the log when the turn ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.protocol.common.state import JsonObject
+
+_KEYS: Final = "turn-times/"
+
+MAX_TURNS: Final = 2000
+"""Turns whose times are kept. The oldest go first."""
+
+_CALL: Final = frozenset(
+    {
+        *("chat/toolCallStart", "chat/toolCallReady", "chat/toolCallConfirmed", "chat/toolCallComplete"),
+        *("chat/toolCallResultConfirmed", "chat/toolCallAuthRequired", "chat/toolCallAuthResolved"),
+    }
+)
+_END: Final = frozenset({"chat/turnComplete", "chat/turnCancelled", "chat/error"})
+_WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmation", "auth-required"})
+_OVER: Final = frozenset({"completed", "cancelled"})
+
+
+class TurnTimes(Feature):
+    """The times of the calls of all turns. `kept` is how many turns that ended are remembered."""
+
+    name = "turn-times"
+
+    def __init__(self, kept: int = MAX_TURNS) -> None:
+        self._kept = kept
+        self._running: dict[tuple[str, str], dict[str, JsonObject]] = {}
+
+    def register(self, host: Registration, services: Services) -> None:
+        self._services = services
+        host.listen(self._heard)
+        host.on_session_disposed(self._forget)
+        host.command(Command("_ahpkit/turns/times", self._serve))
+
+    def _heard(self, applied: Applied) -> None:
+        kind = applied.action["type"]
+        if kind in _CALL:
+            self._note(applied)
+        elif kind in _END and applied.after is not applied.before:
+            self._keep(applied.channel, applied.action["turnId"])
+
+    def _note(self, applied: Applied) -> None:
+        action = applied.action
+        call = _call(applied.after, action["toolCallId"])
+        if call is None:
+            return
+        now = self._services.now()
+        times = self._running.setdefault((applied.channel, action["turnId"]), {})
+        entry = times.setdefault(action["toolCallId"], {"startedAt": now})
+        status = call["status"]
+        if (status in _WAITING) != _waits(entry):
+            _turn_wait(entry, now)
+        if status in _OVER:
+            entry.setdefault("endedAt", now)
+
+    def _keep(self, chat: str, turn: str) -> None:
+        times = self._running.pop((chat, turn), None)
+        if not times:
+            return
+        now = self._services.now()
+        for entry in times.values():
+            if _waits(entry):
+                _turn_wait(entry, now)
+            entry.setdefault("endedAt", now)
+        values = self._services.values
+        before: JsonObject = values.get(self._key(chat, turn)) or {}  # A turn that went on after it failed.
+        values.set(self._key(chat, turn), {**before, **times})
+        keys = values.keys(_KEYS)
+        for old in list(keys)[: len(keys) - self._kept] if len(keys) > self._kept else ():
+            values.set(old, None)
+
+    def _key(self, chat: str, turn: str) -> str:
+        return f"{_KEYS}{self._services.session_of(chat)} {chat} {turn}"
+
+    def _forget(self, session_uri: str) -> None:
+        for key in list(self._services.values.keys(_KEYS)):
+            if key.startswith(f"{_KEYS}{session_uri} "):
+                self._services.values.set(key, None)
+
+    async def _serve(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        chat, turn = str(params.get("channel")), str(params.get("turnId"))
+        kept: JsonObject = self._services.values.get(self._key(chat, turn)) or {}
+        return {"calls": {**kept, **self._running.get((chat, turn), {})}}
+
+
+def _call(chat: JsonObject, call_id: str) -> JsonObject | None:
+    """The call in the turn that runs; it is mostly one of the last parts."""
+    turn: JsonObject = chat.get("activeTurn") or {}
+    parts: list[JsonObject] = turn.get("responseParts", [])
+    for part in reversed(parts):
+        if part["kind"] == "toolCall" and part["toolCall"]["toolCallId"] == call_id:
+            return part["toolCall"]
+    return None
+
+
+def _waits(entry: JsonObject) -> bool:
+    waited: list[list[Any]] = entry.get("waited") or []
+    return bool(waited) and waited[-1][1] is None
+
+
+def _turn_wait(entry: JsonObject, now: int) -> None:
+    """It begins to wait, or waits no more."""
+    if _waits(entry):
+        entry["waited"][-1][1] = now
+    else:
+        entry.setdefault("waited", []).append([now, None])
+
+
+__all__ = ["MAX_TURNS", "TurnTimes"]
