@@ -3,6 +3,7 @@
 from typing import Any
 
 from ahpkit.cli.line_editor import LineEditor, complete, utf16_length
+from support import requirement
 
 
 def line(before: str, after: str = "") -> LineEditor:
@@ -33,6 +34,21 @@ def test_several_items_are_shown_when_nothing_is_certain() -> None:
     shown = complete(editor, [item("/sleep ", 0, 2, "takes\nits time"), item("/stream ", 0, 2)])
     assert shown == ["  /sleep            takes its time", "  /stream"]
     assert editor.text == "/s"
+
+
+@requirement("commands:completions:contains")
+def test_what_only_contains_the_typed_part_is_shown_and_nothing_typed_is_lost() -> None:
+    editor = line("/bra")
+    assert len(complete(editor, [item("/code-branch ", 0, 4), item("/library ", 0, 4)])) == 2
+    assert editor.text == "/bra"
+    complete(editor, [item("/superpowers:brainstorm ", 0, 4)])
+    assert editor.text == "/superpowers:brainstorm "
+
+
+@requirement("commands:completions:says-more")
+def test_more_than_a_screenful_is_said_not_shown() -> None:
+    shown = complete(line("/"), [item(f"/{number:03} ", 0, 1) for number in range(123)])
+    assert (len(shown), shown[-1]) == (41, "  … and 83 more: type on, and press Tab again")
 
 
 def test_nothing_to_complete_changes_nothing() -> None:

@@ -5,6 +5,7 @@ import pytest
 from ahpkit.customizations.completion import complete
 from ahpkit.customizations.in_force import META_KEY, InForce
 from customizations.builders import read_workspace, skill, text, write
+from customizations.desk import Desk
 from support import requirement
 
 
@@ -69,10 +70,25 @@ def test_an_item_replaces_what_was_typed_and_says_what_it_stands_for(in_force: I
     }
 
 
-def test_the_list_has_an_end(tmp_path: Path) -> None:
-    discovery = read_workspace(write(tmp_path, {f".claude/commands/c{number}.md": "x" for number in range(80)}))
+@requirement("commands:completions:says-more")
+async def test_an_answer_that_leaves_something_out_says_how_much(desk: Desk) -> None:
+    desk.files({f".claude/commands/c{number}.md": "x" for number in range(1_020)})
+    client = await desk.start()
+    session, chat = await desk.session(client)
+    await desk.read(client, session, ".claude/commands")
+    answer = await client.ask("completions", chat, kind="userMessage", text="/c", offset=2)
+    assert (len(answer["items"]), answer["_meta"]) == (1_000, {"ahpkit/more": 20})
+    answer = await client.ask("completions", chat, kind="userMessage", text="/c101", offset=5)
+    assert (len(answer["items"]), "_meta" in answer) == (11, False)
+
+
+@requirement("commands:completions:contains")
+def test_the_name_that_is_put_in_holds_what_was_typed(tmp_path: Path) -> None:
+    """A skill can be called by its folder too."""
+    files = {".github/skills/brand-folder/SKILL.md": text(name="storm")}
+    discovery = read_workspace(write(tmp_path, files))
     in_force = InForce(discovery.containers, discovery.details, discovery.roots)
-    assert len(offered(in_force, "/")) == 80
+    assert (offered(in_force, "/bra"), offered(in_force, "/sto")) == (["/brand-folder "], ["/storm "])
 
 
 def test_what_contains_the_typed_part_is_offered_behind_what_begins_with_it(tmp_path: Path) -> None:

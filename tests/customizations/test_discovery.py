@@ -280,11 +280,12 @@ def test_a_container_follows_what_happens_to_its_files(tmp_path: Path) -> None:
         assert parsed is not None
         return parsed.container.get("load", {"kind": "absent"})["kind"]
 
-    assert kind({".plugin/plugin.json": "{}", "agents/a.md": text()}) == "loaded"
+    sound = '{"name": "p"}'
+    assert kind({".plugin/plugin.json": sound, "agents/a.md": text()}) == "loaded"
     assert kind({"agents/a.md": "---\ntools: *\n---\n"}) == "degraded"
     assert kind({"agents/a.md": text()}) == "loaded"
     assert kind({".plugin/plugin.json": "{"}) == "error"
-    assert kind({".plugin/plugin.json": "{}", "agents/a.md": "---\ntools: *\n---\n"}) == "degraded"
+    assert kind({".plugin/plugin.json": sound, "agents/a.md": "---\ntools: *\n---\n"}) == "degraded"
     assert kind({".plugin/plugin.json": "["}) == "error"
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ahpkit.customizations.discovery import discover
 from customizations.builders import children, container, read_workspace, skill, text, write
+from support import requirement
 
 
 def names_of(discovery: Any) -> dict[str, list[str]]:
@@ -101,3 +104,36 @@ def test_folders_of_other_tools_are_read(tmp_path: Path) -> None:
 def test_cline_rules_may_be_a_single_file(tmp_path: Path) -> None:
     write(tmp_path, {".clinerules": "Be brief."})
     assert names_of(read_workspace(tmp_path))["Instructions"] == [".clinerules"]
+
+
+@requirement("customizations:found:marketplace")
+def test_a_marketplace_does_not_speak_of_what_its_entries_have(tmp_path: Path) -> None:
+    write(tmp_path, {"a/.claude-plugin/plugin.json": {"name": "a"}, "a/skills/s/SKILL.md": skill("s")})
+    market(tmp_path, {"name": "a", "source": "./a"}, {"name": "far", "source": {"source": "npm", "package": "x"}})
+    discovery = discover(None, home=None, plugins=[tmp_path])
+    assert names_of(discovery) == {tmp_path.name: [], "a": ["a:s"]}
+    assert "_meta" not in container(discovery, tmp_path.name)
+    assert "far" in container(discovery, tmp_path.name)["load"]["message"]
+
+
+@requirement("customizations:found:marketplace")
+@pytest.mark.parametrize("listed", [[], {"a": {"source": "./a"}}, "a", None])
+def test_a_marketplace_that_names_no_plugins_says_so(tmp_path: Path, listed: Any) -> None:
+    write(tmp_path, {".claude-plugin/marketplace.json": {"plugins": listed}, "a/skills/s/SKILL.md": skill("s")})
+    [entry] = discover(None, home=None, plugins=[tmp_path]).containers
+    load: Any = entry.get("load")
+    assert (load["kind"], "names no plugins" in load["message"]) == ("degraded", True)
+
+
+@requirement("customizations:found:marketplace")
+def test_a_plugin_whose_list_of_others_is_broken_keeps_its_own_things(tmp_path: Path) -> None:
+    files = {".claude-plugin/marketplace.json": "{", ".claude-plugin/plugin.json": {"name": "p"}}
+    write(tmp_path, {**files, "skills/s/SKILL.md": skill("s")})
+    [entry] = discover(None, home=None, plugins=[tmp_path]).containers
+    assert (entry.get("load", {})["kind"], [child["name"] for child in children(entry)]) == ("degraded", ["p:s"])
+
+
+@requirement("customizations:found:pack")
+def test_a_folder_of_plugins_is_not_listed_beside_them(tmp_path: Path) -> None:
+    write(tmp_path, {"x/plugin.json": {"name": "x"}, "x/skills/s/SKILL.md": skill("s")})
+    assert names_of(discover(None, home=None, plugins=[tmp_path])) == {"x": ["x:s"]}

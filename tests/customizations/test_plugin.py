@@ -1,10 +1,12 @@
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.details import Parsed, TextDetail
+from ahpkit.customizations.expand import expand
+from ahpkit.protocol.common.state import JsonObject
 from customizations.builders import (
     AGENT_PLUGIN,
     child,
@@ -112,7 +114,7 @@ def test_an_agent_plugin_has_fixed_places_and_a_vendors_folder(tmp_path: Path) -
 def test_an_agent_plugin_cannot_move_its_places(tmp_path: Path) -> None:
     parsed = read(tmp_path, {"plugin.json": {**AGENT_PLUGIN, "skills": "./other"}, "other/x/SKILL.md": skill("x")})
     assert names(parsed) == []
-    assert codes(parsed, "warning") == ["fixed-places"]
+    assert codes(parsed, "warning") == ["fixed-places", "nothing-found"]
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
@@ -326,7 +328,9 @@ def test_component_fields_of_the_wrong_shape_are_said(tmp_path: Path) -> None:
 def test_unknown_keys_and_components_without_a_type_are_noted(tmp_path: Path) -> None:
     manifest: dict[str, Any] = {"name": "p", "colour": "red", "lspServers": {"x": {}}, "outputStyles": "./o"}
     parsed = read(tmp_path, {".plugin/plugin.json": manifest, "output-styles/x.md": "x"})
-    assert codes(parsed, "note") == ["unknown-keys", "no-type", "no-type", "no-type", "nothing-found"]
+    assert codes(parsed, "note") == ["unknown-keys", "no-type", "no-type", "no-type"]
+    assert load(parsed)["kind"] == "degraded"
+    assert "seen: lspServers, outputStyles, output-styles" in load(parsed)["message"]
 
 
 def test_a_manifest_may_have_comments(tmp_path: Path) -> None:
@@ -364,3 +368,95 @@ def test_ids_survive_edits_of_name_text_and_siblings(tmp_path: Path) -> None:
     after = read(tmp_path, {"skills/a/SKILL.md": skill("a"), "skills/b/SKILL.md": skill("renamed", "New.")})
     assert child(before, "p:b")["id"] == child(after, "p:renamed")["id"]
     assert before.container["id"] == after.container["id"]
+
+
+@requirement("customizations:found:gemini")
+def test_a_gemini_extension_has_commands_in_toml_servers_and_instructions(tmp_path: Path) -> None:
+    files = {
+        "gemini-extension.json": {"name": "g", "version": "1", "mcpServers": {"s": {"command": "x"}}},
+        "GEMINI.md": "Always say please.",
+        "commands/deploy.toml": 'description = "Ships it"\nprompt = "Deploy {{args}} now, !{rm -rf /}"',
+        "commands/gcs/sync.toml": 'prompt = "Sync"',
+        "commands/broken.toml": "prompt = ",
+        "commands/empty.toml": 'description = "nothing"',
+    }
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["g:deploy", "g:gcs:sync", "GEMINI", "s"]
+    assert codes(parsed, "warning") == ["not-toml", "no-prompt"]
+    deploy = next(child for child in children(parsed.container) if child["name"] == "g:deploy")
+    assert deploy["description"] == "Ships it"
+    detail = parsed.details[deploy["id"]]
+    assert isinstance(detail, TextDetail)
+    assert expand(detail, "api", {}) == "Deploy api now, !{rm -rf /}"
+    context = {"gemini-extension.json": {"name": "g", "contextFileName": ["A.md", "../out.md"]}, "A.md": "x"}
+    assert names(read(tmp_path / "other", context)) == ["A"]
+
+
+@requirement("customizations:found:workspace-shape")
+def test_a_folder_in_the_shape_of_a_workspace_is_read_as_a_plugin_too(tmp_path: Path) -> None:
+    files = {
+        ".claude/skills/a/SKILL.md": skill("a"),
+        ".claude/agents/b.md": text(name="b"),
+        ".github/prompts/c.prompt.md": "x",
+        ".windsurf/rules/d.md": text(trigger="always_on"),
+        ".github/hooks/e.json": {"hooks": {"Stop": [{"command": "x"}]}},
+    }
+    parsed = read(tmp_path, files)
+    assert names(parsed) == ["folder:b", "folder:a", "folder:c", "d"]
+    assert next(child for child in children(parsed.container) if child["name"] == "d")["alwaysApply"] is True
+
+
+@requirement("customizations:found:skill-folders")
+def test_skills_in_category_folders_of_a_folder_without_manifest_are_read(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {"text/a/SKILL.md": skill("a"), "text/b/SKILL.md": skill("b"), "c/SKILL.md": skill("c")})
+    assert names(parsed) == ["folder:c", "folder:a", "folder:b"]
+
+
+@requirement("customizations:found:nothing-lost")
+def test_what_was_seen_and_not_listed_is_told_to_clients_in_few_lines(tmp_path: Path) -> None:
+    many = {f".claude/agents/a{number}.md": text(name=f"a{number}") for number in range(9)}
+    files = {".claude-plugin/plugin.json": {"name": "p"}, "skills/s/SKILL.md": skill("s"), ".lsp.json": "{}", **many}
+    parsed = read(tmp_path, {**files, "docs/agents/about.md": "x"})
+    assert load(parsed) == {"kind": "loaded"}
+    first, second = cast("JsonObject", parsed.container)["_meta"]["ahpkit/notListed"]
+    assert first == ".lsp.json: `.lsp.json`: AHP has no such customization; not listed"
+    assert second.startswith("9 times:")
+    assert second.endswith(".claude/agents/a0.md, .claude/agents/a1.md, .claude/agents/a2.md and 6 more")
+
+
+@requirement("customizations:found:one-entry")
+def test_a_server_that_two_files_declare_alike_is_one_and_needs_no_word(tmp_path: Path) -> None:
+    server = {"s": {"command": "x", "args": ["y"]}}
+    manifest = {"name": "p", "mcpServers": server, "hooks": "./hooks/"}
+    hooks = {"hooks": {"Stop": [{"command": "x"}]}}
+    files = {".claude-plugin/plugin.json": manifest, ".mcp.json": {"mcpServers": server}, "hooks/hooks.json": hooks}
+    parsed = read(tmp_path, files)
+    assert (names(parsed), load(parsed)) == (["Stop", "s"], {"kind": "loaded"})
+
+
+@requirement("customizations:found:broken-said")
+@pytest.mark.parametrize("manifest", [{}, {"name": 5}, {"name": ""}, {"name": "p", "keywords": "a"}])
+def test_a_manifest_that_breaks_its_schema_is_not_shown_as_sound(tmp_path: Path, manifest: dict[str, Any]) -> None:
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": manifest, "skills/s/SKILL.md": skill("s")})
+    assert (load(parsed)["kind"], len(names(parsed))) == ("degraded", 1)
+
+
+@requirement("customizations:found:icons")
+@pytest.mark.parametrize(
+    ("manifest", "shown"),
+    [
+        ({"icon": "./art/i.svg"}, "image/svg+xml"),
+        ({"logo": "art/i.png"}, "image/png"),
+        ({"interface": {"logo": "./art/i.png"}}, "image/png"),
+        ({"icon": "https://example.com/i.png"}, None),
+        ({"icon": "../i.png"}, None),
+        ({"icon": "./art/gone.png"}, None),
+    ],
+)
+def test_a_plugin_has_the_picture_that_its_manifest_names(
+    tmp_path: Path, manifest: dict[str, Any], shown: str | None
+) -> None:
+    files = {".plugin/plugin.json": {"name": "p", **manifest}, "art/i.svg": "x", "art/i.png": "x"}
+    icons = read(tmp_path, {**files, "skills/s/SKILL.md": skill("s")}).container.get("icons")
+    assert ([icon["contentType"] for icon in icons] if icons else None) == ([shown] if shown else None)
+    assert all(icon["src"].startswith("file:///") for icon in icons or [])

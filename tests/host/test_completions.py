@@ -42,7 +42,7 @@ def test_a_slash_offers_all_commands_in_their_order() -> None:
 
 def test_what_is_typed_narrows_the_offer_whatever_the_case() -> None:
     assert offered("/HE", 3) == ["/help "]
-    assert offered("/a", 2) == ["/Ask "]
+    assert offered("/a", 2) == ["/Ask ", "/halt "]
     assert offered("/x", 2) == []
 
 

@@ -116,11 +116,13 @@ for _name in ("on", "off"):
 
 
 def as_data(found: Discovery) -> JsonObject:
-    """The tree as it goes to clients, and every diagnostic with the container it belongs to."""
+    """The tree as it goes to clients, and the diagnostics with the containers they belong to."""
+    from ahpkit.customizations.diagnostics import grouped
+
     diagnostics = [
-        {"container": container_id, **{key: value for key, value in asdict(item).items() if value is not None}}
+        {"container": container_id, **{key: value for key, value in asdict(item).items() if value not in (None, ())}}
         for container_id, items in found.diagnostics.items()
-        for item in items
+        for item in grouped(items)
     ]
     return {"customizations": found.containers, "diagnostics": diagnostics}
 
@@ -139,6 +141,8 @@ def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], *, notes: bo
     from rich.text import Text
     from rich.tree import Tree
 
+    from ahpkit.customizations.diagnostics import UNLISTED, grouped
+
     kind = container["load"]["kind"]
     writable = ", writable" if container.get("writable") else ""
     label = Text.assemble(
@@ -150,8 +154,8 @@ def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], *, notes: bo
     tree = Tree(label, guide_style="dim")
     for child in container.get("children", ()):
         tree.add(_child(child))
-    for item in diagnostics:
-        if notes or item.level != "note":
+    for item in grouped(diagnostics):
+        if notes or item.level != "note" or item.code in UNLISTED:
             tree.add(Text.assemble((f"{item.level}: ", _STYLES.get(item.level, "red")), str(item)))
     return tree
 

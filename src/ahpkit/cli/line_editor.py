@@ -177,6 +177,9 @@ def _advance(position: tuple[int, int], text: str, columns: int) -> tuple[int, i
     return row, column
 
 
+_SHOWN = 40
+"""Choices that are shown at once; how many there are besides is said."""
+
 _LONGEST = 70
 """Characters of a description: one line on most screens."""
 
@@ -194,7 +197,9 @@ def complete(editor: LineEditor, items: Sequence[CompletionItem]) -> Sequence[st
     typed = editor.text[start : len(editor.before)]
     certain = typed.lstrip("/@#").lower() in common.lower() and len(common) > len(typed)
     if len(items) > 1 and not certain:
-        return [_describe(item) for item in items]
+        more = len(items) - _SHOWN
+        said = [f"  … and {more} more: type on, and press Tab again"] if more > 0 else []
+        return [*(_describe(item) for item in items[:_SHOWN]), *said]
     editor.before, editor.after = editor.text[:start] + common, editor.text[end:]
     return ()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ahpkit.customizations.details import Container, Detail, Dialect, Parsed
-from ahpkit.customizations.diagnostics import Report, load_state
+from ahpkit.customizations.diagnostics import UNLISTED, Report, load_state, unlisted
 from ahpkit.customizations.frontmatter import Document
 from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.jsonc import Json, JsonError
@@ -15,6 +15,7 @@ from ahpkit.customizations.jsonc import parse as parse_json
 from ahpkit.customizations.text import decode
 from ahpkit.customizations.tree import FileTree, Unreadable
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import NOT_LISTED
 from ahpkit.protocol.session.customizations import ChildCustomization
 
 JSON_LIMIT = 256 * 1024
@@ -37,8 +38,10 @@ class Builder:
     real_paths: dict[str, str] = field(default_factory=dict[str, str])
     claimed: set[str] = field(default_factory=set[str])
     """Files that are accounted for: listed, or reported."""
-    servers: set[str] = field(default_factory=set[str])
-    """Names of the MCP servers so far."""
+    servers: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """The MCP servers so far as they are declared, by name."""
+    inner: frozenset[str] = frozenset()
+    """Folders that are read as plugins of their own."""
     _reals: dict[str, str] = field(default_factory=dict[str, str])
 
     def claim(self, path: str) -> bool:
@@ -107,14 +110,20 @@ class Builder:
         """A plugin without children says so. One that holds more than its papers holds something we do not know."""
         message = "nothing in this folder is a component that can be listed"
         more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)
-        (self.report.warn if more and not self.report.items else self.report.note)("nothing-found", message)
+        seen = list(dict.fromkeys(filter(None, (item.thing for item in self.report.items if item.code in UNLISTED))))
+        if seen:
+            message += f"; seen: {', '.join(seen[:3])}" + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+        (self.report.warn if more or seen else self.report.note)("nothing-found", message)
 
     def finish(self, base: Mapping[str, Any], *, root: str | None, manifest: Mapping[str, Any] | None = None) -> Parsed:
         """The container with its load state. One that failed as a whole was not parsed: it has no children."""
-        if not self.children and base["type"] == "plugin" and not self.report.failed and not self.tree.missing:
+        silent = self.children or self.inner or self.report.failed or self.tree.missing
+        if base["type"] == "plugin" and not silent:
             self._nothing_found()
         diagnostics = (*self.tree.findings, *self.report.items)
         container: JsonObject = {"id": self.id, "uri": self.tree.uri, **base, "load": load_state(diagnostics)}
+        if base["type"] == "plugin" and (seen := unlisted(diagnostics)):
+            container["_meta"] = {NOT_LISTED: seen}
         if container["load"]["kind"] == "error":
             return Parsed(cast("Container", container), {}, diagnostics, {}, root, manifest or {})
         container["children"] = cast(

@@ -11,9 +11,6 @@ from ahpkit.protocol.chat.commands import CompletionItem
 TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
 """Which types each character stands for."""
 
-_LIMIT = 1_000
-"""Items of one answer. No real session has as many; the best fits come first, so that typing on narrows the rest."""
-
 
 def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:
     """Items for the word at `offset` (UTF-16 units). A command stands at the beginning of a message."""
@@ -25,16 +22,18 @@ def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:
     fits = [(fit, text) for text in usable if (fit := _fit(text.detail.tokens, typed.lower())) is not None]
     items: dict[str, CompletionItem] = {}
     for _, found in sorted(fits, key=lambda pair: pair[0]):
-        item = _item(found, mark, word)
+        item = _item(found, mark, word, typed.lower())
         items.setdefault(item["insertText"], item)
-    return list(items.values())[:_LIMIT]
+    return list(items.values())
 
 
-def _item(text: Text, mark: str, word: Word) -> CompletionItem:
+def _item(text: Text, mark: str, word: Word, typed: str) -> CompletionItem:
+    """What stands for `text`: of the names it can be called by, the first that keeps what is typed."""
     detail = text.detail
+    token = next((token for token in detail.tokens if typed in token.lower()), detail.tokens[0])
     meta = {"type": detail.type, "uri": text.entry["uri"]}
     return {
-        "insertText": f"{mark}{detail.tokens[0]} ",
+        "insertText": f"{mark}{token} ",
         "rangeStart": word.start,
         "rangeEnd": word.end,
         "attachment": {

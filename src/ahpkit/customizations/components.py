@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_label, clean_nam
 from ahpkit.customizations.tree import base, parent
 from ahpkit.protocol.common.state import JsonObject
 
-_SUFFIXES = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc", ".md")
+_SUFFIXES = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc", ".md", ".toml")
 _CONFORMING = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*$")
 
 
@@ -59,7 +60,7 @@ def name_component(
     )
     if given and identity:
         folders = ()
-    if given and slug(given) != slug(fallback):
+    if given and slug(given) != slug(fallback) and plain != fallback:
         builder.report.note("name-differs", f"called `{plain}`, but its file or folder is `{fallback}`", path)
     spaces = [clean_name(part) for part in (builder.namespace, *folders) if part and namespaced]
     full = ":".join((*spaces, plain))
@@ -128,7 +129,7 @@ FIELD_KEYS = frozenset(
             "agents",
             "skills",
         ),
-        *("maxTurns", "memory", "isolation", "initialPrompt", "inclusion", "fileMatchPattern", "keywords"),
+        *("maxTurns", "memory", "isolation", "initialPrompt", "inclusion", "fileMatchPattern", "trigger", "keywords"),
     }
 )
 """Header keys that become fields, and those that some product knows and we only keep."""
@@ -153,6 +154,8 @@ def skill(builder: Builder, path: str, *, folder_name: str) -> None:
 def command(builder: Builder, path: str, *, folders: tuple[str, ...] = (), name: str | None = None) -> None:
     """`commands/**/<name>.md`: a skill named by its file."""
     document = _open(builder, path)
+    if document is not None and path.endswith(".toml"):
+        document = _from_toml(builder, path, document)
     if document is not None:
         fallback = name or stem(base(path))
         named = name_component(builder, path, document, fallback=fallback, folders=folders, own_name=False)
@@ -205,6 +208,8 @@ def _scope(builder: Builder, path: str, document: Document, unscoped_always: boo
     always = _flag(builder, path, document, "alwaysApply")
     if always is None and "inclusion" in document.meta:  # Kiro's steering files.
         always = document.meta["inclusion"] == "always"
+    if always is None and "trigger" in document.meta:  # Windsurf's rules.
+        always = document.meta["trigger"] == "always_on"
     if always is None and not patterns and unscoped_always:
         always = True
     if always is not None:
@@ -223,6 +228,21 @@ def _open(builder: Builder, path: str) -> Document | None:
     if document is not None and not document.meta and not document.body.strip():
         builder.report.warn("empty", "the file is empty", path)
     return document
+
+
+def _from_toml(builder: Builder, path: str, document: Document) -> Document | None:
+    """Gemini CLI's commands: `description`, and `prompt` with `{{args}}` in it. What it would run (`!{…}`) is text."""
+    try:
+        said = tomllib.loads(document.body)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        builder.report.warn("not-toml", f"not valid TOML ({error})", path)
+        return None
+    prompt, description = said.get("prompt"), said.get("description")
+    if not isinstance(prompt, str) or not prompt.strip():
+        builder.report.warn("no-prompt", "a command in TOML needs a `prompt`; not listed", path)
+        return None
+    meta = {"description": description} if isinstance(description, str) else {}
+    return Document(meta, prompt.replace("{{args}}", "$ARGUMENTS"))
 
 
 def _add(builder: Builder, path: str, document: Document, named: Named, type: TextType, fields: JsonObject) -> None:

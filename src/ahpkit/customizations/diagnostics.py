@@ -29,6 +29,13 @@ class Diagnostic:
     message: str
     path: str = ""
     line: int | None = None
+    paths: tuple[str, ...] = ()
+    """Every file that a line about many of a kind stands for."""
+
+    @property
+    def thing(self) -> str:
+        """What it is about: a key that the message begins with, else the file."""
+        return self.message.split("`")[1] if self.message.startswith("`") else self.path
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
@@ -51,11 +58,25 @@ def _as_lines(items: list[Diagnostic]) -> list[Diagnostic]:
     if len(items) <= _OF_A_KIND or items[0].level == "error":
         return items
     first = items[0]
-    paths = list(dict.fromkeys(item.path for item in items if item.path))
+    paths = sorted({item.path for item in items if item.path})  # Folders list their files in no order.
     shown = ", ".join(paths[:_OF_A_KIND])
     more = f" and {len(paths) - _OF_A_KIND} more" if len(paths) > _OF_A_KIND else ""
     where = f": {shown}{more}" if shown else ""
-    return [Diagnostic(first.level, first.code, f"{len(items)} times: {first.message}{where}")]
+    return [Diagnostic(first.level, first.code, f"{len(items)} times: {first.message}{where}", paths=tuple(paths))]
+
+
+UNLISTED = frozenset({"inner-plugins", "no-type", "not-a-skill", "not-listed"})
+"""Codes of notes about what was seen and has no place in the list."""
+
+_UNLISTED_LINES = 5
+"""Lines about it that travel with a plugin."""
+
+
+def unlisted(diagnostics: Iterable[Diagnostic]) -> list[str]:
+    """What was seen and not listed, in a few lines."""
+    lines = [str(item)[:_MESSAGE_LIMIT] for item in grouped(item for item in diagnostics if item.code in UNLISTED)]
+    more = len(lines) - _UNLISTED_LINES
+    return [*lines[:_UNLISTED_LINES], *([f"and {more} more"] if more > 0 else [])]
 
 
 @dataclass(slots=True)
@@ -99,4 +120,4 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
     return f"{text}; and {rest} more" if rest > 0 else text
 
 
-__all__ = ["Diagnostic", "Level", "Report", "grouped", "load_state", "summary"]
+__all__ = ["UNLISTED", "Diagnostic", "Level", "Report", "grouped", "load_state", "summary", "unlisted"]

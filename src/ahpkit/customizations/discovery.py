@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from ahpkit.customizations.assemble import Discovery, assemble
 from ahpkit.customizations.details import Container, Parsed
-from ahpkit.customizations.diagnostics import Diagnostic, load_state
+from ahpkit.customizations.diagnostics import UNLISTED, Diagnostic, Level, load_state
 from ahpkit.customizations.disk import DiskSource
 from ahpkit.customizations.folders import parse_directory
 from ahpkit.customizations.ids import stable_id
@@ -54,6 +54,8 @@ class Location:
     """What a marketplace says of a plugin."""
     findings: tuple[Diagnostic, ...] = ()
     """What was noticed while it was looked for."""
+    inner: tuple[str, ...] = ()
+    """Its folders that are read as plugins of their own."""
 
     @property
     def uri(self) -> str:
@@ -130,16 +132,22 @@ def _plugins(folder: Path) -> list[Location]:
     market = read_market(folder)
     if market is None:
         inner = [] if is_plugin(folder) else inner_plugins(folder)
-        return [_plugin(folder), *map(_plugin, inner)] if inner else [_plugin(folder)]
-    listed = [_plugin(entry.folder, entry) for entry in market.local]
-    own = is_plugin(folder) or not listed
-    said = tuple(_market_findings(market))
-    return [*([_plugin(folder, findings=said)] if own or said else []), *listed]
+        return [_plugin(folder, inner=inner), *map(_plugin, inner)]
+    real = Path(os.path.realpath(folder))
+    inner = [entry.folder for entry in market.local if entry.folder != real]
+    said = tuple(_market_findings(market, broken="warning" if is_plugin(folder) else "error"))
+    here = [_plugin(real, entry, said, inner) for entry in market.local if entry.folder == real]
+    if not here and (said or not inner or is_plugin(folder)):
+        only_list = None if is_plugin(folder) or not inner else Entry(real, folder.name, {"name": folder.name})
+        here = [_plugin(real, only_list, said, inner)]
+    return [*here, *(_plugin(entry.folder, entry) for entry in market.local if entry.folder != real)]
 
 
-def _market_findings(market: Market) -> Iterator[Diagnostic]:
-    if market.problem:
-        yield Diagnostic("error", "marketplace", market.problem, market.path)
+def _market_findings(market: Market, *, broken: Level) -> Iterator[Diagnostic]:
+    if market.broken:
+        yield Diagnostic(broken, "marketplace", f"the list of plugins cannot be read ({market.broken})", market.path)
+    elif not (market.local or market.elsewhere or market.missing):
+        yield Diagnostic("warning", "marketplace", "the list names no plugins", market.path)
     if market.elsewhere:
         names = ", ".join(map(clean_name, market.elsewhere[:5]))
         more = f" and {len(market.elsewhere) - 5} more" if len(market.elsewhere) > 5 else ""
@@ -149,7 +157,12 @@ def _market_findings(market: Market) -> Iterator[Diagnostic]:
         yield Diagnostic("warning", "marketplace", f"names the folder {source!r}, which is not there", market.path)
 
 
-def _plugin(folder: Path, entry: Entry | None = None, findings: tuple[Diagnostic, ...] = ()) -> Location:
+def _plugin(
+    folder: Path,
+    entry: Entry | None = None,
+    findings: tuple[Diagnostic, ...] = (),
+    inner: Sequence[Path] = (),
+) -> Location:
     folder = folder.absolute()
     given = "" if entry is None else clean_name(entry.name)
     declared = None if entry is None else entry.declared
@@ -161,6 +174,7 @@ def _plugin(folder: Path, entry: Entry | None = None, findings: tuple[Diagnostic
         trusted=True,
         entry=declared,
         findings=findings,
+        inner=tuple(one.absolute().relative_to(folder).as_posix() for one in inner),
     )
 
 
@@ -226,7 +240,14 @@ class Library:
         def parse(tree: FileTree) -> Parsed:
             root = str(location.root.absolute())
             if place is None:
-                return parse_plugin(tree, id=location.id, root=root, entry=location.entry, findings=location.findings)
+                return parse_plugin(
+                    tree,
+                    id=location.id,
+                    root=root,
+                    entry=location.entry,
+                    findings=location.findings,
+                    inner=location.inner,
+                )
             return parse_directory(tree, place, location.loading, root=root)
 
         known = self._documents.get(location.id)
@@ -244,6 +265,9 @@ def _failed(location: Location, message: str) -> Parsed:
 
 def _listed(location: Location, parsed: Parsed) -> bool:
     """Single files are no container unless they hold something, or something is wrong with them."""
+    if location.inner:  # A folder of plugins is listed itself only when it holds something else.
+        odd = any(item.level != "note" or item.code in UNLISTED for item in parsed.diagnostics)
+        return odd or bool(parsed.container.get("children"))
     found = bool(parsed.container.get("children") or parsed.diagnostics)
     only_files = location.place is not None and bool(location.place.files or location.place.quiet)
     return found or (location.expected and not only_files)

@@ -36,11 +36,21 @@ def skills_in(builder: Builder, folder: str) -> None:
             builder.report.note("not-a-skill", "a skill is a folder with a SKILL.md; not listed", path)
 
 
+def loose_skills(builder: Builder) -> None:
+    """Skill folders that lie in a plugin without a `skills` folder, also in one category folder."""
+    for file, name in _real_first(builder, _skill_folders(builder, "", 2)):
+        if not file.startswith("."):
+            skill(builder, file, folder_name=name)
+            builder.claimed.update(builder.tree.walk(parent(file)))
+
+
 def _skill_folders(builder: Builder, folder: str, depth: int) -> Iterator[tuple[str, str]]:
     """Skills below a folder. What lies inside a skill belongs to it."""
     entry = builder.tree.folders.get(folder)
     for name in () if entry is None else entry.folders:
         inner = join(folder, name)
+        if inner in builder.inner:
+            continue
         if (file := skill_file(builder, inner)) is not None:
             yield file, name
         elif depth > 1:
@@ -63,13 +73,13 @@ def is_skill_file(path: str) -> bool:
     return base(path).lower() == _SKILL_FILE.lower()
 
 
-def commands_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> None:
+def commands_in(builder: Builder, folder: str, *, nested: bool, readme: bool, ending: str = ".md") -> None:
     """`<folder>/*.md`; with `nested` also in folders below, whose names join the command's."""
 
     def add(path: str) -> None:
         command(builder, path, folders=_between(folder, path))
 
-    _texts(builder, folder, (".md",), add, nested=nested, readme=readme)
+    _texts(builder, folder, (ending,), add, nested=nested, readme=readme)
 
 
 def agents_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> None:
@@ -118,12 +128,13 @@ def _texts(
     for path, _ in _real_first(builder, ((path, "") for path in paths)):
         add(path)
     for path in _unclaimed(builder, folder):
-        builder.report.note("not-listed", _why_not(path, folder, endings), path)
+        if base(path) == "README.md":
+            builder.report.note("readme", "a README is not a component", path)
+        else:
+            builder.report.note("not-listed", _why_not(path, endings), path)
 
 
-def _why_not(path: str, folder: str, endings: tuple[str, ...]) -> str:
-    if base(path) == "README.md":
-        return "a README is not a component"
+def _why_not(path: str, endings: tuple[str, ...]) -> str:
     if path.endswith(endings):
         return "only files directly in this folder are read"
     return f"does not end in {' or '.join(endings)}"
@@ -146,15 +157,16 @@ def _between(folder: str, path: str) -> tuple[str, ...]:
     return tuple(inner.split("/")) if inner else ()
 
 
-_FOLDERS: Mapping[Layout, Callable[[Builder], None]] = {
-    "agents": lambda builder: agents_in(builder, "", nested=False, readme=False),
-    "nested-agents": lambda builder: agents_in(builder, "", nested=True, readme=False),
-    "skills": lambda builder: skills_in(builder, ""),
-    "commands": lambda builder: commands_in(builder, "", nested=True, readme=False),
-    "prompts": lambda builder: prompts_in(builder, ""),
-    "rules": lambda builder: rules_in(builder, ""),
-    "always-rules": lambda builder: rules_in(builder, "", always=True),
-    "hooks": lambda builder: hooks_in(builder, ""),
+FOLDERS: Mapping[Layout, Callable[[Builder, str], None]] = {
+    "agents": lambda builder, folder: agents_in(builder, folder, nested=False, readme=False),
+    "nested-agents": lambda builder, folder: agents_in(builder, folder, nested=True, readme=False),
+    "skills": skills_in,
+    "commands": lambda builder, folder: commands_in(builder, folder, nested=True, readme=False),
+    "toml-commands": lambda builder, folder: commands_in(builder, folder, nested=True, readme=False, ending=".toml"),
+    "prompts": prompts_in,
+    "rules": rules_in,
+    "always-rules": lambda builder, folder: rules_in(builder, folder, always=True),
+    "hooks": hooks_in,
 }
 """How a folder of each layout is read."""
 
@@ -183,15 +195,17 @@ def parse_directory(tree: FileTree, place: StandardPlace, shown: Container, *, r
         for file in sorted(tree.files.values(), key=lambda file: file.linked):
             _FILES[place.layout](builder, file.path)
     elif "" in tree.folders:
-        _FOLDERS[place.layout](builder)
+        FOLDERS[place.layout](builder, "")
     return builder.finish(cast("JsonObject", shown), root=root)
 
 
 __all__ = [
+    "FOLDERS",
     "agents_in",
     "commands_in",
     "hooks_in",
     "is_skill_file",
+    "loose_skills",
     "parse_directory",
     "prompts_in",
     "rules_in",

@@ -37,6 +37,7 @@ class Format:
     """A SKILL.md beside the manifest is a skill when there are no others."""
     nested: bool = False
     """Agents and commands in folders below theirs count, and the folder joins their name."""
+    command_ending: str = ".md"
 
 
 AGENT_PLUGIN = Format(
@@ -67,6 +68,11 @@ KIRO = Format("open-plugin", "Kiro power", rules=("steering",), servers=("mcp.js
 
 POWER_FILE = "POWER.md"
 
+GEMINI = Format(
+    "open-plugin", "Gemini CLI extension", rules=(), prompts=(), servers=(), nested=True, command_ending=".toml"
+)
+"""Its manifest holds the servers and names the instructions (`contextFileName`); commands are TOML."""
+
 MARKET_ENTRY = Format(
     "claude", "entry of a marketplace", skills=(), commands=(), agents=(), rules=(), prompts=(), hooks=(), servers=()
 )
@@ -79,6 +85,7 @@ MANIFESTS: tuple[tuple[str, Format], ...] = (
     (".github/plugin/plugin.json", COPILOT),
     (".cursor-plugin/plugin.json", OPEN_PLUGIN),
     (".codex-plugin/plugin.json", OPEN_PLUGIN),
+    ("gemini-extension.json", GEMINI),
 )
 """Manifests by precedence. A root plugin.json with the Agent Plugin schema comes before them all."""
 
@@ -97,6 +104,7 @@ MANIFEST_KEYS = frozenset(
             "source",
             "prompts",
             "monitors",
+            *("contextFileName", "excludeTools", "settings", "themes"),
         ),
     }
 )
@@ -117,6 +125,7 @@ __all__ = [
     "COPILOT",
     "FILES_WITHOUT_TYPE",
     "FOLDERS_WITHOUT_TYPE",
+    "GEMINI",
     "KIRO",
     "MANIFESTS",
     "MANIFEST_KEYS",

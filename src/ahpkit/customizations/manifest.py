@@ -148,8 +148,7 @@ def plugin_name(builder: Builder, manifest: Manifest) -> str:
     given = manifest.get("name")
     name = clean_name(given) if isinstance(given, str) else ""
     if manifest.path and not name:
-        level = builder.report.warn if given is not None else builder.report.note
-        level("plugin-name", "the manifest has no usable name; the folder's is used", manifest.path)
+        builder.report.warn("plugin-name", "the manifest has no usable name; the folder's is used", manifest.path)
     elif manifest.path and name != given:
         builder.report.warn("name-cleaned", f"the plugin's name is shown as `{name}`", manifest.path)
     return name or clean_name(builder.tree.name) or "plugin"
@@ -203,7 +202,7 @@ def _items(node: Node) -> Iterator[Node]:
 def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> str | None:
     """A declared path relative to the plugin; what leads out of it is refused, what is not there reported."""
     given = str(item.value).strip().replace("\\", "/")
-    path = _normal(given)
+    path = inside(given)
     if path is None:
         _warn(builder, manifest, item, f"`{key}`: {given!r} is not a path inside the plugin")
     elif path in builder.tree.files or path in builder.tree.folders:
@@ -213,7 +212,7 @@ def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> str |
     return None
 
 
-def _normal(given: str) -> str | None:
+def inside(given: str) -> str | None:
     """A path without `.` and `..`; None for one that is absolute, a URL, empty, or leads out."""
     if not given or given.startswith(("/", "~")) or ":" in given.split("/")[0]:
         return None
@@ -238,6 +237,7 @@ __all__ = [
     "Manifest",
     "declared",
     "find_manifest",
+    "inside",
     "listed_manifest",
     "plugin_name",
     "report_keys",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from ahpkit.customizations.formats import MANIFESTS, POWER_FILE
 from ahpkit.customizations.jsonc import JsonError
 from ahpkit.customizations.jsonc import parse as parse_json
 
@@ -25,15 +26,7 @@ MARKETPLACES = (
 )
 """Where products keep the list, by precedence."""
 
-_MANIFESTS = (
-    ".plugin/plugin.json",
-    ".claude-plugin/plugin.json",
-    "plugin.json",
-    ".github/plugin/plugin.json",
-    ".cursor-plugin/plugin.json",
-    ".codex-plugin/plugin.json",
-    "POWER.md",
-)
+_MANIFESTS = (*(path for path, _ in MANIFESTS), POWER_FILE)
 
 _COMPONENTS = ("skills", "commands", "agents", "rules", "hooks", "mcpServers", "prompts")
 
@@ -67,7 +60,8 @@ class Market:
     """Names of plugins that would have to be fetched."""
     missing: list[str] = field(default_factory=list[str])
     """Folders that are named and not there."""
-    problem: str = ""
+    broken: str = ""
+    """Why it cannot be read."""
 
 
 def is_plugin(folder: Path) -> bool:
@@ -86,7 +80,7 @@ def read_market(root: Path) -> Market | None:
             data = file.read(_LIMIT + 1)
         parsed = parse_json(data[:_LIMIT].decode("utf-8-sig", "replace")).root.object or {}
     except (OSError, JsonError) as error:
-        market.problem = f"the list of plugins cannot be read ({error})"
+        market.broken = str(error)
         return market
     metadata = parsed.get("metadata")
     base = cast("dict[str, Any]", metadata).get("pluginRoot", "") if isinstance(metadata, dict) else ""

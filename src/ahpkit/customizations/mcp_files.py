@@ -34,7 +34,9 @@ def servers(builder: Builder, path: str, parsed: Json, node: Node) -> None:
         builder.report.warn("mcp-shape", "servers are not an object; none listed", path, parsed.line(node))
         return
     for name, member in _declared(node):
-        if name in builder.servers:
+        if (said := builder.servers.get(name)) is not None and said == member.object:
+            continue  # One server, named in two places.
+        if said is not None:
             message = f"server `{clean_name(name)}` is declared before; this one is not listed"
             builder.report.warn("server-twice", message, path, parsed.line(member))
         else:
@@ -77,7 +79,7 @@ def _add(builder: Builder, path: str, parsed: Json, name: str, member: Node) -> 
         "range": parsed.range(member),
     }
     detail = ServerDetail(name, config or {}, builder.dialect, problem)
-    builder.servers.add(name)
+    builder.servers[name] = config or {}
     builder.add(child, detail, path=path, key=name)
 
 

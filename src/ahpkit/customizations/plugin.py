@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.components import agent, command, prompt, rule, skill
 from ahpkit.customizations.details import Parsed
 from ahpkit.customizations.diagnostics import Diagnostic
 from ahpkit.customizations.folders import (
+    FOLDERS,
     agents_in,
     commands_in,
     is_skill_file,
+    loose_skills,
     prompts_in,
     rules_in,
     skill_file,
     skills_in,
 )
-from ahpkit.customizations.formats import COPILOT, FILES_WITHOUT_TYPE, FOLDERS_WITHOUT_TYPE, KIRO, POWER_FILE
+from ahpkit.customizations.formats import COPILOT, FILES_WITHOUT_TYPE, FOLDERS_WITHOUT_TYPE, GEMINI, KIRO, POWER_FILE
 from ahpkit.customizations.hook_files import hook_file, hooks
 from ahpkit.customizations.manifest import (
     Declared,
     Manifest,
     declared,
     find_manifest,
+    inside,
     listed_manifest,
     plugin_name,
     report_keys,
     report_shapes,
 )
 from ahpkit.customizations.mcp_files import mcp_file, servers
+from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.customizations.text import clean_name
-from ahpkit.customizations.tree import FileTree, base, parent
+from ahpkit.customizations.tree import FileTree, base, join, parent
 from ahpkit.protocol.common.state import JsonObject
 
 _COMPONENT_FOLDERS = ("skills", "commands", "agents", "rules", "prompts", "hooks", *FOLDERS_WITHOUT_TYPE)
 _COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc")
 _COMPONENT_NAMES = frozenset(
-    {"hooks.json", ".mcp.json", "mcp.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules"}
+    {
+        *("hooks.json", ".mcp.json", "mcp.json", "POWER.md", "gemini-extension.json"),
+        *("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".clinerules"),
+    }
 )
+_TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering"})
+_PAPERS = frozenset({"doc", "docs", "documentation", "references", "test", "tests"})
+"""Folders of texts about a plugin. A file in `agents` below them is no agent."""
 
 _Take = Callable[[str], None]
 
@@ -51,13 +61,14 @@ def parse_plugin(
     root: str | None = None,
     entry: Mapping[str, Any] | None = None,
     findings: Sequence[Diagnostic] = (),
+    inner: Iterable[str] = (),
 ) -> Parsed:
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
     `entry`: what a marketplace says of it, which counts where the folder has no manifest of its own.
-    `findings`: what was noticed before it was read.
+    `findings`: what was noticed before it was read. `inner`: its folders that are read as plugins of their own.
     """
-    builder = Builder(tree, id, COPILOT.dialect)
+    builder = Builder(tree, id, COPILOT.dialect, inner=frozenset(inner))
     if not tree.exists:
         builder.report.error("missing", "there is no such folder")
     if "" not in tree.folders:
@@ -75,6 +86,8 @@ def parse_plugin(
     _components(builder, manifest)
     _strays(builder, manifest)
     fields = _base(builder.namespace, enabled=manifest.get("defaultEnabled") is not False)
+    if icons := _icons(builder, manifest):
+        fields["icons"] = icons
     return builder.finish(fields, root=root, manifest=None if manifest.json is None else manifest.json.root.object)
 
 
@@ -82,11 +95,29 @@ def _base(name: str, *, enabled: bool = True) -> JsonObject:
     return {"type": "plugin", "name": name or "plugin", "enabled": enabled}
 
 
+_PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"} | {
+    ".webp": "image/webp",
+    ".gif": "image/gif",
+}
+
+
+def _icons(builder: Builder, manifest: Manifest) -> list[JsonObject]:
+    """The picture that a manifest names, where it is a file of the plugin. Nothing is fetched from elsewhere."""
+    interface = manifest.node("interface")
+    given = [manifest.get("icon"), manifest.get("logo"), None if interface is None else interface.get("logo")]
+    for value in given:
+        path = inside(value) if isinstance(value, str) else None
+        kind = _PICTURES.get(f".{path.rpartition('.')[2].lower()}") if path in builder.tree.files else None
+        if path is not None and kind is not None:
+            return [{"src": builder.tree.uri_of(path), "contentType": kind}]
+    return []
+
+
 def _components(builder: Builder, manifest: Manifest) -> None:
     nested = manifest.format.nested
 
     def commands(folder: str) -> None:
-        commands_in(builder, folder, nested=nested, readme=True)
+        commands_in(builder, folder, nested=nested, readme=True, ending=manifest.format.command_ending)
 
     def agents(folder: str) -> None:
         agents_in(builder, folder, nested=nested, readme=True)
@@ -111,6 +142,17 @@ def _components(builder: Builder, manifest: Manifest) -> None:
     _folders(builder, manifest, "prompts", form.prompts, prompts, lambda path: prompt(builder, path))
     _files(builder, manifest, "hooks", form.hooks, lambda path: hook_file(builder, path))
     _files(builder, manifest, "mcpServers", form.servers, lambda path: mcp_file(builder, path))
+    if form is GEMINI:
+        for path in _context_files(builder, manifest):
+            rule(builder, path, own_name=False, always=True)
+
+
+def _context_files(builder: Builder, manifest: Manifest) -> list[str]:
+    """The instructions of a Gemini CLI extension: what it names, else `GEMINI.md`."""
+    said = manifest.get("contextFileName")
+    names = cast("list[Any]", said) if isinstance(said, list) else ["GEMINI.md" if said is None else said]
+    paths = [inside(name) for name in names if isinstance(name, str)]
+    return [path for path in paths if path in builder.tree.files and path is not None]
 
 
 def _skills(builder: Builder, manifest: Manifest) -> None:
@@ -131,18 +173,14 @@ def _skills(builder: Builder, manifest: Manifest) -> None:
 
 
 def _loose(builder: Builder) -> None:
-    """A folder without manifest that holds skill folders, or rules in Cursor's form."""
-    for name in builder.tree.folders[""].folders:
-        file = skill_file(builder, name)
-        if file is not None:
-            skill(builder, file, folder_name=name)
-            builder.claimed.update(builder.tree.walk(name))
+    """A folder without manifest that holds skill folders, rules in Cursor's form, or what a workspace holds."""
+    loose_skills(builder)
     for path in builder.tree.walk("", depth=1):
         if path.endswith(".mdc"):
             rule(builder, path)
-    for folder in (".cursor/rules", ".clinerules", ".kiro/steering"):
-        if builder.tree.is_folder(folder):
-            rules_in(builder, folder, always=folder != ".cursor/rules")
+    for place in WORKSPACE:
+        if not place.files and place.contents != "hook" and builder.tree.is_folder(place.folder):
+            FOLDERS[place.layout](builder, place.folder)
 
 
 def _folders(
@@ -178,7 +216,7 @@ def _files(builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, 
     """Default files, declared ones, and what is declared in the manifest itself."""
     said = declared(builder, manifest, key)
     paths = [] if said.exclusive else [path for path in defaults if path in builder.tree.files]
-    for path in dict.fromkeys((*paths, *(path for path, _ in said.paths))):
+    for path in dict.fromkeys((*paths, *(_file_in(builder, path, defaults) for path, _ in said.paths))):
         if path in builder.tree.files:
             if builder.claim(path):
                 file(path)
@@ -190,9 +228,18 @@ def _files(builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, 
             take(builder, manifest.path, manifest.json, node)
 
 
+def _file_in(builder: Builder, path: str, defaults: tuple[str, ...]) -> str:
+    """Where a manifest names a folder, the file in it that has a default's name."""
+    if path in builder.tree.files:
+        return path
+    names = (join(path, base(default)) for default in defaults)
+    return next((name for name in names if name in builder.tree.files), path)
+
+
 def _strays(builder: Builder, manifest: Manifest) -> None:
     """Whatever looks like a component and was not listed is at least mentioned."""
     inner = {parent(parent(path)) for path in builder.tree.files if path.endswith("plugin/plugin.json")} - {""}
+    inner -= builder.inner
     if inner:
         listed = ", ".join(sorted(inner)[:5]) + (f" and {len(inner) - 5} more" if len(inner) > 5 else "")
         builder.report.note("inner-plugins", f"holds other plugins; name their folders to load them: {listed}")
@@ -203,7 +250,7 @@ def _strays(builder: Builder, manifest: Manifest) -> None:
     for path in builder.tree.files:
         if path in builder.claimed or not _looks_like_component(path):
             continue
-        if not any(path.startswith(f"{folder}/") for folder in inner):
+        if not any(path.startswith(f"{folder}/") for folder in (*inner, *builder.inner)):
             message = f"not where this family ({manifest.format.title}) keeps components; not listed"
             builder.report.note("not-listed", message, path)
 
@@ -211,8 +258,11 @@ def _strays(builder: Builder, manifest: Manifest) -> None:
 def _looks_like_component(path: str) -> bool:
     if is_skill_file(path) or base(path) in _COMPONENT_NAMES or path.endswith(_COMPONENT_ENDINGS):
         return True
-    first = path.split("/", 1)[0]
-    return first in _COMPONENT_FOLDERS and path.endswith((".md", ".json", ".toml")) and first != "skills"
+    first, *rest = path.split("/")[:-1] or [""]
+    if first in _COMPONENT_FOLDERS and first != "skills" and path.endswith((".md", ".json", ".toml")):
+        return True
+    folders = {first, *rest}
+    return path.endswith((".md", ".toml")) and bool(folders & _TEXT_FOLDERS) and not folders & _PAPERS
 
 
 __all__ = ["parse_plugin"]

@@ -1,7 +1,8 @@
 """Tables of the places where workspaces and users keep customizations.
 
 The order is the precedence: of two things with one name the first is meant. Within a level `.github` comes before
-`.agents` before `.claude` before `.cursor`; the working directory before its parents; the workspace before the user.
+`.agents` before `.claude` before `.cursor` before others; the working directory before its parents; the workspace
+before the user.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ Layout = Literal[
     "nested-agents",
     "skills",
     "commands",
+    "toml-commands",
     "prompts",
     "rules",
     "always-rules",
@@ -64,6 +66,8 @@ INSTRUCTIONS = (
     "GEMINI.md",
     ".cursorrules",
     ".clinerules",
+    ".windsurfrules",
+    ".junie/guidelines.md",
 )
 
 WORKSPACE: tuple[StandardPlace, ...] = (
@@ -78,12 +82,21 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".cursor/agents", "agent", "agents"),
     StandardPlace(".cursor/skills", "skill", "skills"),
     StandardPlace(".cursor/commands", "skill", "commands"),
+    StandardPlace(".opencode/agent", "agent", "agents"),
+    StandardPlace(".opencode/agents", "agent", "agents"),
+    StandardPlace(".opencode/skills", "skill", "skills"),
+    StandardPlace(".opencode/command", "skill", "commands"),
+    StandardPlace(".opencode/commands", "skill", "commands"),
+    StandardPlace(".windsurf/workflows", "skill", "commands"),
+    StandardPlace(".gemini/commands", "skill", "toml-commands"),
     StandardPlace(".github/prompts", "prompt", "prompts", offered=True),
     StandardPlace(".github/instructions", "rule", "rules", offered=True),
     StandardPlace(".claude/rules", "rule", "always-rules"),
     StandardPlace(".cursor/rules", "rule", "rules"),
     StandardPlace(".clinerules", "rule", "always-rules"),
     StandardPlace(".kiro/steering", "rule", "always-rules"),
+    StandardPlace(".windsurf/rules", "rule", "rules"),
+    StandardPlace(".roo/rules", "rule", "always-rules"),
     StandardPlace("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
     StandardPlace(".github/hooks", "hook", "hooks", offered=True, writable=False),
     _file(".github/copilot", "settings.json", "hook", "settings", writable=False),

@@ -46,6 +46,9 @@ MAX_QUEUED_MESSAGES = 100
 MAX_REASON = 2_000
 """Characters of the reason for a refusal. Many reasons quote what was sent, however long."""
 
+MAX_COMPLETIONS = 1_000
+"""Items in one answer to `completions`. The best come first; how many more there are is said."""
+
 MAX_TYPED = 1_000_000
 """Characters of a message that is being typed, for which completions are asked with every key."""
 
@@ -122,6 +125,7 @@ __all__ = [
     "LONG_MESSAGE",
     "MAX_ACTION_BYTES",
     "MAX_CHATS",
+    "MAX_COMPLETIONS",
     "MAX_DIRECTORIES",
     "MAX_ESCAPES",
     "MAX_PENDING_REQUESTS",

@@ -37,6 +37,12 @@ KEEP_TOKEN = "ahpkit/keep-token"
 MODELS_LATER = "ahpkit/models-later"
 """In an agent of root state: true while it has not told yet which models it has. It tells when a session is opened."""
 
+MORE = "ahpkit/more"
+"""In an answer to `completions`: how many items it leaves out."""
+
+NOT_LISTED = "ahpkit/notListed"
+"""In a plugin of a session: lines about what it holds that looks like a component and is not listed."""
+
 __all__ = [
     "ASK_AGENTS",
     "CANVASES",
@@ -46,6 +52,8 @@ __all__ = [
     "KEEP_TOKEN",
     "MISSED",
     "MODELS_LATER",
+    "MORE",
+    "NOT_LISTED",
     "OURS",
     "UNSAVED_TEXT",
 ]

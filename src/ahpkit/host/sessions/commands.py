@@ -17,7 +17,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.feature import Command, ConnectedClient, Registration
-from ahpkit.host.limits import MAX_TYPED
+from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TYPED
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.kept_conversations import KeptConversations
@@ -30,7 +30,7 @@ from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
-from ahpkit.protocol.meta_keys import ASK_AGENTS
+from ahpkit.protocol.meta_keys import ASK_AGENTS, MORE
 from ahpkit.wire.codec import decode_json, encode
 
 _MAX_TURNS = 200
@@ -139,7 +139,9 @@ class SessionCommands:
         asked = (asyncio.wait_for(source(chat_uri, text, offset), _COMPLETIONS_PATIENCE) for source in sources)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         good = (answer for answer in answers if not isinstance(answer, BaseException))
-        return {"items": list(itertools.chain.from_iterable(good))}
+        items = list(itertools.chain.from_iterable(good))
+        more = len(items) - MAX_COMPLETIONS
+        return {"items": items[:MAX_COMPLETIONS], **({"_meta": {MORE: more}} if more > 0 else {})}
 
     async def _agent_completions(self, chat_uri: str, text: str, offset: int) -> Any:
         runner = self.turns.runner(chat_uri)

@@ -41,12 +41,17 @@ def word_at(text: str, offset: int) -> Word:
 
 
 def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> list[CompletionItem]:
-    """Commands, given as (name, description), that the message may begin with; their order is kept."""
+    """Commands, given as (name, description), that the message may begin with: those that contain what is typed.
+
+    Those that begin with it come first; apart from that their order is kept.
+    """
     word = word_at(text, offset)
     if word.before.strip() or not word.typed.startswith("/"):
         return []
     wanted = word.typed[1:].casefold()
-    return [_item(word, f"/{name}", about) for name, about in commands if name.casefold().startswith(wanted)]
+    found = [(name, about) for name, about in commands if wanted in name.casefold()]
+    found.sort(key=lambda command: not command[0].casefold().startswith(wanted))
+    return [_item(word, f"/{name}", about) for name, about in found]
 
 
 def _item(word: Word, label: str, description: str) -> CompletionItem:
