@@ -458,5 +458,5 @@ def test_a_plugin_has_the_picture_that_its_manifest_names(
 ) -> None:
     files = {".plugin/plugin.json": {"name": "p", **manifest}, "art/i.svg": "x", "art/i.png": "x"}
     icons = read(tmp_path, {**files, "skills/s/SKILL.md": skill("s")}).container.get("icons")
-    assert ([icon["contentType"] for icon in icons] if icons else None) == ([shown] if shown else None)
+    assert ([icon.get("contentType") for icon in icons] if icons else None) == ([shown] if shown else None)
     assert all(icon["src"].startswith("file:///") for icon in icons or [])

@@ -152,7 +152,7 @@ def _context_files(builder: Builder, manifest: Manifest) -> list[str]:
     said = manifest.get("contextFileName")
     names = cast("list[Any]", said) if isinstance(said, list) else ["GEMINI.md" if said is None else said]
     paths = [inside(name) for name in names if isinstance(name, str)]
-    return [path for path in paths if path in builder.tree.files and path is not None]
+    return [path for path in paths if path in builder.tree.files]
 
 
 def _skills(builder: Builder, manifest: Manifest) -> None:
