@@ -25,7 +25,7 @@ def test_a_summary_stays_short() -> None:
 def test_many_findings_of_a_kind_are_one_line() -> None:
     items = [Diagnostic("warning", "same", "is odd", f"{number}.md") for number in range(1_628)]
     assert summary([*items, Diagnostic("warning", "other", "is broken", "x.md")]) == (
-        "1628 times: is odd: 0.md, 1.md, 2.md and 1625 more; x.md: is broken"
+        "1628 times: is odd: 0.md, 1.md, 10.md and 1625 more; x.md: is broken"
     )
     assert summary(items[:2]) == "0.md: is odd; 1.md: is odd"
 
