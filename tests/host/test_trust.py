@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.kept import KeptFile, KeptFileError
+from ahpkit.host.owner_file import OwnerFile, OwnerFileError
 from ahpkit.host.trust import CLIENT, Runnable, Trust, fingerprint, fingerprints
 
 
@@ -129,12 +129,12 @@ def test_only_regular_files_have_a_fingerprint(tmp_path: Path) -> None:
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, content: str) -> None:
     path = tmp_path / "trust.json"
     path.write_text(content)
-    with pytest.raises(KeptFileError, match=str(path)):
-        KeptFile(path).read()
+    with pytest.raises(OwnerFileError, match=str(path)):
+        OwnerFile(path).read()
 
 
 def test_a_change_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    kept = KeptFile(tmp_path / "x.json")
+    kept = OwnerFile(tmp_path / "x.json")
     kept.change(lambda content: {"a": 1})
     with pytest.raises(TypeError):
         kept.change(lambda content: {"a": object()})

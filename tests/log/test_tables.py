@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ahpkit.log.entry import Batch
-from ahpkit.log.schema import migrate
+from ahpkit.log.migrations import migrate
 from ahpkit.log.tables import Damaged, Tables, check, checksum
 from support.records import entry, opening
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.testing.fixtures import MalformedFixture, fixture_paths, read_fixture
+from ahpkit.testing.conformance import MalformedFixture, fixture_paths, read_fixture
 
 
 def test_every_json_file_is_found_in_order(tmp_path: Path) -> None:

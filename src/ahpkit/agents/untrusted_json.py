@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.schema import MAX_INTEGER
+from ahpkit.protocol.type_schemas import MAX_INTEGER
 
 
 def obj(value: Any) -> JsonObject:

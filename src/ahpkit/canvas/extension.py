@@ -12,7 +12,7 @@ from ahpkit import __version__
 from ahpkit.canvas import extension_protocol as plane
 from ahpkit.canvas.extension_protocol import ExtensionRefused, from_rpc_error
 from ahpkit.canvas.limits import check_declarations
-from ahpkit.canvas.provider import DuplicateExtension, ProviderDoor, ProviderEvents, ProviderGone
+from ahpkit.canvas.provider import DuplicateExtension, ProviderEvents, ProviderGone, ProviderRegistrar
 from ahpkit.host.limits import FloodLimit
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound, RpcError, TransportClosed
@@ -119,7 +119,7 @@ class ExtensionProvider:
             self._events.registry_changed()
 
 
-async def serve_extension(transport: Transport, door: ProviderDoor, *, default_id: str | None = None) -> None:
+async def serve_extension(transport: Transport, registrar: ProviderRegistrar, *, default_id: str | None = None) -> None:
     """Say hello to an extension and have it serve until its connection ends. Raises `ExtensionRefused`."""
     provider: ExtensionProvider | None = None
     news = FloodLimit(now=time.monotonic(), rate=NEWS_PER_SECOND, burst=NEWS_BURST)
@@ -137,14 +137,14 @@ async def serve_extension(transport: Transport, door: ProviderDoor, *, default_i
     async with rpc:
         try:
             provider = ExtensionProvider(rpc, read_hello(await _greet(rpc), default_id))
-            door.add_provider(provider)
+            registrar.add_provider(provider)
         except (ExtensionRefused, DuplicateExtension, ValueError) as error:
             rpc.notify(plane.REFUSED, {"message": str(error)})
             raise ExtensionRefused(str(error)) from error
         try:
             await rpc.wait_closed()
         finally:
-            door.remove_provider(provider)
+            registrar.remove_provider(provider)
 
 
 async def _greet(rpc: RpcConnection) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ahpkit.canvas.extension import MAX_LINE, serve_extension
 from ahpkit.canvas.extension_protocol import ExtensionRefused
-from ahpkit.canvas.provider import ProviderDoor
+from ahpkit.canvas.provider import ProviderRegistrar
 from ahpkit.transports.errors import BindError
 from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import LineTransport
@@ -64,22 +64,22 @@ class ExtensionProcess:
         digest = hashlib.sha256("\0".join(self.command).encode()).hexdigest()
         return f"{Path(self.command[0]).name}-{digest[:8]}"
 
-    async def run(self, door: ProviderDoor) -> None:
+    async def run(self, registrar: ProviderRegistrar) -> None:
         failures = 0
         while True:
             began = time.monotonic()
-            why = await self._run_once(door)
+            why = await self._run_once(registrar)
             failures = 1 if time.monotonic() - began > _STABLE else failures + 1
             delay = backoff(failures, random.random, longest=self._longest_pause)
             _log.warning("the canvas extension %s ended, starting again in %.1f s: %s", self.command[0], delay, why)
             await asyncio.sleep(delay)
 
-    async def _run_once(self, door: ProviderDoor) -> str:
+    async def _run_once(self, registrar: ProviderRegistrar) -> str:
         """Run the process to its end; returns why it ended."""
         try:
             async with ChildProcess(self.command, env=self._env, cwd=self._cwd, max_line=MAX_LINE) as process:
                 try:
-                    await serve_extension(process.transport, door, default_id=self.default_id)
+                    await serve_extension(process.transport, registrar, default_id=self.default_id)
                 except ExtensionRefused as error:
                     return " | ".join([str(error), *process.log.lines(3)])
                 return " | ".join(["the connection ended", *process.log.lines(3)])
@@ -93,10 +93,10 @@ class ExtensionSocket:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    async def run(self, door: ProviderDoor) -> None:
+    async def run(self, registrar: ProviderRegistrar) -> None:
         try:
             with unix_listener(self.path) as listener:
-                connections = _Connections(door)
+                connections = _Connections(registrar)
                 server = await asyncio.start_unix_server(connections.accept, sock=listener, start_serving=False)
                 # Connections end first: closing a server waits for them.
                 async with server, asyncio.TaskGroup() as connections.tasks:
@@ -111,8 +111,8 @@ class _Connections:
 
     tasks: asyncio.TaskGroup
 
-    def __init__(self, door: ProviderDoor) -> None:
-        self._door = door
+    def __init__(self, registrar: ProviderRegistrar) -> None:
+        self._registrar = registrar
         self._count = 0
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -125,7 +125,7 @@ class _Connections:
 
     async def _serve(self, transport: LineTransport) -> None:
         try:
-            await serve_extension(transport, self._door)
+            await serve_extension(transport, self._registrar)
         except ExtensionRefused as error:
             _log.warning("an extension on the socket was refused: %s", error)
         except Exception:

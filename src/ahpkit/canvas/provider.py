@@ -80,7 +80,7 @@ class Provider(Protocol):
     async def invoke(self, request: Mapping[str, Any]) -> Any: ...
 
 
-class ProviderDoor(Protocol):
+class ProviderRegistrar(Protocol):
     """Where providers come in and go out while the host runs."""
 
     def add_provider(self, provider: Provider) -> None:
@@ -93,9 +93,9 @@ class ProviderDoor(Protocol):
 class ProviderSource(Protocol):
     """Brings providers that come and go: a process that is started again and again, a socket."""
 
-    async def run(self, door: ProviderDoor) -> None:
+    async def run(self, registrar: ProviderRegistrar) -> None:
         """Until it is cancelled."""
         ...
 
 
-__all__ = ["DuplicateExtension", "Provider", "ProviderDoor", "ProviderEvents", "ProviderGone", "ProviderSource"]
+__all__ = ["DuplicateExtension", "Provider", "ProviderEvents", "ProviderGone", "ProviderRegistrar", "ProviderSource"]

@@ -16,7 +16,7 @@ import click
 
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
 from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints
-from ahpkit.host.kept import KeptFile
+from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots, effective_roots
 from ahpkit.protocol.errors import InvalidParams
 
@@ -36,7 +36,7 @@ def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None =
         start = [check_root(root, cuts) for root in settings.roots] or _default(settings, cuts)
     except InvalidParams as error:
         raise SettingsError(f"--root: {error.message}") from error
-    kept = KeptFile(data_dir / ROOTS_FILE)
+    kept = OwnerFile(data_dir / ROOTS_FILE)
     kept.change(lambda said: {**said, "start": [str(root) for root in start]})
     return Fence(cuts, start, kept)
 
@@ -151,7 +151,7 @@ def list_roots(data_dir: Path | None, url: str | None, token: str | None) -> Non
     Example:
       ahpkit roots list
     """
-    said = KeptFile(owned_directory(data_dir, url) / ROOTS_FILE).read()
+    said = OwnerFile(owned_directory(data_dir, url) / ROOTS_FILE).read()
     for root in effective_roots(map(Path, said.get("start", ())), said):
         click.echo(str(root))
 
@@ -180,7 +180,7 @@ def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str
             "removed": [one for one in removed if one != root],
         }
 
-    KeptFile(owned / ROOTS_FILE).change(work)
+    OwnerFile(owned / ROOTS_FILE).change(work)
     click.echo(f"sessions may work below {root}")
 
 
@@ -194,7 +194,7 @@ def remove_root(directory: Path, data_dir: Path | None, url: str | None, token: 
     Example:
       ahpkit roots remove ~/projects
     """
-    kept = KeptFile(owned_directory(data_dir, url) / ROOTS_FILE)
+    kept = OwnerFile(owned_directory(data_dir, url) / ROOTS_FILE)
     root = os.path.realpath(directory)
     said = kept.read()
     if Path(root) not in effective_roots(map(Path, said.get("start", ())), said):

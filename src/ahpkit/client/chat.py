@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypedDict, cast
 
 from ahpkit.client.answers import (
     Answer,
@@ -28,14 +28,14 @@ from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.tracing import start_turn, with_context
 from ahpkit.client.turn import TurnStream
-from ahpkit.client.turn_pages import TurnPage, page_of
 from ahpkit.dialects.actions_up import elapsed
 from ahpkit.dialects.generations import Generation
 from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.chat.parts import is_resumable
 from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
+from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject, ModelSelection, StringOrMarkdown
+from ahpkit.protocol.errors import NotFound
 
 TYPING_PAUSE = 0.1
 """Seconds without a keystroke before completions are asked for: short enough to feel immediate."""
@@ -350,4 +350,32 @@ def _selection(model: str | ModelSelection | None, agent: str | None) -> JsonObj
     )
 
 
-__all__ = ["Chat"]
+_LARGEST = 200
+"""Turns in one page: a screenful many times over."""
+
+
+class TurnPage(TypedDict):
+    """Finished turns, oldest first."""
+
+    turns: list[Turn]
+    hasMore: bool
+    """Whether there are older ones."""
+
+
+def page_of(chat: ChatState, before: str | None, limit: int | None) -> tuple[TurnPage, str | None]:
+    """The page, and the cursor to load older turns with first when too few of them are here.
+
+    Raises `NotFound` when there is no such turn, here or at the host.
+    """
+    turns, cursor = chat["turns"], chat.get("turnsNextCursor")
+    end = len(turns) if before is None else next((at for at, turn in enumerate(turns) if turn["id"] == before), -1)
+    if end < 0 and cursor is None:
+        raise NotFound(f"before: the chat has no finished turn {before!r}")
+    start = end - min(limit or _LARGEST, _LARGEST)
+    if cursor is not None and (end < 0 or start < 0):
+        return {"turns": [], "hasMore": True}, cursor
+    start = max(0, start)
+    return {"turns": turns[start:end], "hasMore": start > 0 or cursor is not None}, None
+
+
+__all__ = ["Chat", "TurnPage", "page_of"]

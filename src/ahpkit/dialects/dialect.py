@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from ahpkit.dialects import actions_down, actions_up, apps, shapes
+from ahpkit.dialects import actions_down, actions_up, mcp_apps, shapes
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.base import Dialect, Forms, Reading, Resync
 from ahpkit.dialects.generations import (
@@ -111,7 +111,7 @@ class GenerationDialect:
     # -- what the client is told -----------------------------------------------------------------------------------
 
     def is_same(self, action_type: str) -> bool:
-        return action_type in IDENTICAL and (self.apps or action_type not in apps.ACTIONS)
+        return action_type in IDENTICAL and (self.apps or action_type not in mcp_apps.ACTIONS)
 
     def is_told(self, action_type: str) -> bool:
         return not needs_snapshot(self.generation, frozenset({action_type}))
@@ -123,11 +123,11 @@ class GenerationDialect:
         if stream is Stream.OMIT:
             return None
         told = envelope if stream is Stream.N else actions_down.payload(envelope, stream, forms)
-        return told if self.apps or action_type not in apps.ACTIONS else apps.without(told)
+        return told if self.apps or action_type not in mcp_apps.ACTIONS else mcp_apps.without(told)
 
     def _action(self, action: JsonObject) -> JsonObject | None:
         if not self.apps:
-            action = apps.action_without(action)
+            action = mcp_apps.action_without(action)
         if action["type"] in OUR_ACTIONS:
             return action if self.ours else None
         return actions_down.action(action, self.generation)
@@ -142,7 +142,7 @@ class GenerationDialect:
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}
-        state = state if self.apps else apps.state_without(state)
+        state = state if self.apps else mcp_apps.state_without(state)
         return states.session_state(state, self.generation, channel, summary, ours=self.ours)
 
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from ahpkit.host.kept import KeptFile
+from ahpkit.host.owner_file import OwnerFile
 from ahpkit.protocol.common.state import JsonObject
 
 Kind = Literal["hook", "server", "extension", "settings"]
@@ -98,7 +98,7 @@ class Trust:
     """The owner's word, in a file. Without a path nothing is kept, and nothing is trusted to begin with."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file = None if path is None else KeptFile(path)
+        self._file = None if path is None else OwnerFile(path)
         self._memory: JsonObject = {}
         self._files: tuple[object, frozenset[str]] | None = None
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
-from ahpkit.log.schema import migrate, transaction
+from ahpkit.log.migrations import migrate, transaction
 from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of
 
 _PARTS = ("", "-wal", "-shm")

@@ -18,8 +18,8 @@ from typing import Literal
 
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
 from ahpkit.log.errors import ContentRefused, StorageError
+from ahpkit.log.migrations import OLD_STATES, is_intact, migrate, version
 from ahpkit.log.salvage import create, finish, repair
-from ahpkit.log.schema import OLD_STATES, is_intact, migrate, version
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
 from ahpkit.log.upgrade import Convert, upgrade
 

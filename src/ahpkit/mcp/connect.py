@@ -1,7 +1,7 @@
 """Opens the connection to one MCP server: a child process, or HTTP. Limits sizes; reports when and why it ends.
 
-    async with StdioLink(config) as streams: ...
-    async with HttpLink(config, token=…) as streams: ...
+    async with StdioConnection(config) as streams: ...
+    async with HttpConnection(config, token=…) as streams: ...
 
 `streams` is what the SDK's client takes. Whoever opens a link decides what its end means.
 """
@@ -147,7 +147,7 @@ async def _finish(tasks: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class StdioLink:
+class StdioConnection:
     """A server as a child process. Leaving ends it and all it started."""
 
     def __init__(self, config: ServerConfig, *, default_cwd: Path, max_message: int = MAX_MESSAGE) -> None:
@@ -192,7 +192,7 @@ class StdioLink:
         return "\n".join([ended, *self._process.log.lines(_STDERR_LINES)])
 
 
-class HttpLink:
+class HttpConnection:
     """A server behind a URL. `token` is asked before every request; `challenged` is told of each 401 and 403."""
 
     def __init__(
@@ -288,6 +288,15 @@ class _BoundedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-Link = StdioLink | HttpLink
+ServerConnection = StdioConnection | HttpConnection
 
-__all__ = ["MAX_MESSAGE", "HttpLink", "LineStreams", "Link", "ServerConfig", "StdioLink", "Streams", "server_config"]
+__all__ = [
+    "MAX_MESSAGE",
+    "HttpConnection",
+    "LineStreams",
+    "ServerConfig",
+    "ServerConnection",
+    "StdioConnection",
+    "Streams",
+    "server_config",
+]

@@ -18,8 +18,8 @@ from ahpkit.host.agent import AgentError, Chat, McpServerOffer, ToolCall, ToolOu
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
-from ahpkit.mcp.outcome import outcome_of, result_of
 from ahpkit.mcp.prompts import attached, complete, expand
+from ahpkit.mcp.results import outcome_of, result_of
 from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers
 from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.commands import CompletionItem

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ValidationError
 
 from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
-from ahpkit.mcp.connect import MAX_MESSAGE, HttpLink, Link, ServerConfig, StdioLink
+from ahpkit.mcp.connect import MAX_MESSAGE, HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
 from ahpkit.mcp.lists import checked_tools, read_all, result_problem
 from ahpkit.protocol.common.state import JsonObject
@@ -166,7 +166,7 @@ class McpServer:
         self._cwd = cwd
         self._limits = limits or Limits()
         self._client: Client | None = None
-        self._way: Link | None = None
+        self._way: ServerConnection | None = None
         self._calls: list[_Call] = []
         self._stale = asyncio.Event()
         self._wake = asyncio.Event()
@@ -298,13 +298,13 @@ class McpServer:
         except TimeoutError:
             return f"it did not answer within {self._limits.start:g} seconds"
         except Exception as error:
-            ended = isinstance(link, StdioLink) and link.ended.is_set()
+            ended = isinstance(link, StdioConnection) and link.ended.is_set()
             return await link.why() if ended else _words(error)
         finally:
             self._forget()
 
     @asynccontextmanager
-    async def _connected(self, link: Link) -> AsyncGenerator[Client]:
+    async def _connected(self, link: ServerConnection) -> AsyncGenerator[Client]:
         """A client that has said hello and knows what there is."""
         client = Client(
             link,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
@@ -331,11 +331,11 @@ class McpServer:
         async with _entered(client):
             yield client
 
-    def _link(self) -> Link:
+    def _link(self) -> ServerConnection:
         limit = self._limits.message
         if self.config.command:
-            return StdioLink(self.config, default_cwd=self._cwd, max_message=limit)
-        return HttpLink(self.config, token=self._token, challenged=self._challenged, max_message=limit)
+            return StdioConnection(self.config, default_cwd=self._cwd, max_message=limit)
+        return HttpConnection(self.config, token=self._token, challenged=self._challenged, max_message=limit)
 
     def _token(self) -> str | None:
         return self._port.token(self.resource)
@@ -348,7 +348,7 @@ class McpServer:
 
     # -- what it offers --------------------------------------------------------------------------------------------
 
-    async def _follow(self, client: Client, link: Link) -> None:
+    async def _follow(self, client: Client, link: ServerConnection) -> None:
         """Keep the lists true until the connection ends."""
         tasks = [
             asyncio.create_task(self._relist(client), name=f"lists of {self.config.name}"),

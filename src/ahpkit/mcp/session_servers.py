@@ -17,7 +17,7 @@ from ahpkit.host.agent import McpServerOffer
 from ahpkit.host.feature import Services
 from ahpkit.host.turns.chat import path_of
 from ahpkit.mcp.errors import McpConfigError
-from ahpkit.mcp.outcome import definition_of
+from ahpkit.mcp.results import definition_of
 from ahpkit.mcp.side_channel import capabilities_of, channel_of, has_apps
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import session_customization_updated, session_mcp_server_state_changed

@@ -15,7 +15,7 @@ from typing import Any, NotRequired, Protocol, TypedDict, cast
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, CommandSpec, Shape
-from ahpkit.protocol.schema import json_schema
+from ahpkit.protocol.type_schemas import json_schema
 from ahpkit.protocol.whole_numbers import whole_numbers
 
 MAX_URI_LENGTH = 16 * 1024

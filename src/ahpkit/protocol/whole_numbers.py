@@ -11,7 +11,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin, is_typeddict
 
-from ahpkit.protocol.schema import discriminator, hints, literals
+from ahpkit.protocol.type_schemas import discriminator, hints, literals
 from ahpkit.wire.codec import whole
 
 Fix = Callable[[Any], Any]

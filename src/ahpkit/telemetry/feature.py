@@ -18,8 +18,8 @@ from starlette.responses import PlainTextResponse
 from ahpkit import __version__
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.telemetry import exposition, otlp_json
-from ahpkit.telemetry.metrics import Metrics
+from ahpkit.telemetry import otlp_json
+from ahpkit.telemetry.metrics import CONTENT_TYPE, Metrics, prometheus_text
 from ahpkit.telemetry.tracing import ObservedTracerProvider
 
 TRACES, METRICS, LOGS = "ahp-otlp:/traces", "ahp-otlp:/metrics", "ahp-otlp:/logs"
@@ -148,7 +148,7 @@ class Telemetry(Feature):
         router.mount(PATH, self._scraped)
 
     async def _scraped(self, scope: Any, receive: Any, send: Any) -> None:
-        answer = PlainTextResponse(exposition.text(self.metrics.collect()), media_type=exposition.CONTENT_TYPE)
+        answer = PlainTextResponse(prometheus_text(self.metrics.collect()), media_type=CONTENT_TYPE)
         await answer(scope, receive, send)
 
 

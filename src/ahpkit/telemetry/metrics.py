@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricsData
+from opentelemetry.sdk.metrics.export import (
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    InMemoryMetricReader,
+    Metric,
+    MetricsData,
+    Sum,
+)
 from opentelemetry.sdk.resources import Resource
 
 from ahpkit.host.feature import Applied, Measures
@@ -94,4 +103,66 @@ def memory() -> int:
         return 0
 
 
-__all__ = ["Metrics", "memory"]
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_UNITS = {"By": "bytes", "s": "seconds"}
+
+
+def prometheus_text(data: MetricsData | None) -> str:
+    """All metrics, one line for each value."""
+    lines = [
+        line
+        for by_resource in (data.resource_metrics if data is not None else ())
+        for by_scope in by_resource.scope_metrics
+        for metric in by_scope.metrics
+        for line in _metric(metric)
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _metric(metric: Metric) -> Iterator[str]:
+    unit = _UNITS.get(metric.unit or "", "")
+    name = metric.name.replace(".", "_") + (f"_{unit}" if unit else "")
+    match metric.data:
+        case Sum() as data:
+            name = f"{name}_total" if data.is_monotonic else name
+            yield from _head(name, metric.description, "counter" if data.is_monotonic else "gauge")
+            yield from (f"{name}{_labels(point.attributes)} {point.value}" for point in data.data_points)
+        case Gauge() as data:
+            yield from _head(name, metric.description, "gauge")
+            yield from (f"{name}{_labels(point.attributes)} {point.value}" for point in data.data_points)
+        case Histogram() as data:
+            yield from _head(name, metric.description, "histogram")
+            for point in data.data_points:
+                yield from _buckets(name, point)
+        case _:
+            return
+
+
+def _head(name: str, description: str | None, kind: str) -> Iterator[str]:
+    yield f"# HELP {name} {(description or name)}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _buckets(name: str, point: HistogramDataPoint) -> Iterator[str]:
+    attributes = point.attributes or {}
+    so_far = 0
+    for bound, count in zip([*point.explicit_bounds, "+Inf"], point.bucket_counts, strict=True):
+        so_far += count
+        yield f"{name}_bucket{_labels({**attributes, 'le': bound})} {so_far}"
+    yield f"{name}_sum{_labels(attributes)} {point.sum}"
+    yield f"{name}_count{_labels(attributes)} {point.count}"
+
+
+def _labels(attributes: Mapping[str, Any] | None) -> str:
+    if not attributes:
+        return ""
+    pairs = ",".join(f'{key.replace(".", "_")}="{_escaped(str(value))}"' for key, value in attributes.items())
+    return f"{{{pairs}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+__all__ = ["CONTENT_TYPE", "Metrics", "memory", "prometheus_text"]

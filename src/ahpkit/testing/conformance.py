@@ -15,11 +15,13 @@ null that came in may go out again or be left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ahpkit.dialects.v0_4 import channels as channels_0_4
 from ahpkit.dialects.v0_4 import types as types_0_4
@@ -27,12 +29,8 @@ from ahpkit.protocol import channels as channels_1_0
 from ahpkit.protocol import types as types_1_0
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.validation import check
-from ahpkit.testing.diff import Difference, differences, without_nulls
-from ahpkit.testing.fixtures import Fixture, MalformedFixture, fixture_paths, read_fixture
 from ahpkit.wire.codec import decode, decode_json, encode
 from ahpkit.wire.errors import InvalidParams, RpcError
-
-__all__ = ["NOW", "PROTOCOLS", "Failure", "Report", "run_reducer_fixtures", "run_round_trips"]
 
 NOW: Final = 9999
 """What the clock shows in reducer fixtures of 0.4.0, in milliseconds after the epoch."""
@@ -122,6 +120,8 @@ def run_round_trips(directory: str | PathLike[str], *, protocol: str | None = No
     return _run(directory, members, _check_round_trip, protocol)
 
 
+Fixture = dict[str, Any]
+
 _Check = Callable[[Protocol, str, Fixture], Failure | None]
 
 
@@ -193,3 +193,118 @@ def _check_shape(shape: Any, value: Any) -> None:
         check(shape, value)
     except InvalidParams:
         check(shape, without_nulls(value))
+
+
+class MalformedFixture(ValueError):
+    """A file that is not a fixture; the text says what is wrong with it."""
+
+
+def fixture_paths(directory: Path) -> list[Path]:
+    """The fixture files under `directory`, at any depth, in order of their names."""
+    return sorted(path for path in directory.rglob("*.json") if path.is_file())
+
+
+def read_fixture(path: Path, required: Mapping[str, type | tuple[type, ...]]) -> Fixture:
+    """The fixture in `path`, with the required members of the given types. Raises `MalformedFixture`."""
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as exc:
+        raise MalformedFixture(f"cannot be read: {exc}") from exc
+    if not isinstance(data, dict):
+        raise MalformedFixture("is not a JSON object")
+    fixture = cast("Fixture", data)
+    problems = list(_problems(fixture, required))
+    if problems:
+        raise MalformedFixture("; ".join(problems))
+    return fixture
+
+
+def _problems(fixture: Fixture, required: Mapping[str, type | tuple[type, ...]]) -> Iterator[str]:
+    for name, kind in required.items():
+        if name not in fixture:
+            yield f'has no "{name}"'
+        elif not isinstance(fixture[name], kind):
+            yield f'"{name}" is a {type(fixture[name]).__name__}'
+
+
+class _Absent:
+    """Stands for a value that is not there, which is not null."""
+
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+ABSENT: Final = _Absent()
+
+_SHOWN = 300
+"""Characters of a value that are printed: a line or two. The path says where to look for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the values differ."""
+
+    path: str
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}\n  expected {_shown(self.expected)}\n  got      {_shown(self.got)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines: an absent value is an absent key."""
+        values = {"expected": self.expected, "got": self.got}
+        return {"path": self.path, **{key: value for key, value in values.items() if value is not ABSENT}}
+
+
+def differences(expected: Any, got: Any, path: str = "$") -> Iterator[Difference]:
+    """Every innermost place where `got` is not what was expected."""
+    if isinstance(expected, dict) and isinstance(got, dict):
+        yield from _in_objects(cast("dict[str, Any]", expected), cast("dict[str, Any]", got), path)
+    elif isinstance(expected, list) and isinstance(got, list):
+        pairs = zip_longest(cast("list[Any]", expected), cast("list[Any]", got), fillvalue=ABSENT)
+        for index, (left, right) in enumerate(pairs):
+            yield from differences(left, right, f"{path}[{index}]")
+    elif isinstance(expected, bool) is not isinstance(got, bool) or expected != got:
+        yield Difference(path, expected, got)
+
+
+def without_nulls(value: Any) -> Any:
+    """`value` without the members that are null: reducer fixtures write null for "absent"."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {key: without_nulls(member) for key, member in members if member is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _in_objects(expected: dict[str, Any], got: dict[str, Any], path: str) -> Iterator[Difference]:
+    for key in {**expected, **got}:
+        place = f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]"
+        yield from differences(expected.get(key, ABSENT), got.get(key, ABSENT), place)
+
+
+def _shown(value: Any) -> str:
+    if value is ABSENT:
+        return repr(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+__all__ = [
+    "ABSENT",
+    "NOW",
+    "PROTOCOLS",
+    "Difference",
+    "Failure",
+    "Fixture",
+    "MalformedFixture",
+    "Report",
+    "differences",
+    "fixture_paths",
+    "read_fixture",
+    "run_reducer_fixtures",
+    "run_round_trips",
+    "without_nulls",
+]

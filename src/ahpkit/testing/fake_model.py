@@ -21,8 +21,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from ahpkit.testing.forms import form_of
-from ahpkit.testing.forms.common import Asked, CallTool, Fail, Form, Json, Reply, Say
+from ahpkit.testing.model_apis import api_at
+from ahpkit.testing.model_apis.common import Asked, CallTool, Fail, Json, ModelApi, Reply, Say
 
 
 def follow(asked: Asked) -> Reply:
@@ -86,29 +86,29 @@ class FakeModel:
 
     async def _respond(self, path: str, headers: dict[str, str], body: bytes, writer: asyncio.StreamWriter) -> None:
         path, _, query = path.partition("?")
-        form = form_of(path)
+        api = api_at(path)
         if path.endswith("/models"):
             models = [{"id": "fake-model", "object": "model", "created": 0, "owned_by": "ahpkit"}]
             _write_json(writer, 200, {"object": "list", "data": models})
-        elif form is not None:
+        elif api is not None:
             self.headers.append(headers)
             given = json.loads(body)
-            await self._answer_prompt(form, given, writer, stream=given.get("stream") or "alt=sse" in query)
+            await self._answer_prompt(api, given, writer, stream=given.get("stream") or "alt=sse" in query)
         else:
             _write_json(writer, 404, {"error": {"message": f"no such path: {path}"}})
 
-    async def _answer_prompt(self, form: Form, body: Json, writer: asyncio.StreamWriter, *, stream: bool) -> None:
-        asked = form.asked(body)
+    async def _answer_prompt(self, api: ModelApi, body: Json, writer: asyncio.StreamWriter, *, stream: bool) -> None:
+        asked = api.asked(body)
         self.requests.append(asked)
         reply = self._answer(asked)
         if isinstance(reply, Fail):
             _write_json(writer, reply.status, {"error": {"message": reply.message, "type": "fake"}})
             return
         if not stream:
-            _write_json(writer, 200, form.whole(reply))
+            _write_json(writer, 200, api.whole(reply))
             return
         _write_head(writer, 200, "text/event-stream")
-        async for name, event in form.events(reply):
+        async for name, event in api.events(reply):
             label = f"event: {name}\n" if name else ""
             writer.write(f"{label}data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode())
             await writer.drain()

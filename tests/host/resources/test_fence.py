@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.kept import KeptFile
+from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
@@ -73,7 +73,7 @@ def test_by_default_the_start_directory_and_the_home_are_roots(tmp_path: Path) -
 
 
 def test_the_owner_adds_and_removes_roots_while_the_host_runs(tmp_path: Path) -> None:
-    kept = KeptFile(tmp_path / "roots.json")
+    kept = OwnerFile(tmp_path / "roots.json")
     fence = Fence(CUTS, [Path("/srv/a")], kept)
     assert fence.roots() == [Path("/srv/a")]
     kept.change(lambda said: {"added": ["/srv/b"], "removed": ["/srv/a"]})

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
-from ahpkit.host.policy.attempt import Attempt, Rule, StateOf, TurnIds, allow
 from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
 from ahpkit.host.policy.directories import RULES as DIRECTORY_RULES
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, StateOf, TurnIds, allow
 from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
@@ -55,7 +55,7 @@ def check_action(
     """
     if (reason := _check_type(action["type"], channel, kind)) is not None:
         return reason
-    return RULES[action["type"]](Attempt(client_id, channel, action, state, state_of, session, turn_ids))
+    return RULES[action["type"]](ProposedAction(client_id, channel, action, state, state_of, session, turn_ids))
 
 
 def _check_type(action_type: str, channel: str, kind: str | None) -> str | None:

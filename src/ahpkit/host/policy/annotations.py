@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
 from ahpkit.protocol.common.state import JsonObject
 
 
-def _set(attempt: Attempt) -> str | None:
-    annotation = attempt.action["annotation"]
+def _set(proposed: ProposedAction) -> str | None:
+    annotation = proposed.action["annotation"]
     if not annotation["entries"]:
         return "an annotation has at least one entry"
     return check_names("annotation id", [annotation["id"]]) or check_names(
@@ -17,20 +17,20 @@ def _set(attempt: Attempt) -> str | None:
     )
 
 
-def _known(attempt: Attempt) -> str | None:
-    annotation = _annotation(attempt)
+def _known(proposed: ProposedAction) -> str | None:
+    annotation = _annotation(proposed)
     return annotation if isinstance(annotation, str) else None
 
 
-def _entry_set(attempt: Attempt) -> str | None:
-    return _known(attempt) or check_names("entry id", [attempt.action["entry"]["id"]])
+def _entry_set(proposed: ProposedAction) -> str | None:
+    return _known(proposed) or check_names("entry id", [proposed.action["entry"]["id"]])
 
 
-def _entry_removed(attempt: Attempt) -> str | None:
-    annotation = _annotation(attempt)
+def _entry_removed(proposed: ProposedAction) -> str | None:
+    annotation = _annotation(proposed)
     if isinstance(annotation, str):
         return annotation
-    entry_id = attempt.action["entryId"]
+    entry_id = proposed.action["entryId"]
     if not find(annotation["entries"], "id", entry_id):
         return f"annotation {annotation['id']!r} has no entry {entry_id!r}"
     if len(annotation["entries"]) == 1:
@@ -38,9 +38,9 @@ def _entry_removed(attempt: Attempt) -> str | None:
     return None
 
 
-def _annotation(attempt: Attempt) -> JsonObject | str:
-    annotation_id = attempt.action["annotationId"]
-    return find(attempt.state["annotations"], "id", annotation_id) or f"there is no annotation {annotation_id!r}"
+def _annotation(proposed: ProposedAction) -> JsonObject | str:
+    annotation_id = proposed.action["annotationId"]
+    return find(proposed.state["annotations"], "id", annotation_id) or f"there is no annotation {annotation_id!r}"
 
 
 RULES: Mapping[str, Rule] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ahpkit.host.policy.attempt import repeated
+from ahpkit.host.policy.proposed_action import repeated
 from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem

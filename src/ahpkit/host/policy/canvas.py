@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.host.policy.attempt import Attempt, Rule, check_names, find
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 
@@ -25,14 +25,14 @@ def _check_schema(declared: JsonObject, canvas_id: str) -> str | None:
     return f"the input schema of canvas {canvas_id!r} is refused: {reason}" if reason else None
 
 
-def _request_completed(attempt: Attempt) -> str | None:
-    action = attempt.action
-    request = find(attempt.state.get("canvasRequests"), "requestId", action["requestId"])
+def _request_completed(proposed: ProposedAction) -> str | None:
+    action = proposed.action
+    request = find(proposed.state.get("canvasRequests"), "requestId", action["requestId"])
     if request is None:
         return f"there is no canvas request {action['requestId']!r}"
     if (action.get("result") is None) == (action.get("error") is None):
         return "a completed canvas request has exactly one of result and error"
-    return _check_target(request["target"], attempt.client_id) or _check_kind(request, action.get("result"))
+    return _check_target(request["target"], proposed.client_id) or _check_kind(request, action.get("result"))
 
 
 def _check_target(target: JsonObject, client_id: str) -> str | None:
@@ -47,24 +47,24 @@ def _check_kind(request: JsonObject, result: JsonObject | None) -> str | None:
     return f"a canvas request of kind {request['kind']} cannot have a result of kind {result['kind']}"
 
 
-def _instance_close_requested(attempt: Attempt) -> str | None:
+def _instance_close_requested(proposed: ProposedAction) -> str | None:
     # An instance that is not open is no reason to refuse: the wish is already true.
-    instance = find(attempt.state.get("openCanvases"), "instanceId", attempt.action["instanceId"]) or {}
+    instance = find(proposed.state.get("openCanvases"), "instanceId", proposed.action["instanceId"]) or {}
     renderer = instance.get("renderer")
-    if renderer is None or renderer["clientId"] == attempt.client_id:
+    if renderer is None or renderer["clientId"] == proposed.client_id:
         return None
     return f"canvas instance {instance['instanceId']!r} is shown by another client"
 
 
-def _instance_updated(attempt: Attempt) -> str | None:
+def _instance_updated(proposed: ProposedAction) -> str | None:
     """What a client provides it may describe anew: title, status and URL. Whether it is there, the host knows."""
-    id = attempt.action["instanceId"]
-    instance = find(attempt.state.get("openCanvases"), "instanceId", id)
+    id = proposed.action["instanceId"]
+    instance = find(proposed.state.get("openCanvases"), "instanceId", id)
     if instance is None:
         return f"there is no canvas instance {id!r}"
-    if instance["extensionId"] != f"client:{attempt.client_id}":
+    if instance["extensionId"] != f"client:{proposed.client_id}":
         return f"canvas instance {id!r} is provided by somebody else"
-    wrong = sorted(set(attempt.action["changes"]) - {"title", "status", "url"})
+    wrong = sorted(set(proposed.action["changes"]) - {"title", "status", "url"})
     return f"a provider may change title, status and url, not {', '.join(wrong)}" if wrong else None
 
 

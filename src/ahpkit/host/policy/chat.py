@@ -7,11 +7,11 @@ from datetime import datetime
 
 from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
-from ahpkit.host.policy.attempt import Attempt, Rule, allow, find
 from ahpkit.host.policy.directories import check_directories
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, find
 from ahpkit.host.policy.session import check_agent, check_model
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.chat.parts import is_resumable, open_request
+from ahpkit.protocol.chat.turns import find_tool_call, is_resumable, open_request
 from ahpkit.protocol.common.state import JsonObject
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
@@ -21,20 +21,20 @@ _LONGEST = 100 * 365 * 24 * 3600 * 1000
 """Milliseconds. No turn takes a hundred years."""
 
 
-def _check_message(attempt: Attempt) -> str | None:
+def _check_message(proposed: ProposedAction) -> str | None:
     """A message may be sent to this chat, now or later."""
     # A session that is still being created takes messages: they run once it is ready.
-    if attempt.session is not None and attempt.session["lifecycle"] == "failed":
+    if proposed.session is not None and proposed.session["lifecycle"] == "failed":
         return "the session could not be created"
-    message = attempt.action["message"]
-    return _check_origin(message) or _check_writable(attempt) or _check_choices(attempt, message)
+    message = proposed.action["message"]
+    return _check_origin(message) or _check_writable(proposed) or _check_choices(proposed, message)
 
 
-def _check_choices(attempt: Attempt, message: JsonObject) -> str | None:
+def _check_choices(proposed: ProposedAction, message: JsonObject) -> str | None:
     """The model and the custom agent that a message names are there."""
-    session = attempt.session or {}
+    session = proposed.session or {}
     model, agent = message.get("model"), message.get("agent")
-    if model is not None and (reason := check_model(attempt.state_of(ROOT_URI), session["provider"], model["id"])):
+    if model is not None and (reason := check_model(proposed.state_of(ROOT_URI), session["provider"], model["id"])):
         return reason
     if agent is None or session["lifecycle"] != "ready":
         return None  # Its customizations are read first.
@@ -46,24 +46,24 @@ def _check_origin(message: JsonObject) -> str | None:
     return None if kind == "user" else f"a client sends messages of kind user, not {kind}"
 
 
-def _check_writable(attempt: Attempt) -> str | None:
-    interactivity = attempt.state.get("interactivity", "full")
+def _check_writable(proposed: ProposedAction) -> str | None:
+    interactivity = proposed.state.get("interactivity", "full")
     return None if interactivity == "full" else f"this chat is {interactivity}"
 
 
-def _turn_started(attempt: Attempt) -> str | None:
-    state, turn_id = attempt.state, attempt.action["turnId"]
-    if (reason := _check_message(attempt)) is not None:
+def _turn_started(proposed: ProposedAction) -> str | None:
+    state, turn_id = proposed.state, proposed.action["turnId"]
+    if (reason := _check_message(proposed)) is not None:
         return reason
     if "activeTurn" in state:
         return f"turn {state['activeTurn']['id']!r} is still running; queue the message, or cancel the turn first"
     if not turn_id:
         return "a turn needs an id"
-    if not _is_time(attempt.action["startedAt"]):
+    if not _is_time(proposed.action["startedAt"]):
         return "startedAt: a time such as 2026-11-15T12:00:00.000Z is expected"
-    if attempt.has_turn(turn_id):
+    if proposed.has_turn(turn_id):
         return f"there is already a turn with id {turn_id!r}"
-    queued = attempt.action.get("queuedMessageId")
+    queued = proposed.action.get("queuedMessageId")
     if queued is not None and not find(state.get("queuedMessages"), "id", queued):
         return f"there is no queued message {queued!r}"
     return None
@@ -77,9 +77,9 @@ def _is_time(text: str) -> bool:
         return False
 
 
-def _turn_resume(attempt: Attempt) -> str | None:
+def _turn_resume(proposed: ProposedAction) -> str | None:
     """Only the last turn, and only if its error says that it can go on."""
-    state, turn_id = attempt.state, attempt.action["turnId"]
+    state, turn_id = proposed.state, proposed.action["turnId"]
     if "activeTurn" in state:
         return f"turn {state['activeTurn']['id']!r} is still running"
     last = state["turns"][-1] if state["turns"] else None
@@ -87,71 +87,70 @@ def _turn_resume(attempt: Attempt) -> str | None:
         return f"turn {turn_id!r} is not the last one"
     if not is_resumable(last):
         return f"turn {turn_id!r} cannot be resumed"
-    return _check_writable(attempt)
+    return _check_writable(proposed)
 
 
-def _draft_changed(attempt: Attempt) -> str | None:
-    draft = attempt.action.get("draft")
+def _draft_changed(proposed: ProposedAction) -> str | None:
+    draft = proposed.action.get("draft")
     return None if draft is None else _check_origin(draft)
 
 
-def _working_directory(attempt: Attempt) -> str | None:
+def _working_directory(proposed: ProposedAction) -> str | None:
     """A chat works in directories of its session."""
-    session = attempt.session or {}
-    if (reason := check_directories(attempt.state_of(ROOT_URI), session)) is not None:
+    session = proposed.session or {}
+    if (reason := check_directories(proposed.state_of(ROOT_URI), session)) is not None:
         return reason
     known: list[str] = session.get("workingDirectories", [])
-    directory = attempt.action["directory"]
+    directory = proposed.action["directory"]
     return None if directory in known else f"{directory} is no directory of the session"
 
 
-def _turn_cancelled(attempt: Attempt) -> str | None:
-    active = attempt.state.get("activeTurn")
+def _turn_cancelled(proposed: ProposedAction) -> str | None:
+    active = proposed.state.get("activeTurn")
     if active is None:
         return "no turn is running"
-    if not abs(attempt.action["duration"]) <= _LONGEST:
+    if not abs(proposed.action["duration"]) <= _LONGEST:
         return "duration: a number of milliseconds is expected"
-    return _check_turn(attempt, active)
+    return _check_turn(proposed, active)
 
 
-def _truncated(attempt: Attempt) -> str | None:
-    turn_id = attempt.action.get("turnId")
-    if turn_id is not None and not attempt.has_turn(turn_id):
+def _truncated(proposed: ProposedAction) -> str | None:
+    turn_id = proposed.action.get("turnId")
+    if turn_id is not None and not proposed.has_turn(turn_id):
         return f"there is no finished turn {turn_id!r}"
-    return _check_writable(attempt)
+    return _check_writable(proposed)
 
 
-def _pending_message_set(attempt: Attempt) -> str | None:
-    action, queue = attempt.action, attempt.state.get("queuedMessages", [])
+def _pending_message_set(proposed: ProposedAction) -> str | None:
+    action, queue = proposed.action, proposed.state.get("queuedMessages", [])
     if not action["id"]:
         return "a pending message needs an id"
     if action["kind"] == "queued" and len(queue) >= MAX_QUEUED_MESSAGES and not find(queue, "id", action["id"]):
         return f"{len(queue)} messages are queued already, which is the most a chat may have"
-    return _check_message(attempt)
+    return _check_message(proposed)
 
 
-def _pending_message_removed(attempt: Attempt) -> str | None:
-    kind, message_id = attempt.action["kind"], attempt.action["id"]
-    steering = attempt.state.get("steeringMessage")
-    there = attempt.state.get("queuedMessages") if kind == "queued" else [steering] if steering else []
+def _pending_message_removed(proposed: ProposedAction) -> str | None:
+    kind, message_id = proposed.action["kind"], proposed.action["id"]
+    steering = proposed.state.get("steeringMessage")
+    there = proposed.state.get("queuedMessages") if kind == "queued" else [steering] if steering else []
     return None if find(there, "id", message_id) else f"there is no {kind} message {message_id!r}"
 
 
-def _check_turn(attempt: Attempt, active: JsonObject) -> str | None:
-    turn_id = attempt.action["turnId"]
+def _check_turn(proposed: ProposedAction, active: JsonObject) -> str | None:
+    turn_id = proposed.action["turnId"]
     return None if active["id"] == turn_id else f"turn {turn_id!r} is not the one that is running"
 
 
-def _tool_call(attempt: Attempt) -> JsonObject | str:
+def _tool_call(proposed: ProposedAction) -> JsonObject | str:
     """The tool call the action is about, or why there is none."""
-    active = attempt.state.get("activeTurn")
+    active = proposed.state.get("activeTurn")
     if active is None:
         return "no turn is running"
-    if (reason := _check_turn(attempt, active)) is not None:
+    if (reason := _check_turn(proposed, active)) is not None:
         return reason
-    calls = (part["toolCall"] for part in active["responseParts"] if part["kind"] == "toolCall")
-    call_id = attempt.action["toolCallId"]
-    return find(calls, "toolCallId", call_id) or f"the running turn has no tool call {call_id!r}"
+    call_id = proposed.action["toolCallId"]
+    return find_tool_call(active, call_id) or f"the running turn has no tool call {call_id!r}"
 
 
 def _check_status(call: JsonObject, wanted: str) -> str | None:
@@ -160,13 +159,17 @@ def _check_status(call: JsonObject, wanted: str) -> str | None:
     return f"tool call {call['toolCallId']!r} is {call['status']}, not {wanted}"
 
 
-def _tool_call_confirmed(attempt: Attempt) -> str | None:
-    call = _tool_call(attempt)
+def _tool_call_confirmed(proposed: ProposedAction) -> str | None:
+    call = _tool_call(proposed)
     if isinstance(call, str):
         return call
-    if call["status"] == "running" and not attempt.action["approved"] and _check_owner(call, attempt.client_id) is None:
+    if (
+        call["status"] == "running"
+        and not proposed.action["approved"]
+        and _check_owner(call, proposed.client_id) is None
+    ):
         return None  # A client that does not know its own tool any more must say so, at any time.
-    return _check_status(call, "pending-confirmation") or _check_decision(call, attempt.action)
+    return _check_status(call, "pending-confirmation") or _check_decision(call, proposed.action)
 
 
 def _check_decision(call: JsonObject, action: JsonObject) -> str | None:
@@ -183,25 +186,25 @@ def _check_decision(call: JsonObject, action: JsonObject) -> str | None:
     return None
 
 
-def _tool_call_result_confirmed(attempt: Attempt) -> str | None:
-    call = _tool_call(attempt)
+def _tool_call_result_confirmed(proposed: ProposedAction) -> str | None:
+    call = _tool_call(proposed)
     return call if isinstance(call, str) else _check_status(call, "pending-result-confirmation")
 
 
-def _executing_tool_call(attempt: Attempt) -> str | None:
+def _executing_tool_call(proposed: ProposedAction) -> str | None:
     """Progress and result come from the client that runs the tool, once it runs: never around an approval."""
-    call = _tool_call(attempt)
+    call = _tool_call(proposed)
     if isinstance(call, str):
         return call
-    return _check_owner(call, attempt.client_id) or _check_status(call, "running")
+    return _check_owner(call, proposed.client_id) or _check_status(call, "running")
 
 
-def _tool_call_complete(attempt: Attempt) -> str | None:
+def _tool_call_complete(proposed: ProposedAction) -> str | None:
     """Whoever does not want to sign in may end a call that waits for it, as a failure."""
-    call = _tool_call(attempt)
+    call = _tool_call(proposed)
     if isinstance(call, str) or call["status"] != "auth-required":
-        return _executing_tool_call(attempt)
-    if attempt.action["result"].get("success"):
+        return _executing_tool_call(proposed)
+    if proposed.action["result"].get("success"):
         return f"tool call {call['toolCallId']!r} waits for a sign-in: it can only be given up"
     return None
 
@@ -215,33 +218,33 @@ def _check_owner(call: JsonObject, client_id: str) -> str | None:
     return None
 
 
-def _input_answer_changed(attempt: Attempt) -> str | None:
-    request = _input_request(attempt)
+def _input_answer_changed(proposed: ProposedAction) -> str | None:
+    request = _input_request(proposed)
     if isinstance(request, str):
         return request
-    question = find(request.get("questions"), "id", attempt.action["questionId"])
+    question = find(request.get("questions"), "id", proposed.action["questionId"])
     if question is None:
-        return _no_question(attempt.action["questionId"])
-    return check_draft(question, attempt.action.get("answer"))
+        return _no_question(proposed.action["questionId"])
+    return check_draft(question, proposed.action.get("answer"))
 
 
-def _input_completed(attempt: Attempt) -> str | None:
-    request = _input_request(attempt)
+def _input_completed(proposed: ProposedAction) -> str | None:
+    request = _input_request(proposed)
     if isinstance(request, str):
         return request
-    if attempt.action["response"] != "accept":
+    if proposed.action["response"] != "accept":
         return None
     questions: list[JsonObject] = request.get("questions", [])
-    given: JsonObject = attempt.action.get("answers", {})
+    given: JsonObject = proposed.action.get("answers", {})
     unknown = given.keys() - {question["id"] for question in questions}
     if unknown:
         return _no_question(min(unknown))
     return check_accepted(questions, {**request.get("answers", {}), **given})
 
 
-def _input_request(attempt: Attempt) -> JsonObject | str:
-    request_id = attempt.action["requestId"]
-    return open_request(attempt.state, request_id) or f"there is no open input request {request_id!r}"
+def _input_request(proposed: ProposedAction) -> JsonObject | str:
+    request_id = proposed.action["requestId"]
+    return open_request(proposed.state, request_id) or f"there is no open input request {request_id!r}"
 
 
 def _no_question(question_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.limits import MAX_DIRECTORIES
-from ahpkit.host.policy.attempt import Attempt, Rule, find
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, find
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 
@@ -23,29 +23,29 @@ def _capability(root: JsonObject | None, session: JsonObject) -> JsonObject | No
     return capabilities.get("multipleWorkingDirectories")
 
 
-def _set(attempt: Attempt) -> str | None:
-    directories: list[str] = attempt.state.get("workingDirectories", [])
-    full = len(directories) >= MAX_DIRECTORIES and attempt.action["directory"] not in directories
+def _set(proposed: ProposedAction) -> str | None:
+    directories: list[str] = proposed.state.get("workingDirectories", [])
+    full = len(directories) >= MAX_DIRECTORIES and proposed.action["directory"] not in directories
     reason = f"a session may have {MAX_DIRECTORIES} working directories, and has them" if full else None
-    return check_directories(attempt.state_of(ROOT_URI), attempt.state) or reason
+    return check_directories(proposed.state_of(ROOT_URI), proposed.state) or reason
 
 
-def _removed(attempt: Attempt) -> str | None:
-    reason = check_directories(attempt.state_of(ROOT_URI), attempt.state)
-    return reason or _check_primary(attempt, "immutablePrimary", "primaryReplacement")
+def _removed(proposed: ProposedAction) -> str | None:
+    reason = check_directories(proposed.state_of(ROOT_URI), proposed.state)
+    return reason or _check_primary(proposed, "immutablePrimary", "primaryReplacement")
 
 
-def _replaced(attempt: Attempt) -> str | None:
-    reason = check_directories(attempt.state_of(ROOT_URI), attempt.state)
-    capability = _capability(attempt.state_of(ROOT_URI), attempt.state) or {}
-    return reason or (None if capability.get("primaryReplacement") else _check_primary(attempt, "immutablePrimary"))
+def _replaced(proposed: ProposedAction) -> str | None:
+    reason = check_directories(proposed.state_of(ROOT_URI), proposed.state)
+    capability = _capability(proposed.state_of(ROOT_URI), proposed.state) or {}
+    return reason or (None if capability.get("primaryReplacement") else _check_primary(proposed, "immutablePrimary"))
 
 
-def _check_primary(attempt: Attempt, *fixing: str) -> str | None:
+def _check_primary(proposed: ProposedAction, *fixing: str) -> str | None:
     """Why the first directory has to stay, if one of these capabilities says so."""
-    directories: list[str] = attempt.state.get("workingDirectories", [])
-    capability = _capability(attempt.state_of(ROOT_URI), attempt.state) or {}
-    is_first = directories[:1] == [attempt.action["directory"]]
+    directories: list[str] = proposed.state.get("workingDirectories", [])
+    capability = _capability(proposed.state_of(ROOT_URI), proposed.state) or {}
+    is_first = directories[:1] == [proposed.action["directory"]]
     return "the first working directory stays" if is_first and any(map(capability.get, fixing)) else None
 
 

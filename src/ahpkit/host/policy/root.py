@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.host.policy.attempt import Attempt, Rule
 from ahpkit.host.policy.config import check_change
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule
 from ahpkit.protocol.common.state import JsonObject
 
 
-def _config_changed(attempt: Attempt) -> str | None:
-    action = attempt.action
+def _config_changed(proposed: ProposedAction) -> str | None:
+    action = proposed.action
     return check_change(
-        attempt.state.get("config"), action["config"], replace=action.get("replace", False), mutable=_writable
+        proposed.state.get("config"), action["config"], replace=action.get("replace", False), mutable=_writable
     )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ahpkit.dialects.generations import CHANGED, selection_of
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
-from ahpkit.host.policy.attempt import Attempt, Rule, allow, check_names, find
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, check_names, find
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
@@ -69,8 +69,8 @@ def check_active_client(session: JsonObject | None, client_id: str, claim: JsonO
     )
 
 
-def _title_changed(attempt: Attempt) -> str | None:
-    return check_title(attempt.action["title"])
+def _title_changed(proposed: ProposedAction) -> str | None:
+    return check_title(proposed.action["title"])
 
 
 def _other_primary(session: JsonObject, client_id: str) -> JsonObject | None:
@@ -79,15 +79,15 @@ def _other_primary(session: JsonObject, client_id: str) -> JsonObject | None:
     return next((client for client in clients if primary_mark(client) and client["clientId"] != client_id), None)
 
 
-def _selection_changed(attempt: Attempt) -> str | None:
+def _selection_changed(proposed: ProposedAction) -> str | None:
     """A 0.4 client chose a model or a custom agent for the session. Nothing else in `_meta` is for clients to say."""
-    chosen = selection_of(attempt.action)
+    chosen = selection_of(proposed.action)
     match chosen.get(CHANGED):
         case "model" if chosen.get("model") is not None:
-            return check_model(attempt.state_of(ROOT_URI), attempt.state["provider"], chosen["model"]["id"])
+            return check_model(proposed.state_of(ROOT_URI), proposed.state["provider"], chosen["model"]["id"])
         case "agent":
             agent: JsonObject | None = chosen.get("agent")
-            return check_agent(attempt.state, agent["uri"]) if agent else None
+            return check_agent(proposed.state, agent["uri"]) if agent else None
         case _:
             return "session/metaChanged is dispatched by the host, not by clients"
 
@@ -99,9 +99,9 @@ def _check_selectable(agent: Placed) -> str | None:
     return None if agent.effective.user_invocable else f"custom agent {name!r} can only be used by the model"
 
 
-def _config_changed(attempt: Attempt) -> str | None:
-    action = attempt.action
-    config = _present_config(attempt.state)
+def _config_changed(proposed: ProposedAction) -> str | None:
+    action = proposed.action
+    config = _present_config(proposed.state)
     return check_change(config, action["config"], replace=action.get("replace", False), mutable=_session_mutable)
 
 
@@ -119,14 +119,14 @@ def _session_mutable(schema: JsonObject) -> bool:
     return schema.get("sessionMutable", False) and not schema.get("readOnly", False)
 
 
-def _active_client_set(attempt: Attempt) -> str | None:
-    return check_active_client(attempt.state, attempt.client_id, attempt.action["activeClient"])
+def _active_client_set(proposed: ProposedAction) -> str | None:
+    return check_active_client(proposed.state, proposed.client_id, proposed.action["activeClient"])
 
 
-def _active_client_removed(attempt: Attempt) -> str | None:
-    if attempt.action["clientId"] != attempt.client_id:
+def _active_client_removed(proposed: ProposedAction) -> str | None:
+    if proposed.action["clientId"] != proposed.client_id:
         return "a client can end only its own part in a session"
-    active = find(attempt.state["activeClients"], "clientId", attempt.client_id)
+    active = find(proposed.state["activeClients"], "clientId", proposed.client_id)
     return None if active else "only the session's active client may do this"
 
 
@@ -156,12 +156,12 @@ def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObje
     return check_names("customization id", (plugin["id"] for plugin in plugins))
 
 
-def _mcp_server_requested(attempt: Attempt) -> str | None:
-    wanted = attempt.action["id"]
-    there = enablement.find(attempt.state, wanted)
+def _mcp_server_requested(proposed: ProposedAction) -> str | None:
+    wanted = proposed.action["id"]
+    there = enablement.find(proposed.state, wanted)
     if there is None or there.entry["type"] != "mcpServer":
         return f"this session has no MCP server with id {wanted!r}"
-    starts = attempt.action["type"] == "session/mcpServerStartRequested"
+    starts = proposed.action["type"] == "session/mcpServerStartRequested"
     return f"{there.entry['name']} is switched off" if starts and not there.effective.enabled else None
 
 

@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.limits import MAX_TITLE
-from ahpkit.host.policy.attempt import Attempt, Rule
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule
 
 
-def _by_holder(attempt: Attempt) -> str | None:
-    claim = attempt.state["claim"]
-    if claim["kind"] == "client" and claim["clientId"] == attempt.client_id:
+def _by_holder(proposed: ProposedAction) -> str | None:
+    claim = proposed.state["claim"]
+    if claim["kind"] == "client" and claim["clientId"] == proposed.client_id:
         return None
     return f"this terminal is held by {'another client' if claim['kind'] == 'client' else 'a session'}"
 
 
-def _by_holder_while_running(attempt: Attempt) -> str | None:
-    return _by_holder(attempt) or _exited(attempt)
+def _by_holder_while_running(proposed: ProposedAction) -> str | None:
+    return _by_holder(proposed) or _exited(proposed)
 
 
-def _exited(attempt: Attempt) -> str | None:
-    return "this terminal's process has exited" if attempt.state["lifecycle"]["status"] == "exited" else None
+def _exited(proposed: ProposedAction) -> str | None:
+    return "this terminal's process has exited" if proposed.state["lifecycle"]["status"] == "exited" else None
 
 
-def _resized(attempt: Attempt) -> str | None:
-    small = min(attempt.action["cols"], attempt.action["rows"]) < 1
-    return _by_holder(attempt) or ("a terminal has at least one column and one row" if small else None)
+def _resized(proposed: ProposedAction) -> str | None:
+    small = min(proposed.action["cols"], proposed.action["rows"]) < 1
+    return _by_holder(proposed) or ("a terminal has at least one column and one row" if small else None)
 
 
-def _claimed(attempt: Attempt) -> str | None:
-    kind = attempt.action["claim"]["kind"]
+def _claimed(proposed: ProposedAction) -> str | None:
+    kind = proposed.action["claim"]["kind"]
     odd = None if kind in ("client", "session") else f"a terminal is held by a client or a session, not by a {kind!r}"
-    return _by_holder(attempt) or odd
+    return _by_holder(proposed) or odd
 
 
-def _titled(attempt: Attempt) -> str | None:
-    length = len(attempt.action["title"])
+def _titled(proposed: ProposedAction) -> str | None:
+    length = len(proposed.action["title"])
     return None if length <= MAX_TITLE else f"a title may have {MAX_TITLE} characters, this one has {length}"
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from ahpkit.host.kept import KeptFile
+from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.beneath import Identity, identity
 from ahpkit.host.resources.sealed import plain
 from ahpkit.protocol.common.state import JsonObject
@@ -81,7 +81,7 @@ class Fence:
     cuts: Cuts
     start: Sequence[Path] | None = None
     """The roots as the host was started."""
-    kept: KeptFile | None = None
+    kept: OwnerFile | None = None
     """What the owner added and removed since."""
     _real: dict[str, Path] = field(default_factory=dict[str, Path])
 

@@ -19,6 +19,7 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelection, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import LogEngine
+from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
@@ -26,8 +27,8 @@ from ahpkit.protocol.validation import check_action
 
 _log = logging.getLogger(__name__)
 
-_STREAMED = frozenset({"chat/delta", "chat/reasoning", "terminal/data"})
-"""Streamed text, by far the most frequent: what makes it can make nothing else."""
+_STREAMED = STREAMED_TEXT | {"terminal/data"}
+"""The most frequent actions. Their constructors can make nothing that is malformed, so they are not checked again."""
 
 
 class Dispatcher:

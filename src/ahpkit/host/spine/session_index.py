@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
 from ahpkit.host.feature import Applied, Values
 from ahpkit.host.spine.store import Origin
+from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.state import JsonObject
 
 _SESSION: Final = "session-known/"
@@ -95,7 +96,7 @@ _UNDER_WAY: Final = (
 )
 """Members of a session or chat that are there while something is under way in it."""
 
-_NEVER: Final = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "terminal/data"})
+_NEVER: Final = STREAMED_TEXT | {"terminal/data"}
 """Streamed text, by far the most frequent: it begins and ends nothing."""
 
 

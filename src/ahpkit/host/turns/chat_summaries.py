@@ -18,6 +18,7 @@ from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.new_state import chat_entry
 from ahpkit.protocol.chat.constructors import chat_activity_changed
 from ahpkit.protocol.chat.state import PartialChatSummary
+from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.constructors import (
@@ -28,9 +29,6 @@ from ahpkit.protocol.session.constructors import (
 )
 from ahpkit.protocol.session.state import SessionStatus
 from ahpkit.protocol.session.summary import diff_chat_summary, has_lost, named_chats, only_chat
-
-_NEVER_IN_SUMMARY = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
-"""Streamed text: by far the most frequent actions, and none of them touches a summary."""
 
 _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "chat/inputRequested"})
 """What a person will want to look at: an answer, a failure, a question."""
@@ -50,7 +48,7 @@ class ChatSummaries:
         self._dispatch = dispatch
 
     def heard(self, applied: Applied) -> None:
-        if applied.before is applied.after or applied.action["type"] in _NEVER_IN_SUMMARY:
+        if applied.before is applied.after or applied.action["type"] in STREAMED_TEXT:
             return
         if applied.action["type"] == "session/chatAdded":
             self._name_for_good(applied)

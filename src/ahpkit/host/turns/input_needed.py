@@ -11,12 +11,13 @@ from typing import cast
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction
 from ahpkit.protocol.session.constructors import session_input_needed_removed, session_input_needed_set
 from ahpkit.protocol.session.state import SessionInputRequest
 
-_NEVER = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "chat/usage", "chat/draftChanged"})
+_NEVER = STREAMED_TEXT | {"chat/usage", "chat/draftChanged"}
 """The most frequent actions, which change nothing that waits."""
 
 _KINDS: Mapping[str, str] = {

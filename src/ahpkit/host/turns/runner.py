@@ -25,7 +25,7 @@ from ahpkit.protocol.chat.constructors import (
     chat_pending_message_removed,
     chat_turn_started,
 )
-from ahpkit.protocol.chat.parts import open_requests
+from ahpkit.protocol.chat.turns import open_requests
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 

@@ -30,7 +30,6 @@ from ahpkit.protocol.chat.constructors import (
     chat_turn_complete,
     chat_usage,
 )
-from ahpkit.protocol.chat.parts import find_tool_call, open_request
 from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ChatInputRequest,
@@ -40,6 +39,7 @@ from ahpkit.protocol.chat.state import (
     SystemNotificationResponsePart,
     ToolCallContributor,
 )
+from ahpkit.protocol.chat.turns import find_tool_call, open_request
 from ahpkit.protocol.common.reducing import milliseconds
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject, ModelSelection, StringOrMarkdown, UsageInfo
 from ahpkit.tools.registry import Tool
@@ -254,7 +254,7 @@ class LiveTurn:
             turn_id=self.id,
             say=self.say,
             turn_over=lambda: self.over,
-            state=lambda: find_tool_call(self.chat_state, id),
+            state=lambda: find_tool_call((self.chat_state or {}).get("activeTurn"), id),
             gate=self._ports.gate,
         )
         span = self._ports.tracing.tool_call(name, self.trace)

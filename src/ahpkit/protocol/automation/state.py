@@ -17,8 +17,8 @@ from ahpkit.protocol.common.state import (
     ModelSelection,
     UsageInfo,
 )
-from ahpkit.protocol.schema import CLOSED
 from ahpkit.protocol.session.customizations import ClientPluginCustomization, PluginCustomization
+from ahpkit.protocol.type_schemas import CLOSED
 
 AUTOMATIONS_URI = "ahp-automations://"
 """The channel of all automations."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI, JsonObject
-from ahpkit.protocol.schema import CLOSED
+from ahpkit.protocol.type_schemas import CLOSED
 
 ChatInputQuestionKind = Literal["text", "number", "integer", "boolean", "single-select", "multi-select"] | str
 

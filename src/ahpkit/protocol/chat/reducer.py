@@ -35,7 +35,7 @@ from ahpkit.protocol.chat.actions import (
     ChatTurnStartedAction,
     ChatUsageAction,
 )
-from ahpkit.protocol.chat.parts import is_resumable
+from ahpkit.protocol.chat.turns import is_resumable, tool_call_index
 from ahpkit.protocol.common.directories import directory_added, directory_removed
 from ahpkit.protocol.common.reducing import (
     Handler,
@@ -195,7 +195,7 @@ def _tool_call_changed(state: JsonObject, action: tool_calls.ToolCallAction) -> 
     if turn is None:
         return state
     parts: list[JsonObject] = turn["responseParts"]
-    index = _tool_call_index(parts, action["toolCallId"])
+    index = tool_call_index(turn, action["toolCallId"])
     if index < 0:
         return state
     call = parts[index]["toolCall"]
@@ -204,13 +204,6 @@ def _tool_call_changed(state: JsonObject, action: tool_calls.ToolCallAction) -> 
         return state
     changed = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
     return changed if after["status"] == call["status"] else _with_status(changed)
-
-
-def _tool_call_index(parts: list[JsonObject], tool_call_id: str) -> int:
-    for index in range(len(parts) - 1, -1, -1):
-        if parts[index].get("kind") == "toolCall" and parts[index]["toolCall"]["toolCallId"] == tool_call_id:
-            return index
-    return -1
 
 
 def _settled(part: JsonObject) -> JsonObject:

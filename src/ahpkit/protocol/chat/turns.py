@@ -1,12 +1,15 @@
-"""Looking things up in the turns of a chat's state. Pure."""
+"""Looks things up in the turns of a chat's state: turns, tool calls, questions, what can be resumed. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-STREAMING_ACTIONS = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta", "chat/toolCallContentChanged"})
-"""Actions that only make something longer: they come by the thousand, and change no status and no summary."""
+STREAMED_TEXT = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
+"""Actions that only append text: they are the most frequent ones, and change no status and no summary."""
+
+STREAMING_ACTIONS = STREAMED_TEXT | {"chat/toolCallContentChanged"}
+"""Actions that only make a response longer: those that append text, and the growing result of a tool call."""
 
 
 def find_turn(state: Mapping[str, Any], turn_id: str) -> Any | None:
@@ -24,12 +27,49 @@ def tool_calls(turn: Mapping[str, Any] | None) -> Iterator[Any]:
             yield part["toolCall"]
 
 
+def tool_call_index(turn: Mapping[str, Any] | None, tool_call_id: Any) -> int:
+    """Where in a turn's response the tool call with that id is, or -1. Looks at the newest part first."""
+    parts: Any = (turn or {}).get("responseParts", ())
+    for index in range(len(parts) - 1, -1, -1):
+        if parts[index].get("kind") == "toolCall" and parts[index]["toolCall"]["toolCallId"] == tool_call_id:
+            return index
+    return -1
+
+
 def find_tool_call(turn: Mapping[str, Any] | None, tool_call_id: str) -> Any | None:
-    """The tool call of a turn with that id. Looks at the newest first: that is the one most are about."""
-    for part in reversed((turn or {}).get("responseParts", ())):
-        if part.get("kind") == "toolCall" and part["toolCall"]["toolCallId"] == tool_call_id:
-            return part["toolCall"]
-    return None
+    """The tool call of a turn with that id."""
+    index = tool_call_index(turn, tool_call_id)
+    return None if turn is None or index < 0 else turn["responseParts"][index]["toolCall"]
 
 
-__all__ = ["STREAMING_ACTIONS", "find_tool_call", "find_turn", "tool_calls"]
+def open_requests(chat: Mapping[str, Any] | None) -> list[Any]:
+    """The input requests of a chat's running turn that wait for an answer."""
+    turn: Mapping[str, Any] = (chat or {}).get("activeTurn") or {}
+    parts: Sequence[Any] = turn.get("responseParts") or ()
+    asked = (part for part in parts if part.get("kind") == "inputRequest")
+    return [part["request"] for part in asked if part.get("response") is None]
+
+
+def open_request(chat: Mapping[str, Any] | None, request_id: str) -> Any | None:
+    """The input request with that id, if it waits for an answer."""
+    return next((request for request in open_requests(chat) if request["id"] == request_id), None)
+
+
+def is_resumable(turn: Mapping[str, Any]) -> bool:
+    """Whether a turn failed and says that it can go on."""
+    parts: Sequence[Any] = turn["responseParts"]
+    last: Mapping[str, Any] = parts[-1] if parts else {}
+    return turn["state"] == "error" and last.get("kind") == "error" and last.get("resumable") is True
+
+
+__all__ = [
+    "STREAMED_TEXT",
+    "STREAMING_ACTIONS",
+    "find_tool_call",
+    "find_turn",
+    "is_resumable",
+    "open_request",
+    "open_requests",
+    "tool_call_index",
+    "tool_calls",
+]

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from ahpkit.protocol.automation.state import AutomationCapabilities
 from ahpkit.protocol.common.actions import ActionEnvelope
 from ahpkit.protocol.common.state import URI, Implementation, JsonObject, Snapshot
-from ahpkit.protocol.schema import CLOSED
 from ahpkit.protocol.telemetry.state import TelemetryCapabilities
+from ahpkit.protocol.type_schemas import CLOSED
 
 ContentEncoding = Literal["base64", "utf-8"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI, Icon, JsonObject, TextRange
-from ahpkit.protocol.schema import CLOSED
 from ahpkit.protocol.session.mcp import McpServerCustomizationApps, McpServerState
+from ahpkit.protocol.type_schemas import CLOSED
 
 CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"] | str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI
-from ahpkit.protocol.schema import CLOSED
+from ahpkit.protocol.type_schemas import CLOSED
 
 TerminalClaimKind = Literal["client", "session"]
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ahpkit.dialects.v0_4.chat import tool_calls
 from ahpkit.dialects.v0_4.common import JsonObject
+from ahpkit.protocol.chat.turns import tool_call_index
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,
@@ -129,7 +130,7 @@ def _tool_call_changed(state: JsonObject, action: JsonObject) -> JsonObject:
     if turn is None:
         return state
     parts: list[JsonObject] = turn["responseParts"]
-    index = _tool_call_index(parts, action["toolCallId"])
+    index = tool_call_index(turn, action["toolCallId"])
     if index < 0:
         return state
     call = parts[index]["toolCall"]
@@ -138,13 +139,6 @@ def _tool_call_changed(state: JsonObject, action: JsonObject) -> JsonObject:
         return state
     changed = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
     return changed if after["status"] == call["status"] else _with_status(changed)
-
-
-def _tool_call_index(parts: list[JsonObject], tool_call_id: Any) -> int:
-    for index in range(len(parts) - 1, -1, -1):
-        if parts[index].get("kind") == "toolCall" and parts[index]["toolCall"]["toolCallId"] == tool_call_id:
-            return index
-    return -1
 
 
 def _settled(part: JsonObject) -> JsonObject:

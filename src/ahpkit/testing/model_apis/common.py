@@ -1,4 +1,4 @@
-"""What is asked of a model and what it replies, in no maker's form. Pure."""
+"""Requests to models and their replies, whatever API they are written in. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Event = tuple[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ModelApi:
     """How one maker's requests are read and answered."""
 
     asked: Callable[[Json], Asked]
@@ -108,8 +108,8 @@ __all__ = [
     "CallTool",
     "Event",
     "Fail",
-    "Form",
     "Json",
+    "ModelApi",
     "Reply",
     "Say",
     "last_said",

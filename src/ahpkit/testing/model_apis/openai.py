@@ -7,7 +7,18 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from ahpkit.testing.forms.common import Asked, CallTool, Event, Form, Json, Say, last_said, since_reply, text_of, words
+from ahpkit.testing.model_apis.common import (
+    Asked,
+    CallTool,
+    Event,
+    Json,
+    ModelApi,
+    Say,
+    last_said,
+    since_reply,
+    text_of,
+    words,
+)
 
 # Chat completions.
 
@@ -116,7 +127,7 @@ def _event(type: str, **fields: Any) -> Event:
     return type, {"type": type, **fields}
 
 
-CHAT = Form(_asked_chat, _whole_chat, _chat_events)
-RESPONSES = Form(_asked_responses, _whole_response, _responses_events)
+CHAT = ModelApi(_asked_chat, _whole_chat, _chat_events)
+RESPONSES = ModelApi(_asked_responses, _whole_response, _responses_events)
 
 __all__ = ["CHAT", "RESPONSES"]

@@ -7,12 +7,12 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ahpkit.testing.forms.common import (
+from ahpkit.testing.model_apis.common import (
     Asked,
     CallTool,
     Event,
-    Form,
     Json,
+    ModelApi,
     Say,
     last_said,
     parts_of,
@@ -70,6 +70,6 @@ def _event(type: str, **fields: Any) -> Event:
     return type, {"type": type, **fields}
 
 
-MESSAGES = Form(_asked, _whole, _events)
+MESSAGES = ModelApi(_asked, _whole, _events)
 
 __all__ = ["MESSAGES"]

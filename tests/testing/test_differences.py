@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.testing.diff import ABSENT, Difference, differences, without_nulls
+from ahpkit.testing.conformance import ABSENT, Difference, differences, without_nulls
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "x", [], {}, {"a": [1, {"b": None}]}])

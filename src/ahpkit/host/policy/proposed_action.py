@@ -40,7 +40,7 @@ class TurnIds:
         return ids
 
 
-class Attempt(NamedTuple):
+class ProposedAction(NamedTuple):
     """A client's action that has the right shape and is addressed to a channel that exists."""
 
     client_id: str
@@ -58,11 +58,11 @@ class Attempt(NamedTuple):
         return turn_id in (self.turn_ids or TurnIds()).of(self.channel, self.state["turns"])
 
 
-Rule = Callable[[Attempt], str | None]
+Rule = Callable[[ProposedAction], str | None]
 """Returns a reason that a person can read, or None: it may."""
 
 
-def allow(attempt: Attempt) -> str | None:
+def allow(proposed: ProposedAction) -> str | None:
     """For actions that any client may dispatch in any state."""
     return None
 
@@ -92,4 +92,4 @@ def check_names(what: str, names: Iterable[str], *, where: str = "") -> str | No
     return None
 
 
-__all__ = ["Attempt", "Rule", "StateOf", "TurnIds", "allow", "check_names", "find", "repeated"]
+__all__ = ["ProposedAction", "Rule", "StateOf", "TurnIds", "allow", "check_names", "find", "repeated"]

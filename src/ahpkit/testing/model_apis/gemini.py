@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from ahpkit.testing.forms.common import (
+from ahpkit.testing.model_apis.common import (
     Asked,
     CallTool,
     Event,
-    Form,
     Json,
+    ModelApi,
     Say,
     last_said,
     parts_of,
@@ -53,6 +53,6 @@ async def _events(reply: Say | CallTool) -> AsyncIterator[Event]:
     yield "", _candidate({"text": ""}, "STOP")
 
 
-GENERATE = Form(_asked, _whole, _events)
+GENERATE = ModelApi(_asked, _whole, _events)
 
 __all__ = ["GENERATE"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ahpkit.log.errors import SchemaTooNew
-from ahpkit.log.schema import MIGRATIONS, migrate, transaction, version
+from ahpkit.log.migrations import MIGRATIONS, migrate, transaction, version
 from ahpkit.log.sqlite import SqliteStorage
 from support.records import entry, opening
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ahpkit.dialects.v0_4.registry import ACTIONS
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, find_tool_call, find_turn, tool_calls
+from ahpkit.protocol.registry import ACTIONS
 
 TEXT = {"kind": "markdown", "id": "p", "content": "hello"}
 

@@ -19,11 +19,11 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
 
 
-class KeptFileError(AhpError):
+class OwnerFileError(AhpError):
     """The file cannot be used; the text says which one and why."""
 
 
-class KeptFile:
+class OwnerFile:
     """One object of JSON. Blocks for a moment; threads and processes may share it."""
 
     def __init__(self, path: Path) -> None:
@@ -64,9 +64,9 @@ class KeptFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise KeptFileError(f"{self.path} cannot be read: {error}; repair or remove it") from error
+            raise OwnerFileError(f"{self.path} cannot be read: {error}; repair or remove it") from error
         if not isinstance(found, dict):
-            raise KeptFileError(f"{self.path} holds no JSON object; repair or remove it")
+            raise OwnerFileError(f"{self.path} holds no JSON object; repair or remove it")
         return cast("JsonObject", found)
 
     @contextmanager
@@ -79,4 +79,4 @@ class KeptFile:
             os.close(lock)
 
 
-__all__ = ["KeptFile", "KeptFileError"]
+__all__ = ["OwnerFile", "OwnerFileError"]
