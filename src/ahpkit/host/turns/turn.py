@@ -320,7 +320,7 @@ class LiveTurn:
         waiting = self._inputs.get(action["requestId"])
         if waiting is None or waiting.done():
             return
-        request = open_request(before, action["requestId"]) or {}
+        request: JsonObject = open_request(before, action["requestId"]) or {}
         answers: JsonObject = {**request.get("answers", {}), **action.get("answers", {})}
         waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
