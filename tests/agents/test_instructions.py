@@ -12,9 +12,10 @@ from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.turn_input import instructions, news, told_after
-from ahpkit.host.agent import Command, SkillOffer, Turn, TurnContext
+from ahpkit.host.agent import Agent, Command, SkillOffer, Turn, TurnContext
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.fake_model import FakeModel
+from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json
 from support.stage import Stage, staged
@@ -160,6 +161,67 @@ async def test_a_switch_stays_when_an_agent_tells_its_commands_again(tmp_path: P
         await stage.toggle("plan", "prompt", on=False)
         await stage.turn("go")
         assert await _completed(stage, "/") == ["/quit ", "/new "]
+
+
+REPORTS: list[Json] = [
+    {"name": "plain", "description": "says nothing"},
+    {"name": "off", "description": "a skill that is off", "_meta": {"kind": "skill", "enabled": False}},
+    {
+        "name": "model-only",
+        "description": "for the model",
+        "_meta": {"acme": {"userInvocable": False, "enabled": True}},
+    },
+    {"name": "helper", "description": "an agent", "_meta": {"acme": {"type": "agent", "userInvocable": False}}},
+]
+SHOWN = {
+    "plain": ("prompt", None, None),
+    "off": ("skill", False, None),
+    "model-only": ("skill", True, True),
+    "helper": ("agent", None, True),
+}
+
+
+def reporting(kind: str, tmp_path: Path) -> Agent:
+    """An agent that reports what it has, and reports it again with each turn: `on` switches the skill on."""
+    if kind == "acp":
+        on = [{**one, "_meta": {"kind": "skill", "enabled": True}} if one["name"] == "off" else one for one in REPORTS]
+        told = [{"sessionUpdate": "available_commands_update", "availableCommands": each} for each in (REPORTS, on)]
+        turns = [[{"update": told[0]}, {"text": "ok"}], [{"update": told[1]}, {"text": "ok"}]]
+        return acp(tmp_path, opened=[{"update": told[0]}], turns=turns)
+
+    async def function(turn: Turn) -> str:
+        turn.chat.commands(
+            [
+                Command("plain", "says nothing"),
+                Command("off", "a skill that is off", kind="skill", enabled=turn.prompt == "on"),
+                Command("model-only", "for the model", enabled=True, user_invocable=False),
+                Command("helper", "an agent", kind="agent", user_invocable=False),
+            ]
+        )
+        return "ok"
+
+    return PythonAgent(function, name="python")
+
+
+@requirement("enablement:fields:taken-from-agent-reports")
+@pytest.mark.parametrize("kind", ["python", "acp"])
+async def test_what_an_agent_reports_of_its_skills_and_agents_is_shown(tmp_path: Path, kind: str) -> None:
+    """Models behind an endpoint have no skills of their own, so there is nothing that they could report."""
+
+    async def shown() -> dict[str, tuple[Any, ...]]:
+        [plugin] = [one for one in (await stage.state())["customizations"] if one["id"] == "agent-commands"]
+        keys = ("type", "enabled", "disableUserInvocation")
+        return {child["name"]: tuple(child.get(key) for key in keys) for child in plugin["children"]}
+
+    async with staged(reporting(kind, tmp_path), tmp_path) as stage:
+        await stage.turn("go")
+        assert await shown() == SHOWN
+        assert await _completed(stage, "/") == ["/plain "]
+        assert "switched off" in str((await stage.turn("/model-only now")).record)
+        await stage.toggle("model-only", "skill", on=False)
+        await stage.turn("on")
+        assert await shown() == {**SHOWN, "off": ("skill", True, None), "model-only": ("skill", False, True)}
+        assert await _completed(stage, "/") == ["/plain ", "/off "]
 
 
 def _has_commands(stage: Stage) -> bool:

@@ -10,6 +10,9 @@ import pytest_asyncio
 
 from ahpkit.cli.terminals import printed, readable
 from ahpkit.client import Client, connect
+from ahpkit.protocol.terminal.constructors import terminal_data
+from support import requirement
+from support.bench import running_bench
 from support.process import HostProcess, host_process, run_cli
 from support.terminal import terminal
 
@@ -42,6 +45,38 @@ def test_what_drives_a_screen_is_left_out(text: str, left: str) -> None:
 def test_output_of_commands_and_of_no_command_is_one_text() -> None:
     content = [{"type": "unclassified", "value": "$ "}, {"type": "command", "commandId": "1", "output": "hi\r\n"}]
     assert printed({"content": content}) == "$ hi\n"
+
+
+PLAIN: Any = {
+    "title": "log",
+    "content": [{"type": "unclassified", "value": "10%\r\n\x1b[31mred\x1b[0m first\n"}],
+    "lifecycle": {"status": "running"},
+    "claim": {"kind": "client", "clientId": "other"},
+    "isPty": False,
+}
+
+
+@requirement("gen:terminal:not-pty")
+def test_without_a_pty_nothing_is_taken_for_an_escape_sequence() -> None:
+    assert printed(PLAIN) == "10%\n\u241b[31mred\u241b[0m first\n"
+    assert printed({**PLAIN, "isPty": True}) == printed({"content": PLAIN["content"]}) == "10%\nred first\n"
+
+
+@requirement("gen:terminal:not-pty")
+async def test_tail_and_chat_show_output_without_a_pty_as_plain_text(tmp_path: Path) -> None:
+    """What was printed before and what comes later, with every character visible."""
+    uri = "ahp-terminal:/plain"
+    async with running_bench(tmp_path, sockets=True) as bench, asyncio.timeout(20):
+        bench.host.services.open_channel(uri, PLAIN)
+        await bench.host.services.durable()
+        tail = await run_cli(["tail", uri, "--url", bench.url], tmp_path)
+        assert tail.stdout is not None
+        assert (await tail.stdout.readline()).decode() == "10%\n"
+        assert (await tail.stdout.readline()).decode() == "\u241b[31mred\u241b[0m first\n"
+        bench.host.services.dispatch(uri, terminal_data(data="a\x1b[2Jb\n"))
+        assert (await tail.stdout.readline()).decode() == "a\u241b[2Jb\n"
+        tail.terminate()
+        await tail.communicate()
 
 
 @pytest_asyncio.fixture

@@ -13,7 +13,7 @@ import click
 
 from ahpkit.cli.connection import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
-from ahpkit.cli.terminals import TERMINAL, printed, readable
+from ahpkit.cli.terminals import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
 from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Client, LaggedError, Subscription
@@ -67,6 +67,8 @@ class _Following:
         self._tasks: set[asyncio.Task[None]] = set()
         self._with_chats = False
         self._told: list[tuple[int, Any]] = []
+        self._plain: set[str] = set()
+        """Terminals without a pty."""
         """What is still to be written: by number, because every channel is read by itself."""
         self._new = asyncio.Event()
 
@@ -120,7 +122,8 @@ class _Following:
             if self._json_lines:
                 self._output.say(encode(envelope).decode())
             elif action["type"] == "terminal/data":
-                self._output.stream(readable(action["data"]))
+                is_pty = envelope["channel"] not in self._plain
+                self._output.stream(as_shown(action["data"], is_pty=is_pty))
             else:
                 self._output.say(describe(envelope))
         self._told.clear()
@@ -132,6 +135,8 @@ class _Following:
         else:
             self._output.say(f"following {subscription.uri}", "dim", error=True)
             if subscription.uri.startswith(TERMINAL):
+                if not has_pty(subscription.confirmed):
+                    self._plain.add(subscription.uri)
                 self._output.stream(printed(subscription.confirmed))
 
 

@@ -42,7 +42,13 @@ function styleElement(): HTMLElement {
   return element;
 }
 
+/** A terminal as it is shown: on a screen, or as plain text where there is no pty whose output could drive one. */
 export default function TerminalView({ uri }: { uri: string }): JSX.Element {
+  const state = useChannel<TerminalState>(uri, "terminal").value.state;
+  return state?.isPty === false ? <pre class="term">{printed(state)}</pre> : <Screen uri={uri} />;
+}
+
+function Screen({ uri }: { uri: string }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const seen = useChannel<TerminalState>(uri, "terminal");
   const terminal = useRef<Terminal | undefined>(undefined);

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, short
@@ -231,7 +232,22 @@ class SessionMapper:
 
 def _command(entry: JsonObject) -> Command:
     hint = short(text(obj(entry.get("input")).get("hint")) or "")
-    return Command(name=short(entry["name"]), description=short(str(entry.get("description") or "")), hint=hint or None)
+    name, description = short(entry["name"]), short(str(entry.get("description") or ""))
+    return Command(name=name, description=description, hint=hint or None, **_reported(obj(entry.get("_meta"))))
+
+
+def _reported(meta: JsonObject) -> dict[str, Any]:
+    """What an agent says of a command in `_meta`, at its root or in an object of the agent's own: what it is, whether
+    it is on, and whether a person may invoke it."""
+    said: dict[str, Any] = {}
+    for place in (meta, *map(obj, meta.values())):
+        for key, name in (("enabled", "enabled"), ("userInvocable", "user_invocable")):
+            if isinstance(place.get(key), bool):
+                said.setdefault(name, place[key])
+        kinds = [place.get(key) for key in ("kind", "type") if place.get(key) in ("skill", "agent", "prompt")]
+        if kinds:
+            said.setdefault("kind", kinds[0])
+    return said
 
 
 def _entries(plan: JsonObject) -> JsonObject:

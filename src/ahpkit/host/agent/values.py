@@ -159,11 +159,16 @@ class AgentSession:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command the agent itself understands."""
+    """A slash command the agent itself understands, or a skill or custom agent of its own."""
 
     name: str
     description: str
     hint: str | None = None
+    kind: Literal["prompt", "skill", "agent"] = "prompt"
+    enabled: bool | None = None
+    """Whether the agent says that it is switched on; None: it says nothing."""
+    user_invocable: bool | None = None
+    """Whether the agent says that a person may invoke it; None: it says nothing."""
 
 
 __all__ = [

@@ -18,6 +18,9 @@ from ahpkit.protocol.session.enablement import Placed, find, walk
 PLUGIN = "agent-commands"
 """Id of the plugin that stands for an agent's own commands."""
 
+REPORTED = "ahpkit/reported"
+"""In `_meta` of a child: whether its agent last said that it is on."""
+
 
 class AgentCommands(Feature):
     """What the agent of a session announced. They and their plugin have switches like any other customization."""
@@ -30,7 +33,7 @@ class AgentCommands(Feature):
         host.prepare_turn(self._prepare_turn)
 
     def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
-        """Replace the commands of a session: state shows them as the prompts of one plugin."""
+        """Replace the commands of a session: state shows them as the children of one plugin."""
         shown = find(self._services.state(session_uri) or {}, PLUGIN)
         plugin = _plugin(session_uri, commands, {} if shown is None else shown.entry)
         self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
@@ -46,9 +49,9 @@ class AgentCommands(Feature):
         called = words[0][1:] if words and words[0].startswith("/") else ""
         session = self._services.state(chat.session_uri) or {}
         off = {placed.entry["name"] for placed in _commands(session) if not placed.effective.user_invocable}
-        others = {placed.entry.get("name") for placed in walk(session) if placed.effective.enabled}
+        others = {placed.entry.get("name") for placed in walk(session) if placed.effective.user_invocable}
         if called in off - others:
-            reason = f"`/{called}` is switched off in this session; switch it on to use it"
+            reason = f"`/{called}` is switched off in this session, or only the model may use it"
             raise AgentError(reason, error_type="host/off")
         return prompt
 
@@ -61,31 +64,49 @@ def _plugin(session_uri: str, commands: Sequence[Command], shown: JsonObject) ->
     """The plugin, with the switches as people have set them."""
     known: dict[str, JsonObject] = {child["id"]: child for child in shown.get("children", ())}
     uri = f"{session_uri}/agent-commands"
-    children: list[JsonObject] = [
-        {
-            "type": "prompt",
-            "id": (id := f"agent-command:{command.name}"),
-            "uri": f"{uri}/{command.name}",
-            "name": command.name,
-            "description": command.description,
-            **_switches(known.get(id, {})),
-        }
-        for command in commands
-    ]
     plugin: JsonObject = {
         "type": "plugin",
         "id": PLUGIN,
         "uri": uri,
         "name": "Agent commands",
         "load": {"kind": "loaded"},
-        "children": children,
+        "children": [_child(uri, command, known.get(_id(command), {})) for command in commands],
         **_switches(shown),
     }
     return cast("PluginCustomization", plugin)
+
+
+def _id(command: Command) -> str:
+    return f"agent-command:{command.name}"
+
+
+def _child(uri: str, command: Command, known: JsonObject) -> JsonObject:
+    """One command. What the agent reports is shown; a switch of a person holds until the agent reports otherwise."""
+    child: JsonObject = {
+        "type": _type(command),
+        "id": _id(command),
+        "uri": f"{uri}/{command.name}",
+        "name": command.name,
+        "description": command.description,
+        **_switches(known),
+    }
+    if command.enabled is not None:
+        meta: JsonObject = known.get("_meta") or {}
+        if command.enabled != meta.get(REPORTED):
+            child["enabled"] = command.enabled
+        child["_meta"] = {REPORTED: command.enabled}
+    if command.user_invocable is False:
+        child["disableUserInvocation"] = True
+    return child
+
+
+def _type(command: Command) -> str:
+    """Of the kinds that the agent may mean, one that can say who may invoke it."""
+    return "skill" if command.kind == "prompt" and command.user_invocable is not None else command.kind
 
 
 def _switches(entry: JsonObject) -> JsonObject:
     return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
 
 
-__all__ = ["PLUGIN", "AgentCommands"]
+__all__ = ["PLUGIN", "REPORTED", "AgentCommands"]
