@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from ahpkit.host.sessions import sessions
+from ahpkit.host.config import HostConfig
 from support.bench import running_bench
 
 
-async def test_a_session_more_than_the_host_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
-    async with running_bench(tmp_path) as bench:
+async def test_a_session_more_than_the_host_takes(tmp_path: Path) -> None:
+    async with running_bench(tmp_path, config=HostConfig(default_directory=tmp_path, max_sessions=3)) as bench:
         client = await bench.client()
         made = [await bench.session(client) for _ in range(3)]
         refused = await client.refused("createSession", "ahp-session:/more")
@@ -21,9 +18,8 @@ async def test_a_session_more_than_the_host_takes(tmp_path: Path, monkeypatch: p
         await client.ask("createSession", "ahp-session:/more")
 
 
-async def test_a_chat_more_than_a_session_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_CHATS", 3)
-    async with running_bench(tmp_path) as bench:
+async def test_a_chat_more_than_a_session_takes(tmp_path: Path) -> None:
+    async with running_bench(tmp_path, config=HostConfig(default_directory=tmp_path, max_chats=3)) as bench:
         client = await bench.client()
         session, _chat = await bench.session(client)
         for number in range(2):

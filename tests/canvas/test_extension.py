@@ -238,13 +238,10 @@ async def test_an_extension_that_introduces_itself_badly_is_refused_and_told(
     await ours.aclose()
 
 
-async def test_an_extension_that_says_nothing_is_not_waited_for(
-    canvases: Canvases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ahpkit.canvas.extension.HELLO_TIMEOUT", 0.01)
+async def test_an_extension_that_says_nothing_is_not_waited_for(canvases: Canvases) -> None:
     ours, theirs = memory_pair()
     with pytest.raises(ExtensionRefused, match="within"):
-        await serve_extension(theirs, canvases)
+        await serve_extension(theirs, canvases, hello_timeout=0.01)
     await ours.aclose()
     ours, theirs = memory_pair()
     await ours.aclose()

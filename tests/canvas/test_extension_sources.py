@@ -173,10 +173,9 @@ async def test_two_extensions_on_the_socket_with_one_id(tmp_path: Path) -> None:
         await serving
 
 
-async def test_too_many_connections_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahpkit.canvas.extension_sources._MAX_CONNECTIONS", 1)
+async def test_too_many_connections_are_turned_away(tmp_path: Path) -> None:
     path = tmp_path / "extensions.sock"
-    async with host(tmp_path, ExtensionSocket(path)):
+    async with host(tmp_path, ExtensionSocket(path, max_connections=1)):
         await until(path.exists)
         async with connect_socket(path) as first, connect_socket(path) as second:
             await first.receive()

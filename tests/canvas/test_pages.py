@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -52,14 +53,19 @@ class Served:
 async def nobody(transport: Transport) -> None: ...
 
 
-@pytest.fixture
-async def served() -> AsyncGenerator[Served]:
-    pages = Pages(origins=["https://app.example", "my-app://*"])
+@contextlib.asynccontextmanager
+async def serving(pages: Pages) -> AsyncGenerator[Served]:
     async with (
         serve_http(nobody, auth=Authenticator("secret-token"), routes=routes_of(pages)) as server,
         pages.serving(server.url),
     ):
         yield Served(pages)
+
+
+@pytest.fixture
+async def served() -> AsyncGenerator[Served]:
+    async with serving(Pages(origins=["https://app.example", "my-app://*"])) as made:
+        yield made
 
 
 async def test_each_page_has_an_address_that_nobody_guesses_and_renderers_load(served: Served) -> None:
@@ -104,23 +110,21 @@ async def test_news_come_when_there_are_some(served: Served) -> None:
     assert (await waiting).json() == {"version": 2, "data": {"points": [1, 2]}}
 
 
-async def test_news_that_do_not_come_are_answered_with_what_there_is(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ahpkit.canvas.pages.POLL_SECONDS", 0.01)
-    page = await served.open()
-    page.publish(1)
-    assert (await get(f"{page.url}news?after=1")).json() == {"version": 1, "data": 1}
+async def test_news_that_do_not_come_are_answered_with_what_there_is() -> None:
+    async with serving(Pages(poll_seconds=0.01)) as served:
+        page = await served.open()
+        page.publish(1)
+        assert (await get(f"{page.url}news?after=1")).json() == {"version": 1, "data": 1}
 
 
-async def test_too_many_windows_are_told_so(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahpkit.canvas.pages.MAX_WAITING", 2)
-    page = await served.open()
-    waiting = [asyncio.create_task(get(f"{page.url}news?after=0")) for _ in range(2)]
-    await until_waiting(page, 2)
-    assert (await get(f"{page.url}news?after=0")).status == 429
-    page.publish(1)
-    assert {(await answer).status for answer in waiting} == {200}
+async def test_too_many_windows_are_told_so() -> None:
+    async with serving(Pages(max_waiting=2)) as served:
+        page = await served.open()
+        waiting = [asyncio.create_task(get(f"{page.url}news?after=0")) for _ in range(2)]
+        await until_waiting(page, 2)
+        assert (await get(f"{page.url}news?after=0")).status == 429
+        page.publish(1)
+        assert {(await answer).status for answer in waiting} == {200}
     assert MAX_WAITING >= 8
 
 

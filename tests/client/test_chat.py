@@ -179,13 +179,7 @@ async def test_history_is_paged_back_to_the_beginning(host: FakeHost, chat: Chat
     assert [params.get("before") for params in host.sent("fetchTurns")] == [None, "3", "1"]
 
 
-@pytest.fixture
-def quick_typing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahpkit.client.chat.TYPING_PAUSE", 0.01)
-
-
 @requirement("commands:completions:debounced")
-@pytest.mark.usefixtures("quick_typing")
 async def test_fast_typing_asks_for_completions_once(host: FakeHost, chat: Chat):
     host.handlers["completions"] = lambda params: {"items": [{"insertText": params["text"]}]}
     typing = [asyncio.create_task(chat.completions("/help"[:end], end)) for end in range(1, 6)]
@@ -195,7 +189,6 @@ async def test_fast_typing_asks_for_completions_once(host: FakeHost, chat: Chat)
 
 
 @requirement("commands:completions:whole-text")
-@pytest.mark.usefixtures("quick_typing")
 async def test_completions_send_the_whole_text_with_the_offset(host: FakeHost, chat: Chat):
     host.handlers["completions"] = lambda params: {"items": [{"insertText": "/help"}]}
 

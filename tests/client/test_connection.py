@@ -146,15 +146,12 @@ async def test_a_request_without_an_answer_times_out(host: FakeHost, client: Cli
         await client.request("fetchTurns", timeout=0.01)
 
 
-async def test_a_host_that_never_answers_the_handshake_is_named_as_the_reason(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_host_that_never_answers_the_handshake_is_named_as_the_reason(host: FakeHost):
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     host.handlers["initialize"] = lambda params: never
-    monkeypatch.setattr("ahpkit.client.connection.GREETING_TIMEOUT", 0.01)
 
     with pytest.raises(ConnectionLost, match=r"did not answer the handshake within 0.01 s"):
-        async with Client(host.dial):
+        async with Client(host.dial, handshake_timeout=0.01):
             pass
 
 

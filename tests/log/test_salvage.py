@@ -53,9 +53,9 @@ def path(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(sound, tmp_path))
 
 
-def load(path: Path) -> Recovery:
+def load(path: Path, *, check_whole: bool = True) -> Recovery:
     """Open, and check that what was recovered can be written to and opened again without new problems."""
-    storage = SqliteStorage(path, clock=lambda: NOW)
+    storage = SqliteStorage(path, clock=lambda: NOW, check_whole_bytes=1 << 40 if check_whole else -1)
     recovery = storage.load()
     fresh = f"opened at {recovery.head_seq}"
     storage.commit([opening(fresh, recovery.head_seq), entry(recovery.head_seq + 1, fresh)])
@@ -476,15 +476,13 @@ def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
     ids=["a key that is none", "another type"],
 )
 def test_a_damaged_definition_is_reported_and_never_looks_like_an_empty_log(
-    path: Path, monkeypatch: pytest.MonkeyPatch, written: bytes, damaged: bytes, checked_whole: bool
+    path: Path, written: bytes, damaged: bytes, checked_whole: bool
 ) -> None:
-    if not checked_whole:
-        monkeypatch.setattr("ahpkit.log.sqlite._CHECK_WHOLE_BYTES", -1)
     data = path.read_bytes()
     assert data.count(written) == 1
     path.write_bytes(data.replace(written, damaged))
 
-    recovery = load(path)
+    recovery = load(path, check_whole=checked_whole)
 
     assert recovery.problems
     assert path.with_name("log.db.corrupt-1").exists()
@@ -493,8 +491,7 @@ def test_a_damaged_definition_is_reported_and_never_looks_like_an_empty_log(
     assert recovery.head_seq > HEAD
 
 
-def test_a_table_that_took_the_pages_of_another_is_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahpkit.log.sqlite._CHECK_WHOLE_BYTES", -1)
+def test_a_table_that_took_the_pages_of_another_is_damage(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         roots = dict(db.execute("SELECT name, rootpage FROM sqlite_schema"))
         db.execute("DELETE FROM clients")
@@ -502,7 +499,7 @@ def test_a_table_that_took_the_pages_of_another_is_damage(path: Path, monkeypatc
         db.execute("UPDATE sqlite_schema SET rootpage = ? WHERE name = 'channels'", (roots["clients"],))
         db.commit()
 
-    recovery = load(path)
+    recovery = load(path, check_whole=False)
 
     assert recovery.problems
     assert path.with_name("log.db.corrupt-1").exists()

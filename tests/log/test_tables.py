@@ -64,11 +64,10 @@ def test_the_work_does_not_grow_with_the_log(db: sqlite3.Connection, name: str, 
     assert counted.work < 10
 
 
-def test_a_restart_looks_at_a_bounded_part_of_the_log(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahpkit.log.tables._CHECKED_ENTRIES", 100)
+def test_a_restart_looks_at_a_bounded_part_of_the_log(db: sqlite3.Connection) -> None:
     counted = Counted(db)
 
-    recovery = Tables(db).recover()
+    recovery = Tables(db, checked_entries=100).recover()
 
     assert (len(recovery.tail), recovery.clients) == (10, {"me": COUNT, "you": COUNT - 1})
     assert counted.work < 10

@@ -153,8 +153,11 @@ class Bench:
 
 
 @asynccontextmanager
-async def running_bench(directory: Path, *, sockets: bool = False) -> AsyncGenerator[Bench]:
+async def running_bench(
+    directory: Path, *, sockets: bool = False, config: HostConfig | None = None
+) -> AsyncGenerator[Bench]:
     bench = Bench(directory, sockets=sockets)
+    bench.config = config or bench.config
     await bench.start()
     try:
         yield bench

@@ -16,8 +16,8 @@ from ahpkit.wire.errors import TransportClosed
 from support.waiting import BOUND, gone, is_alive
 
 
-def python(code: str, *, env: dict[str, str] | None = None) -> ChildProcess:
-    return ChildProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"))
+def python(code: str, *, env: dict[str, str] | None = None, **patience: Any) -> ChildProcess:
+    return ChildProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"), **patience)
 
 
 class TestTail:
@@ -110,18 +110,17 @@ CHILD = "[sys.executable, '-c', 'import time; time.sleep(600)']"
 
 
 class TestEnding:
-    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("ahpkit.transports.process._EOF_PATIENCE", BOUND)  # A busy machine starts it slowly.
-        async with asyncio.timeout(BOUND), python("import sys; sys.stdin.read(); sys.exit(3)") as process:
+    async def test_one_that_leaves_when_its_input_ends_is_not_killed(self) -> None:
+        code = "import sys; sys.stdin.read(); sys.exit(3)"
+        # A busy machine starts it slowly.
+        async with asyncio.timeout(BOUND), python(code, eof_patience=BOUND) as process:
             pass
 
         assert process.exit_code == 3
 
-    async def test_one_that_ignores_everything_is_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for patience in ("_EOF_PATIENCE", "_TERM_PATIENCE"):
-            monkeypatch.setattr(f"ahpkit.transports.process.{patience}", 0.1)
+    async def test_one_that_ignores_everything_is_killed(self) -> None:
         code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('{}', flush=True); time.sleep(600)"
-        async with asyncio.timeout(BOUND), python(code) as process:
+        async with asyncio.timeout(BOUND), python(code, eof_patience=0.1, term_patience=0.1) as process:
             await process.transport.receive()
 
         assert process.exit_code == -signal.SIGKILL

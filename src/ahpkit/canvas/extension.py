@@ -119,7 +119,13 @@ class ExtensionProvider:
             self._events.registry_changed()
 
 
-async def serve_extension(transport: Transport, registrar: ProviderRegistrar, *, default_id: str | None = None) -> None:
+async def serve_extension(
+    transport: Transport,
+    registrar: ProviderRegistrar,
+    *,
+    default_id: str | None = None,
+    hello_timeout: float = HELLO_TIMEOUT,
+) -> None:
     """Say hello to an extension and have it serve until its connection ends. Raises `ExtensionRefused`."""
     provider: ExtensionProvider | None = None
     news = FloodLimit(now=time.monotonic(), rate=NEWS_PER_SECOND, burst=NEWS_BURST)
@@ -136,7 +142,7 @@ async def serve_extension(transport: Transport, registrar: ProviderRegistrar, *,
     )
     async with rpc:
         try:
-            provider = ExtensionProvider(rpc, read_hello(await _greet(rpc), default_id))
+            provider = ExtensionProvider(rpc, read_hello(await _greet(rpc, hello_timeout), default_id))
             registrar.add_provider(provider)
         except (ExtensionRefused, DuplicateExtension, ValueError) as error:
             rpc.notify(plane.REFUSED, {"message": str(error)})
@@ -147,19 +153,19 @@ async def serve_extension(transport: Transport, registrar: ProviderRegistrar, *,
             registrar.remove_provider(provider)
 
 
-async def _greet(rpc: RpcConnection) -> Any:
+async def _greet(rpc: RpcConnection, timeout: float) -> Any:
     hello = {
         "hostInfo": {"name": "ahpkit", "version": __version__},
         "host": {"capabilities": {"canvases": True}},
     }
     try:
-        return await rpc.request(plane.INITIALIZE, hello, timeout=HELLO_TIMEOUT)
+        return await rpc.request(plane.INITIALIZE, hello, timeout=timeout)
     except RpcError as error:
         raise ExtensionRefused(f"it does not answer initialize: {error.message}") from error
     except TransportClosed as error:
         raise ExtensionRefused(f"it left before it answered initialize: {error.reason}") from error
     except TimeoutError as error:
-        raise ExtensionRefused(f"it did not answer initialize within {HELLO_TIMEOUT:g} seconds") from error
+        raise ExtensionRefused(f"it did not answer initialize within {timeout:g} seconds") from error
 
 
 async def _no_method(method: str, params: JsonObject) -> Any:

@@ -90,13 +90,14 @@ class ExtensionProcess:
 class ExtensionSocket:
     """Listens on a Unix socket that only this user may connect to."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, max_connections: int = _MAX_CONNECTIONS) -> None:
         self.path = path
+        self._max_connections = max_connections
 
     async def run(self, registrar: ProviderRegistrar) -> None:
         try:
             with unix_listener(self.path) as listener:
-                connections = _Connections(registrar)
+                connections = _Connections(registrar, self._max_connections)
                 server = await asyncio.start_unix_server(connections.accept, sock=listener, start_serving=False)
                 # Connections end first: closing a server waits for them.
                 async with server, asyncio.TaskGroup() as connections.tasks:
@@ -111,12 +112,13 @@ class _Connections:
 
     tasks: asyncio.TaskGroup
 
-    def __init__(self, registrar: ProviderRegistrar) -> None:
+    def __init__(self, registrar: ProviderRegistrar, most: int) -> None:
         self._registrar = registrar
+        self._most = most
         self._count = 0
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._count >= _MAX_CONNECTIONS:
+        if self._count >= self._most:
             _log.warning("an extension was turned away: %d are connected", self._count)
             writer.close()
             return

@@ -60,7 +60,18 @@ class _Done(TypedDict):
 class Page:
     """One page and its data. `publish` shows new data in every window that has it open."""
 
-    def __init__(self, base: str, html: str, on_change: OnChange, *, framed_by: Iterable[str]) -> None:
+    def __init__(
+        self,
+        base: str,
+        html: str,
+        on_change: OnChange,
+        *,
+        framed_by: Iterable[str],
+        poll_seconds: float = POLL_SECONDS,
+        max_waiting: int = MAX_WAITING,
+    ) -> None:
+        self._poll_seconds = poll_seconds
+        self._max_waiting = max_waiting
         self.secret = secrets.token_urlsafe(32)
         self.url = f"{base}{PREFIX}/{self.secret}/"
         self._framed_by = " ".join(framed_by)
@@ -100,7 +111,7 @@ class Page:
 
     async def news(self, request: Request) -> Response:
         after = request.query_params.get("after", "0")
-        if self._waiting >= MAX_WAITING:
+        if self._waiting >= self._max_waiting:
             return _json(429, {"error": "too many windows wait for this page"})
         if after == str(self._version):
             await self._wait()
@@ -111,7 +122,7 @@ class Page:
         self._waiting += 1
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
+                async with asyncio.timeout(self._poll_seconds):
                     await self._changed.wait()
         finally:
             self._waiting -= 1
@@ -132,7 +143,15 @@ class Pages:
     `origins` are those whose pages may connect to the host; they may show canvases, too.
     """
 
-    def __init__(self, *, origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        origins: Iterable[str] = (),
+        poll_seconds: float = POLL_SECONDS,
+        max_waiting: int = MAX_WAITING,
+    ) -> None:
+        self._poll_seconds = poll_seconds
+        self._max_waiting = max_waiting
         self._framed_by = (*FRAMED_BY, *map(_frame_source, origins))
         self._pages: dict[str, Page] = {}
         self._base: str | None = None
@@ -156,7 +175,14 @@ class Pages:
         """A new page at a new address."""
         await self._listening.wait()
         assert self._base is not None
-        page = Page(self._base, html, on_change, framed_by=self._framed_by)
+        page = Page(
+            self._base,
+            html,
+            on_change,
+            framed_by=self._framed_by,
+            poll_seconds=self._poll_seconds,
+            max_waiting=self._max_waiting,
+        )
         self._pages[page.secret] = page
         return page
 

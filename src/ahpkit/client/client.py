@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, cast, overload
 from ahpkit.client.active_role import ActiveRoles, ToolsAndCanvases
 from ahpkit.client.bounded_queue import LIMIT
 from ahpkit.client.canvas import Canvas, canvas
-from ahpkit.client.connection import Backoff, Dial, Status
+from ahpkit.client.connection import GREETING_TIMEOUT, Backoff, Dial, Status
 from ahpkit.client.core import Core, given
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.handshake import HostInfo, check_announced
@@ -60,6 +60,7 @@ class Client:
         extensions: Mapping[str, Any] | None = None,
         backoff: Backoff | None = None,
         request_timeout: float | None = REQUEST_TIMEOUT,
+        handshake_timeout: float = GREETING_TIMEOUT,
         on_confirmation: OnConfirmation | None = None,
         on_input: OnInput | None = None,
         unsaved_text: OnUnsavedText | None = None,
@@ -80,6 +81,7 @@ class Client:
             locale=locale,
             capabilities={"_meta": announced} | ({"mcpApps": {}} if mcp_apps else {}),
             request_timeout=request_timeout,
+            handshake_timeout=handshake_timeout,
             unsaved_text=unsaved_text,
         )
         self._logins = Logins()

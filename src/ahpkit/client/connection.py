@@ -65,7 +65,9 @@ class HostConnection:
         on_notification: NotificationHandler,
         backoff: Backoff,
         tasks: Tasks,
+        greeting_timeout: float = GREETING_TIMEOUT,
     ) -> None:
+        self._greeting_timeout = greeting_timeout
         self._dial = dial
         self._greet = greet
         self._on_request = on_request
@@ -145,10 +147,10 @@ class HostConnection:
 
     async def _shake_hands(self, rpc: RpcConnection) -> None:
         try:
-            async with asyncio.timeout(GREETING_TIMEOUT):
+            async with asyncio.timeout(self._greeting_timeout):
                 await self._greet(rpc)
         except TimeoutError:
-            raise ConnectionLost(f"the host did not answer the handshake within {GREETING_TIMEOUT:g} s") from None
+            raise ConnectionLost(f"the host did not answer the handshake within {self._greeting_timeout:g} s") from None
 
     def _set_status(self, status: Status) -> None:
         self.status = status

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from ahpkit.client.channels import Channels
-from ahpkit.client.connection import Backoff, Dial, HostConnection
+from ahpkit.client.connection import GREETING_TIMEOUT, Backoff, Dial, HostConnection
 from ahpkit.client.handshake import Handshake
 from ahpkit.client.host_requests import HostRequests
 from ahpkit.client.mirror import Mirror
@@ -38,6 +38,7 @@ class Core:
         request_timeout: float | None,
         unsaved_text: OnUnsavedText | None,
         versions: Sequence[str] = OFFERED,
+        handshake_timeout: float = GREETING_TIMEOUT,
     ) -> None:
         self.client_id = client_id or str(uuid.uuid4())
         self.tasks = Tasks()
@@ -50,6 +51,7 @@ class Core:
             on_notification=self._hear,
             backoff=backoff,
             tasks=self.tasks,
+            greeting_timeout=handshake_timeout,
         )
         # The host remembers (clientId, clientSeq) for good. An id that is used again must not repeat its numbers.
         first_client_seq = 1 if client_id is None else time.time_ns() // 1000

@@ -213,6 +213,8 @@ class SessionParts:
                 monotonic=basis.monotonic,
                 rest_after=config.rest_after,
                 max_idle=config.max_idle,
+                max_sessions=config.max_sessions,
+                max_chats=config.max_chats,
                 default_directory=config.default_directory,
                 new_id=basis.new_id,
                 now=basis.now,

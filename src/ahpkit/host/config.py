@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ahpkit.dialects import SPOKEN, Generation
-from ahpkit.host.limits import BYTE_BURST, BYTES_PER_SECOND, MESSAGE_BURST, MESSAGES_PER_SECOND
+from ahpkit.host.limits import BYTE_BURST, BYTES_PER_SECOND, MAX_CHATS, MAX_SESSIONS, MESSAGE_BURST, MESSAGES_PER_SECOND
 from ahpkit.tools.rules import Rule
 
 
@@ -45,6 +45,10 @@ class HostConfig:
     """Seconds after which a session that nobody uses goes to rest: it costs its text then, and little more."""
     max_idle: int = 50
     """Live sessions beyond which those that nobody uses go to rest at once, the longest unused first."""
+    max_sessions: int = MAX_SESSIONS
+    """Sessions of this host."""
+    max_chats: int = MAX_CHATS
+    """Chats of one session."""
     rules: Sequence[Rule] = ()
     """Approval rules of the owner, besides those that people make."""
     spoken: Sequence[Generation] = SPOKEN

@@ -70,8 +70,10 @@ class SqliteStorage:
         durability: Literal["full", "normal"] = "full",
         clock: Callable[[], int] | None = None,
         convert: Convert | None = None,
+        check_whole_bytes: int = _CHECK_WHOLE_BYTES,
     ) -> None:
         self._path = path
+        self._check_whole_bytes = check_whole_bytes
         self._convert = convert
         self._durability = durability
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
@@ -184,7 +186,7 @@ class SqliteStorage:
         if not is_intact(db):
             raise Damaged("the definitions of its tables are not what was written")
         self._writer = Tables(db)
-        if self._path.stat().st_size <= _CHECK_WHOLE_BYTES:
+        if self._path.stat().st_size <= self._check_whole_bytes:
             self._writer.check_structure()
         self._replay = Tables(self._connect("ro"))
         self._lookup = Tables(self._connect("ro"))

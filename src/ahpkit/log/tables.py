@@ -130,8 +130,9 @@ def check(what: str, data: object, place: str, expected: object) -> None:
 class Tables:
     """The log's tables. Only one connection at a time may `commit` and `trim`."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, *, checked_entries: int = _CHECKED_ENTRIES) -> None:
         self._db = db
+        self._checked_entries = checked_entries
         self._head = 0
         self._total = 0
         self._ids: dict[str, int] = {}
@@ -314,7 +315,7 @@ class Tables:
     def _tail(self) -> list[Entry]:
         """Found through the index. A part is looked up without it too, for a damaged index would hide entries."""
         tail = list(self._found(_TAIL))
-        recent = self._head_seq() - _CHECKED_ENTRIES
+        recent = self._head_seq() - self._checked_entries
         found = [entry.seq for entry in tail if entry.seq > recent]
         if found != [seq for (seq,) in self._db.execute(_RECENT_TAIL, (recent,))]:
             raise Damaged("the index of the entries does not match them")

@@ -91,7 +91,18 @@ class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
 class ChildProcess:
     """`async with ChildProcess([...], env=…, cwd=…) as process`. Leaving ends it and all it started."""
 
-    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, max_line: int = MAX_LINE) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        max_line: int = MAX_LINE,
+        eof_patience: float = _EOF_PATIENCE,
+        term_patience: float = _TERM_PATIENCE,
+    ) -> None:
+        self._eof_patience = eof_patience
+        self._term_patience = term_patience
         self.log = Tail()
         self.mark = new_mark()
         """Value of `MARK`: what else is started with it ends with this process."""
@@ -131,13 +142,13 @@ class ChildProcess:
         assert self._streams.stdin is not None
         try:
             self._streams.stdin.close()
-            await self.wait_exit(_EOF_PATIENCE)
+            await self.wait_exit(self._eof_patience)
             self._signal(signal.SIGTERM)
-            await self.wait_exit(_TERM_PATIENCE)
+            await self.wait_exit(self._term_patience)
         finally:
             self._signal(signal.SIGKILL)
             try:
-                await self.wait_exit(_TERM_PATIENCE)
+                await self.wait_exit(self._term_patience)
                 await self._descendants_gone(_TERM_PATIENCE)
                 await asyncio.wait(self._tasks[1:], timeout=_TERM_PATIENCE)  # It ends those who hold the pipes.
             finally:

@@ -17,7 +17,9 @@ async def nobody(method: str, params: JsonObject) -> Any:
     raise AssertionError(method)
 
 
-def connection(directory: Path, *, config: dict[str, Any] | None = None, **script: Any) -> AcpConnection:
+def connection(
+    directory: Path, *, config: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **script: Any
+) -> AcpConnection:
     command = scripted_command(directory / "script.json", record=str(directory / "record"), **script)
     settings: dict[str, Any] = {"name": "scripted", "command": command[0], "args": tuple(command[1:]), **(config or {})}
     return AcpConnection(
@@ -26,6 +28,7 @@ def connection(directory: Path, *, config: dict[str, Any] | None = None, **scrip
         on_request=nobody,
         on_notification=lambda method, params: None,
         extensions={"example.com/analytics": {"version": "1.0"}},
+        **(limits or {}),
     )
 
 
@@ -153,24 +156,19 @@ async def test_a_missing_login_names_the_ways_to_log_in(tmp_path: Path) -> None:
     assert error.value.error_type == AUTH_REQUIRED
 
 
-async def test_a_message_over_the_limit_ends_the_connection_with_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ahpkit.agents.acp.connection.MAX_LINE", 1_000_000)
+async def test_a_message_over_the_limit_ends_the_connection_with_a_clear_error(tmp_path: Path) -> None:
     flood = {"session/list": [{"zeros": 3_000_000}, {"sleep": None}]}
-    async with connection(tmp_path, methods=flood) as agent:
+    async with connection(tmp_path, methods=flood, limits={"max_line": 1_000_000}) as agent:
         with pytest.raises(AgentError, match="sent a message of more than") as error:
             await agent.request("session/list", {})
         assert agent.closed
     assert error.value.error_type == "acp/message-too-long"
 
 
-async def test_an_agent_that_closes_its_output_and_stays_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ahpkit.agents.acp.connection._EXIT_PATIENCE", 0.1)
+async def test_an_agent_that_closes_its_output_and_stays_is_noticed(tmp_path: Path) -> None:
     code = "import os, sys, time; os.close(1); time.sleep(600)"
     with pytest.raises(AgentError, match="closed its output") as error:
-        async with connection(tmp_path, config={"command": sys.executable, "args": ("-c", code)}):
+        config = {"command": sys.executable, "args": ("-c", code)}
+        async with connection(tmp_path, config=config, limits={"exit_patience": 0.1}):
             pass
     assert error.value.error_type == EXITED

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp import conversations
 from ahpkit.host.agent import AgentError
 from support.scripted_acp import Scripted
 
@@ -46,11 +45,10 @@ async def test_an_entry_that_makes_no_sense_is_left_out(scripted: Scripted, bad:
     assert one.memory == {"sessionId": "good"}
 
 
-async def test_an_agent_that_lists_without_end_is_stopped(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "MAX_SESSIONS", 5)
-    page = {"sessions": [entry(str(number)) for number in range(2)], "nextCursor": "more"}
+async def test_an_agent_that_lists_without_end_is_stopped(scripted: Scripted) -> None:
+    page = {"sessions": [entry(str(number)) for number in range(400)], "nextCursor": "more"}
 
-    assert len(await found(scripted, **listing(page))) == 5
+    assert len(await found(scripted, **listing(page))) == 1000
     assert [params.get("cursor") for params in scripted.received("session/list")] == [None, "more", "more"]
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp import replay
 from ahpkit.agents.acp.mapping import SessionMapper
-from ahpkit.agents.acp.replay import without_reminders
+from ahpkit.agents.acp.replay import MAX_UPDATES, without_reminders
 from ahpkit.testing.recording import RecordingChat
 from support.told import Told
 
@@ -19,9 +18,9 @@ def agent(text: str, **more: Any) -> dict[str, Any]:
     return {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}, **more}
 
 
-def replayed(*updates: dict[str, Any]) -> Told:
+def replayed(*updates: dict[str, Any], most: int = MAX_UPDATES) -> Told:
     told, mapper = Told(), SessionMapper(RecordingChat())
-    with mapper.replaying(told):
+    with mapper.replaying(told, most=most):
         for update in updates:
             mapper.update(update)
     return told
@@ -67,10 +66,8 @@ def test_what_belongs_to_the_session_goes_to_the_chat_also_while_a_history_is_to
     assert chat.said[0][:2] == ("title", "Old talk")
 
 
-def test_a_history_without_end_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "MAX_UPDATES", 3)
-
-    told = replayed(user("one"), agent("1"), agent("2"), agent("3"), agent("4"))
+def test_a_history_without_end_is_cut_and_says_so() -> None:
+    told = replayed(user("one"), agent("1"), agent("2"), agent("3"), agent("4"), most=3)
 
     [turn] = told.turns
     assert turn.answer == "12"

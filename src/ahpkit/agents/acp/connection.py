@@ -77,7 +77,11 @@ class AcpConnection:
         extensions: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
         environ: Mapping[str, str] = os.environ,
+        max_line: int = MAX_LINE,
+        exit_patience: float = _EXIT_PATIENCE,
     ) -> None:
+        self._max_line = max_line
+        self._exit_patience = exit_patience
         self.initialized: JsonObject = {}
         """The result of `initialize`."""
         self._config = config
@@ -100,7 +104,7 @@ class AcpConnection:
                     self._process.transport,
                     on_request=self._on_request,
                     on_notification=self._on_notification,
-                    peer=Peer(max_bytes=MAX_LINE),
+                    peer=Peer(max_bytes=self._max_line),
                 )
             )
             self.initialized = obj(await self.request("initialize", self._hello(), timeout=self._config.start_timeout))
@@ -203,7 +207,9 @@ class AcpConnection:
         if not self._cwd.is_dir():
             raise self._error(f"cannot start: the working directory {self._cwd} does not exist", "acp/start")
         env = self._config.environment(self._environ) | dict(self._secrets)
-        process = ChildProcess([self._config.command, *self._config.args], env=env, cwd=self._cwd, max_line=MAX_LINE)
+        process = ChildProcess(
+            [self._config.command, *self._config.args], env=env, cwd=self._cwd, max_line=self._max_line
+        )
         try:
             return await self._stack.enter_async_context(process)
         except FileNotFoundError:
@@ -259,11 +265,11 @@ class AcpConnection:
 
     async def _ended(self, closed: TransportClosed) -> AgentError:
         if closed.code == TOO_BIG:
-            return self._error(f"sent a message of more than {MAX_LINE} bytes", "acp/message-too-long")
+            return self._error(f"sent a message of more than {self._max_line} bytes", "acp/message-too-long")
         if closed.code == rpc.UNREAD:
             return self._error("does not read what it is sent", "acp/unread")
         assert self._process is not None
-        await self._process.wait_over(_EXIT_PATIENCE)
+        await self._process.wait_over(self._exit_patience)
         code = self._process.exit_code
         if code is None:
             return self._error("closed its output", EXITED)

@@ -16,7 +16,7 @@ from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, short
 from ahpkit.agents.acp.meta import META_KEY, upward
 from ahpkit.agents.acp.options import SessionOptions
-from ahpkit.agents.acp.replay import Replay
+from ahpkit.agents.acp.replay import MAX_UPDATES, Replay
 from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, notice_text
 from ahpkit.agents.acp.usage import Usage
 from ahpkit.agents.untrusted_json import obj, objects, text
@@ -101,9 +101,9 @@ class SessionMapper:
             self.turn = None
 
     @contextmanager
-    def replaying(self, history: History) -> Generator[None]:
+    def replaying(self, history: History, *, most: int = MAX_UPDATES) -> Generator[None]:
         """The agent repeats a history that the host does not have: it is told on."""
-        self._replay = Replay(history, self._contents)
+        self._replay = Replay(history, self._contents, most=most)
         try:
             yield
             self._replay.end()

@@ -19,7 +19,8 @@ _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 class Replay:
     """Takes the updates in order; `end` after the last."""
 
-    def __init__(self, history: History, contents: Callable[[Turn], Contents]) -> None:
+    def __init__(self, history: History, contents: Callable[[Turn], Contents], *, most: int = MAX_UPDATES) -> None:
+        self._most = most
         self._history = history
         self._contents = contents
         self._turn: TurnMapper | None = None
@@ -30,7 +31,7 @@ class Replay:
     def update(self, kind: str, update: JsonObject) -> None:
         """Take one of the variants that belong to a turn."""
         self._updates += 1
-        if self._updates > MAX_UPDATES:
+        if self._updates > self._most:
             return
         if kind == "user_message_chunk":
             self._said(update)
@@ -40,8 +41,8 @@ class Replay:
     def end(self) -> None:
         if self._words:
             self._answering()
-        if self._turn is not None and self._updates > MAX_UPDATES:
-            self._turn.notice(f"The history is longer: {self._updates - MAX_UPDATES} updates are not shown.")
+        if self._turn is not None and self._updates > self._most:
+            self._turn.notice(f"The history is longer: {self._updates - self._most} updates are not shown.")
         self._finish()
 
     def _said(self, update: JsonObject) -> None:

@@ -23,7 +23,7 @@ from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Applied, Registration
-from ahpkit.host.limits import MAX_CHATS, MAX_DIRECTORIES, MAX_SESSIONS
+from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.sessions.chats import (
     beginning,
@@ -143,6 +143,8 @@ class SessionPorts:
     monotonic: Callable[[], float]
     rest_after: float
     max_idle: int
+    max_sessions: int
+    max_chats: int
     default_directory: Path
     new_id: Callable[[], str]
     now: Callable[[], int]
@@ -213,8 +215,8 @@ class Sessions:
             raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
         if self._ports.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
-        if len(self._ports.index) >= MAX_SESSIONS:
-            raise InvalidRequest(f"this host has {MAX_SESSIONS} sessions, which is all it takes; dispose of some first")
+        if len(self._ports.index) >= (most := self._ports.max_sessions):
+            raise InvalidRequest(f"this host has {most} sessions, and takes no more; dispose of some first")
 
     def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
         default = source[0]["provider"] if source else None
@@ -380,8 +382,8 @@ class Sessions:
         self.wake(session_uri)
         if self._ports.store.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
-        if len(self._sessions[session_uri].chats) >= MAX_CHATS:
-            raise InvalidRequest(f"a session may have {MAX_CHATS} chats; dispose of some first")
+        if len(self._sessions[session_uri].chats) >= self._ports.max_chats:
+            raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
         selection = selection_of(params)
         self._check_model(self._sessions[session_uri].agent, selection.get("model"))
         chosen: JsonObject | None = selection.get("agent")
@@ -480,8 +482,8 @@ class Sessions:
         check_directories(chat, there)
         moving = with_workers(uri, self._state_of(source) or {})
         check_idle(moving, self._state_of)
-        if len(self._sessions[target].chats) + len(moving) > MAX_CHATS:
-            raise InvalidRequest(f"a session may have {MAX_CHATS} chats; dispose of some first")
+        if len(self._sessions[target].chats) + len(moving) > self._ports.max_chats:
+            raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
         runners = self._take_along(moving, source, target)
         self._put_after(target, moving, after)
         await self._settle(runners, target)
