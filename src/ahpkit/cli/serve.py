@@ -59,6 +59,7 @@ from ahpkit.web.addresses import own_addresses
 from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve, Tell, command, notifying, webhook
 from ahpkit.web.page import PageServer, page_name
+from ahpkit.web.signin import SignIns
 
 if TYPE_CHECKING:
     from ahpkit.customizations.feature import Customizations
@@ -232,7 +233,11 @@ async def _run(
                 if not shown.background:
                     announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)
                 _warn_of_missing(settings)
-                async with notifying(running.serve, _tells(settings), page_url=running.page.url):
+                async with (
+                    notifying(running.serve, _tells(settings), page_url=running.page.url),
+                    SignIns(running.serve) as sign_ins,
+                ):
+                    running.page.sign_in = sign_ins.begin
                     await stop.wait()
 
 

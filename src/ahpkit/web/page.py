@@ -8,6 +8,7 @@ GET  /page/me                 what this browser may
 GET  /page/devices            who may come in; POST /page/devices/revoke
 POST /page/pair               a code for another device
 POST /page/link               a link for this machine's browser: for programs that have the token
+POST /page/sign-in            begin to sign in to an MCP server
 POST /page/out                forget this browser
 """
 
@@ -31,6 +32,7 @@ from ahpkit.http.router import Access, Router
 from ahpkit.transports.auth import Admission, is_loopback
 from ahpkit.web.devices import PAIR_SECONDS, RIGHTS, Device, DeviceError, Devices, Right
 from ahpkit.web.rights import RightsTransport
+from ahpkit.web.signin import Begin, SignInFailed
 from ahpkit.wire.transport import Transport
 
 FILES = Path(__file__).parent / "page"
@@ -89,6 +91,8 @@ class PageServer:
         self._authority = authority
         self._url: str | None = None
         self._public_url: str | None = None
+        self.sign_in: Begin | None = None
+        """Begins to sign in to an MCP server of a session; None: this host cannot."""
         self._open: dict[str, set[Transport]] = {}
         devices.on_revoked.append(self._drop)
 
@@ -167,6 +171,7 @@ class PageServer:
             Route("/devices/revoke", self._revoke, methods=["POST"]),
             Route("/pair", self._pair, methods=["POST"]),
             Route("/link", self._link, methods=["POST"]),
+            Route("/sign-in", self._sign_in, methods=["POST"]),
             Route("/out", self._out, methods=["POST"]),
         ]
         public = [
@@ -277,6 +282,19 @@ class PageServer:
         if self._device(request) is not None:
             raise HTTPException(403, "only a program with the token may ask for a link")
         return JSONResponse({"url": self.link()})
+
+    async def _sign_in(self, request: Request) -> Response:
+        """The address where a person signs in. It leads back to this machine: a browser elsewhere would get lost."""
+        self._may_everything(self._device(request))
+        name = request.url.hostname or ""
+        if self.sign_in is None or not (is_loopback(name) or name.endswith(".localhost")):
+            raise HTTPException(409, "Sign in on the machine where the host runs: open its page there.")
+        body = await _body(request)
+        try:
+            url = await self.sign_in(str(body.get("session", "")), str(body.get("server", "")))
+        except SignInFailed as error:
+            raise HTTPException(409, str(error)) from None
+        return JSONResponse({"url": url})
 
     async def _out(self, request: Request) -> Response:
         if (device := self._device(request)) is not None:

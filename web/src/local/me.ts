@@ -65,6 +65,8 @@ export const signIn = (code: string): Promise<unknown> => call("/in", { code });
 export const devices = (): Promise<{ devices: Device[] }> => call("/page/devices");
 export const revoke = (id: string): Promise<unknown> => call("/page/devices/revoke", { id });
 export const pair = (right: Right, name: string): Promise<{ url: string; code: string; expiresAt: string }> => call("/page/pair", { right, name });
+/** Begin to sign in to an MCP server of a session; the address to open. */
+export const beginSignIn = (session: string, server: string): Promise<{ url: string }> => call("/page/sign-in", { session, server });
 export const leave = (): Promise<unknown> => call("/page/out", {});
 
 export const mayWrite = (): boolean => (me.value?.right ?? "everything") === "everything";

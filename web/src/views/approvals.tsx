@@ -10,7 +10,7 @@ import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
 import { Mark, Menu, type MenuEntry, tellRefused, toast } from "../ui/bits.tsx";
-import { SignIn } from "./signin.tsx";
+import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
 
@@ -242,12 +242,12 @@ export function InlineApproval({ request }: { request: Approval; session: Sessio
 }
 
 /** Above the composer: one at a time, with all of them listed before all can be allowed. */
-export function ApprovalDock({ requests, session }: { requests: InputNeeded[]; session: SessionState | undefined }): JSX.Element | null {
+export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded[]; session: SessionState | undefined; uri: Uri }): JSX.Element | null {
   const [index, set] = useState(0);
   const [listed, list] = useState(false);
   const approvals = requests.filter((each): each is Approval => each.kind === "toolConfirmation");
   const authentications = requests.filter((each) => each.kind === "toolAuthentication");
-  if (!approvals.length) return authentications.length ? <SignInDock requests={authentications} /> : null;
+  if (!approvals.length) return authentications.length ? <SignInDock requests={authentications} uri={uri} /> : null;
   const at = Math.min(index, approvals.length - 1);
   const current = approvals[at] as Approval;
   const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
@@ -285,12 +285,16 @@ function AllowAll({ count, run }: { count: number; run(): void }): JSX.Element {
   return <div ref={ref} class="answers"><button type="button" class="btn primary" onClick={() => still() && run()}>Allow all {count} once</button></div>;
 }
 
-function SignInDock({ requests }: { requests: InputNeeded[] }): JSX.Element {
+/** The server that a call waits for. */
+export const serverOf = (call: ToolCall, session: Uri): SignInServer | undefined =>
+  call.contributor?.kind === "mcp" && call.contributor.customizationId ? { session, id: call.contributor.customizationId } : undefined;
+
+function SignInDock({ requests, uri }: { requests: InputNeeded[]; uri: Uri }): JSX.Element {
   const first = requests[0] as Extract<InputNeeded, { kind: "toolAuthentication" }>;
   return (
     <section class="card needs approval" aria-label="Needs a sign-in">
       <h3>{first.toolCall.displayName} needs a sign-in</h3>
-      <SignIn auth={first.toolCall.auth} onCancel={() => cancelCall(first.chat, first.turnId, first.toolCall)} />
+      <SignIn auth={first.toolCall.auth} server={serverOf(first.toolCall, uri)} onCancel={() => cancelCall(first.chat, first.turnId, first.toolCall)} />
     </section>
   );
 }

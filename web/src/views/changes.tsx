@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { type AnnotationsState, type Changeset, type ChangesetFile, type ChangesetOperation, type ChangesetState } from "../ahp/index.ts";
 import { splitDiff } from "../local/settings.ts";
-import { pathOf, plain } from "../mirror/selectors.ts";
+import { nameOf, plain } from "../mirror/selectors.ts";
 import { dispatch, request, useChannel } from "../mirror/store.ts";
 import type { LineComments } from "../parts/diff.tsx";
 import { Counts, editPath, editWord, LazyDiff, opensByItself } from "../parts/edit.tsx";
@@ -22,11 +22,13 @@ function Operations({ uri, operations, file }: { uri: string; operations: Change
   const scope = file ? "resource" : "changeset";
   const fitting = operations.filter((operation) => operation.scopes.includes(scope));
   if (!fitting.length) return null;
-  const run = async (operation: ChangesetOperation): Promise<void> => {
+  const [committing, commit] = useState<ChangesetOperation | undefined>(undefined);
+  const run = async (operation: ChangesetOperation, message?: string): Promise<void> => {
+    if (operation.id === "commit" && message === undefined) return commit(operation);
     if (operation.confirmation !== undefined && !(await confirmed(plain(operation.confirmation) || `${operation.label}?`, operation.label))) return;
     const target = file ? { target: { kind: "resource", resource: file.edit.after?.uri ?? file.edit.before?.uri } } : {};
     try {
-      const answer = await request<{ message?: string }>("invokeChangesetOperation", { channel: uri, operationId: operation.id, ...target });
+      const answer = await request<{ message?: string }>("invokeChangesetOperation", { channel: uri, operationId: operation.id, ...target, ...(message ? { _meta: { "ahpkit/message": message } } : {}) });
       toast(plain(answer?.message) || `${operation.label}: done`);
     } catch (error) {
       tellRefused((error as Error).message);
@@ -41,6 +43,7 @@ function Operations({ uri, operations, file }: { uri: string; operations: Change
           {operation.status === "running" ? `${operation.label}…` : operation.label}
         </button>
       ))}
+      {committing && <Ask label="Commit" field="Message of the commit" hint="Without one, the session's title" onClose={() => commit(undefined)} onSave={(text) => void run(committing, text || " ")} />}
       {fitting.filter((operation) => operation.error).map((operation) => <p key={operation.id} class="small danger break">{operation.label}: {operation.error?.message}</p>)}
     </div>
   );
@@ -102,23 +105,23 @@ function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Chan
       {state.files.length > 0 && <Operations uri={uri} operations={operations} />}
       {state.files.map((file) => <File key={file.id} uri={uri} file={file} operations={operations} review={review} comments={on(file.edit.after?.uri ?? file.edit.before?.uri ?? "")} />)}
       {!state.files.length && <p class="empty">{NONE[changeset.changeKind] ?? "No changes."}</p>}
-      {line && <CommentDialog at={line} onClose={() => setLine(undefined)} onSave={(text) => void comment(props.uri, props.session, props.chat?.resource, line.resource, line.line, text)} />}
+      {line && <Ask label="Add comment" field={`Comment on line ${line.line} of ${nameOf(line.resource)}. It goes out with your next message.`} onClose={() => setLine(undefined)} onSave={(text) => void comment(props.uri, props.session, props.chat?.resource, line.resource, line.line, text)} />}
     </>
   );
 }
 
-function CommentDialog({ at, onClose, onSave }: { at: { resource: string; line: number }; onClose(): void; onSave(text: string): void }): JSX.Element {
+/** One text that is asked for. With a `hint` it may stay empty. */
+function Ask({ label, field, hint, onClose, onSave }: { label: string; field: string; hint?: string; onClose(): void; onSave(text: string): void }): JSX.Element {
   const [text, set] = useState("");
   return (
-    <Dialog label="Comment on a line" onClose={onClose}>
+    <Dialog label={label} onClose={onClose}>
       <form onSubmit={(event) => {
         event.preventDefault();
-        onSave(text);
+        onSave(text.trim());
         onClose();
       }}>
-        <h2>Line {at.line} of {pathOf(at.resource).split("/").pop()}</h2>
-        <label class="field"><span>Comment. It goes out with your next message.</span><textarea rows={3} autofocus value={text} onInput={(event) => set(event.currentTarget.value)} /></label>
-        <div class="row"><button type="submit" class="btn primary" disabled={!text.trim()}>Add comment</button><button type="button" class="btn" onClick={onClose}>Cancel</button></div>
+        <label class="field"><span>{field}</span><textarea rows={3} autofocus placeholder={hint} value={text} onInput={(event) => set(event.currentTarget.value)} /></label>
+        <div class="row"><button type="submit" class="btn primary" disabled={!text.trim() && hint === undefined}>{label}</button><button type="button" class="btn" onClick={onClose}>Cancel</button></div>
       </form>
     </Dialog>
   );

@@ -438,7 +438,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
       </div>
       <div class="dock" role="region" aria-label="Answer and write">
         {detached && <button type="button" class="btn newer" onClick={toEnd}>{chat.activeTurn ? "New output" : "To the end"} ↓</button>}
-        <ApprovalDock requests={approvals} session={session} />
+        <ApprovalDock requests={approvals} session={session} uri={uri} />
         {questions.length > 0 && (
           <div class="row edits-bar"><span class="chip needs">◆ {questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
             <button type="button" class="btn quiet" onClick={() => document.querySelector("form.card.needs")?.scrollIntoView({ block: "center" })}>Show it</button>

@@ -6,7 +6,7 @@ import type { InboxItem } from "../mirror/inbox.ts";
 import { age } from "../mirror/selectors.ts";
 import { dispatch, useChannel } from "../mirror/store.ts";
 import { Mark, tellRefused } from "../ui/bits.tsx";
-import { ApprovalCard } from "./approvals.tsx";
+import { ApprovalCard, serverOf } from "./approvals.tsx";
 import { QuestionForm } from "./questions.tsx";
 import { markRead } from "./sessions.tsx";
 import { SignIn } from "./signin.tsx";
@@ -44,7 +44,7 @@ export default function Item({ item, at }: { item: InboxItem; at: number }): JSX
       </div>
       {request?.kind === "toolConfirmation" && <ApprovalCard request={request} session={session} />}
       {request?.kind === "chatInput" && <QuestionForm chat={request.chat} request={request.request} response={undefined} expired={false} />}
-      {request?.kind === "toolAuthentication" && <div class="card needs"><SignIn auth={request.toolCall.auth} /></div>}
+      {request?.kind === "toolAuthentication" && <div class="card needs"><SignIn auth={request.toolCall.auth} server={serverOf(request.toolCall, item.session)} /></div>}
       {!request && item.kind === "failure" && <Failure item={item} />}
       {!request && item.kind === "sign-in" && item.resource && (
         <div class="card needs"><SignIn auth={{ reason: "required", resource: { resource: item.resource, resource_name: item.title } }} /></div>

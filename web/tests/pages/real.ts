@@ -1,9 +1,9 @@
 /** A real host as its own process, with the demo agent, in directories of its own. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const COMMAND = process.env.AHPKIT ?? fileURLToPath(new URL("../../../.venv/bin/ahpkit", import.meta.url));
@@ -27,6 +27,35 @@ export class RealHost {
     mkdirSync(this.home);
     mkdirSync(this.work);
     writeFileSync(join(this.work, "README.md"), "# A project\n\nWith one file.\n");
+  }
+
+  /** Settings of its own, instead of none. */
+  configure(toml: string): this {
+    const path = join(this.home, "config.toml");
+    writeFileSync(path, toml);
+    this.options.push("--config", path);
+    return this;
+  }
+
+  /** A file below the host's directories. */
+  write(path: string, text: string): this {
+    mkdirSync(dirname(join(this.base, path)), { recursive: true });
+    writeFileSync(join(this.base, path), text);
+    return this;
+  }
+
+  /** The project becomes a git repository with one commit. */
+  commit(): this {
+    this.git("init", "--quiet");
+    this.git("config", "user.name", "Tester");
+    this.git("config", "user.email", "tester@example.com");
+    this.git("add", "--all");
+    this.git("commit", "--quiet", "--message", "One");
+    return this;
+  }
+
+  git(...args: string[]): string {
+    return execFileSync("git", args, { cwd: this.work, encoding: "utf8" }).trim();
   }
 
   /** Start, or start again on the same port. */

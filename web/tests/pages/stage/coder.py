@@ -65,6 +65,8 @@ async def coder(turn: Turn) -> None:
 
 async def answer(turn: Turn, rest: str) -> None:
     turn.text(f"You said: {turn.prompt}")
+    if turn.chat.history:
+        turn.text(f"\n\nYou asked before: {turn.chat.history[0]['message']['text']}")
 
 
 async def look(turn: Turn, rest: str) -> None:

@@ -1,0 +1,273 @@
+/** The page against a real host that has tools, servers, plugins and rules: what is asked, remembered, switched and changed. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Opened, open, shot, shut } from "./browser.ts";
+import type { RealHost } from "./real.ts";
+import { begin, Guarded, idle, panel, say, stage } from "./stage.ts";
+
+let host: RealHost;
+let here: Opened;
+let page: Page;
+
+let tickets: Guarded;
+
+beforeAll(async () => {
+  tickets = await new Guarded().start();
+  host = await stage([], `
+[[mcp.servers]]
+name = "tickets"
+url = "${tickets.url}"
+enabled = false
+`).start();
+  here = await open(host.announced.page);
+  page = here.page;
+  page.setDefaultTimeout(30_000);
+  await page.getByText("Live").first().waitFor();
+}, 90_000);
+afterAll(async () => {
+  await here?.close();
+  await shut();
+  await host?.remove();
+  await tickets?.stop();
+});
+
+const card = () => page.locator(".dock .approval");
+const answer = (name: string) => card().getByRole("button", { name, exact: true });
+const settle = (): Promise<void> => page.waitForTimeout(450); // Buttons ignore presses in their first 400 ms.
+const item = (name: string) => page.locator("aside .setup-item").filter({ has: page.locator(`:scope > div > .row > strong`, { hasText: new RegExp(`^${name}$`) }) });
+const why = (name: string) => item(name).locator(":scope > div > p.muted");
+
+describe("an approval", () => {
+  it("says what for, how risky, and shows the change before the words", async () => {
+    await begin(page, host, "Change the loader");
+    await card().getByText("Why: One line in memory instead of the whole file.").waitFor();
+    await card().getByText("Judged safe.").waitFor();
+    await card().locator(".diff-row.add").first().waitFor();
+    expect(await card().getByText("Coder · Edit file · in work").count()).toBe(1);
+    await shot(page, "gate-edit");
+  });
+
+  it("is remembered for this session with one answer, and the next such call asks nobody", async () => {
+    await settle();
+    await card().getByRole("button", { name: /more answers/i }).click();
+    await page.getByRole("menuitem", { name: "Always allow edit in this session" }).click();
+    await page.getByText("one line at a time").last().waitFor();
+    await idle(page);
+    expect(readFileSync(join(host.work, "src", "loader.py"), "utf8")).toContain("yield from file");
+    await say(page, "Change it again");
+    await page.getByText("one line at a time").nth(1).waitFor();
+    await idle(page);
+    expect(await card().count()).toBe(0);
+  });
+
+  it("is listed with who decided it; the rule is taken back, and the call asks again", async () => {
+    const session = page.url();
+    await page.goto(`${host.origin}/#/rules`);
+    const rule = page.locator(".tree-row").filter({ hasText: "Always allow edit" });
+    await rule.getByText("in the session “Change the loader”").waitFor();
+    await page.getByText("by you, in this window").first().waitFor();
+    await page.getByText("by the rule “Always allow edit”").first().waitFor();
+    await page.locator(".tree-row").filter({ hasText: "Always deny crash" }).getByText("set in the host's settings").waitFor();
+    await shot(page, "gate-rules");
+    await rule.getByRole("button", { name: "Take back" }).click();
+    await page.locator(".toast").getByText("Taken back.").waitFor();
+    await rule.waitFor({ state: "detached" });
+    await page.goto(session);
+    await say(page, "Change it once more");
+    await answer("Deny").waitFor();
+    await settle();
+    await answer("Deny").click();
+    await page.getByText("Then I leave it as it is.").waitFor();
+  });
+
+  it("that is risky says so", async () => {
+    await begin(page, host, "Deploy it");
+    await card().getByText("Judged risky.").waitFor();
+    await card().getByText("It rewrites the shared branch").waitFor();
+    await shot(page, "gate-risky");
+    await settle();
+    await answer("Deny").click();
+    await page.getByText("Not deployed.").waitFor();
+  });
+
+  it("keeps its times: a timeline knows after a reload how long the call waited", async () => {
+    await panel(page, "timeline");
+    await page.reload();
+    await page.locator("aside .tl-track[aria-label*='waiting for you']").waitFor();
+    expect(await page.locator("aside .tl-bar.waiting").count()).toBe(1);
+  });
+});
+
+describe("changes", () => {
+  it("of the session and of a turn are shown, and can be committed", async () => {
+    await begin(page, host, "Change the loader in the repository");
+    await answer("Allow once").waitFor();
+    await settle();
+    await answer("Allow once").click();
+    await idle(page);
+    await panel(page, "changes");
+    await page.locator("aside .file").filter({ hasText: "loader.py" }).locator(".diff-row.add").first().waitFor();
+    await shot(page, "gate-changes");
+    await page.getByLabel("Which changes").selectOption({ label: "Uncommitted changes" });
+    await page.getByRole("checkbox", { name: /Reviewed: .*loader.py/ }).check();
+    await page.locator("aside").getByText(/1 reviewed/).waitFor();
+    await page.locator("aside").getByRole("button", { name: "Commit" }).click();
+    await page.getByLabel("Message of the commit").fill("Read line by line");
+    await page.getByRole("dialog").getByRole("button", { name: "Commit" }).click();
+    await page.locator("aside").getByText("Nothing differs from the last commit.").waitFor();
+    expect(host.git("log", "-1", "--format=%s")).toBe("Read line by line");
+  });
+});
+
+describe("MCP servers", () => {
+  it("that fail to start are waited for no longer than somebody wants, and say why", async () => {
+    await panel(page, "setup");
+    await page.getByRole("switch", { name: "broken: off" }).click();
+    await item("broken").getByText("Starting").waitFor();
+    await say(page, "Say something");
+    await page.getByText("Waiting for the MCP server broken to start.").waitFor();
+    await page.getByRole("button", { name: "Do not wait", exact: true }).click();
+    await page.getByText("You said: Say something").waitFor();
+    await item("broken").getByText("no such database").waitFor();
+    await item("broken").getByRole("button", { name: "Log" }).click();
+    await page.getByRole("region", { name: "Log of broken" }).getByText("starting").waitFor();
+    await page.getByRole("switch", { name: "broken: on" }).click();
+    await item("broken").getByText("Stopped").waitFor();
+  });
+
+  it("show their state, tools and log", async () => {
+    await item("calc").getByText("Connected").waitFor();
+    await item("calc").getByRole("button", { name: "Tools" }).click();
+    await item("calc").getByText("add", { exact: true }).waitFor();
+    await item("stranger").getByText("nobody has trusted it yet").waitFor();
+    await item("calc").getByText("It comes from the host's settings.").waitFor();
+    await shot(page, "gate-servers");
+  });
+
+  it("are stopped and started", async () => {
+    await item("calc").getByRole("button", { name: "Stop" }).click();
+    await item("calc").getByText("Stopped").waitFor();
+    await item("calc").getByRole("button", { name: "Start" }).click();
+    await item("calc").getByText("Connected").waitFor();
+  });
+
+  it("that want a sign-in get one in a tab of the browser, and no token reaches the page", async () => {
+    await page.getByRole("switch", { name: "tickets: off" }).click();
+    await item("tickets").getByText("Needs a sign-in").waitFor();
+    await shot(page, "gate-sign-in");
+    const tab = page.context().waitForEvent("page");
+    await item("tickets").getByRole("button", { name: "Sign in", exact: true }).click();
+    await (await tab).getByText("You are logged in.").waitFor();
+    await (await tab).close();
+    await item("tickets").getByText("Connected").waitFor();
+    await page.getByRole("switch", { name: "tickets: on" }).click();
+    await item("tickets").getByText("Stopped").waitFor();
+  });
+
+  it("are asked about by name when one of their tools is called", async () => {
+    await say(page, 'Call calc_add {"a": 1, "b": 2}');
+    await card().getByText("Coder · add of MCP server calc · in work").waitFor();
+    expect(await card().locator(".fields dt").allTextContents()).toEqual(["a", "b"]);
+    await settle();
+    await answer("Allow once").click();
+    await page.getByText("calc_add: worked").waitFor();
+  });
+
+  it("are denied what a rule denies, and nobody is asked", async () => {
+    await say(page, "Call calc_crash {}");
+    await page.getByText("calc_crash: did not work").waitFor();
+  });
+});
+
+describe("switches", () => {
+  it("say what is on or off and why, and hold where they were set", async () => {
+    await panel(page, "setup");
+    await why("reviews").getByText("On: nobody switched it off.").waitFor();
+    await page.getByRole("switch", { name: "reviews: on", exact: true }).click();
+    await why("reviews").getByText("Switched off in this session.").waitFor();
+    await why("reviews:review").getByText("Off because reviews is off.").waitFor();
+    await page.getByRole("switch", { name: "reviews: off", exact: true }).click();
+    await why("reviews").getByText("Switched on in this session.").waitFor();
+    await item("calc").getByRole("button", { name: "Scopes of calc" }).click();
+    await page.getByRole("menuitem", { name: /Switch off everywhere/ }).click();
+    await why("calc").getByText(/[Oo]ff everywhere/).waitFor();
+    await begin(page, host, "Say something");
+    await panel(page, "setup");
+    await why("calc").getByText(/[Oo]ff everywhere/).waitFor();
+    await shot(page, "gate-switched-off");
+    await item("calc").getByRole("button", { name: "Scopes of calc" }).click();
+    await page.getByRole("menuitem", { name: /Switch on everywhere/ }).click();
+    await item("calc").getByText("Connected").waitFor();
+  });
+});
+
+describe("a chat", () => {
+  it("goes on after a failure where it stopped", async () => {
+    await begin(page, host, "Stumble over the network");
+    await page.getByText("The model's service did not answer (503).").first().waitFor();
+    await shot(page, "gate-failed");
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("the second half, after the network was back").waitFor();
+  });
+
+  it("has a side chat that knows what was said", async () => {
+    await begin(page, host, "Why is the loader slow?");
+    await page.getByText("The old interface stays").waitFor();
+    await idle(page);
+    await page.locator(".turn").last().hover();
+    await page.getByRole("button", { name: "Ask aside" }).click();
+    await page.getByRole("navigation", { name: "Chats" }).getByText("Side chat").waitFor();
+    await page.getByText("What shall we do?").waitFor();
+    await say(page, "What did I ask before?");
+    await page.getByText("You asked before: Why is the loader slow?").waitFor();
+    await shot(page, "gate-side-chat");
+  });
+
+  it("can be archived alone", async () => {
+    await page.getByRole("button", { name: "This session" }).click();
+    await page.getByRole("menuitem", { name: "Archive this chat" }).click();
+    await page.getByRole("navigation", { name: "Chats" }).getByRole("link").first().click();
+    await page.getByRole("navigation", { name: "Chats" }).waitFor({ state: "detached" });
+  });
+
+  it("shows the plan of its agent", async () => {
+    await begin(page, host, "Plan the work");
+    await page.getByText("Plan: 1 of 3 done · Read it line by line").click();
+    await page.getByText("Run the tests").waitFor();
+  });
+});
+
+describe("directories", () => {
+  it("are added to a session and taken away", async () => {
+    host.write("work/more/notes.md", "# More\n");
+    await panel(page, "setup");
+    await page.getByRole("button", { name: "Add a directory" }).click();
+    await page.getByLabel("Directory to add").fill(join(host.work, "more"));
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.locator("header").getByText("work and 1 more").waitFor();
+    await page.getByRole("button", { name: /Remove .*more/ }).click();
+    await page.locator("header").getByText("work and 1 more").waitFor({ state: "detached" });
+  });
+
+  it("can be a work tree: the folder itself stays as it is", async () => {
+    const before = readFileSync(join(host.work, "README.md"), "utf8");
+    await page.goto(`${host.origin}/#/new`);
+    await page.locator("select").first().selectOption({ label: "Coder" });
+    await page.getByLabel("Isolation").selectOption({ label: "Work tree" });
+    await page.getByLabel("What shall the agent do?").fill("Change the loader apart");
+    await page.getByRole("button", { name: "Start" }).click();
+    await answer("Allow once").waitFor();
+    await page.locator("header").getByText("(work tree)").waitFor();
+    await settle();
+    await answer("Allow once").click();
+    await page.getByText("one line at a time").waitFor();
+    await shot(page, "gate-work-tree");
+    expect(readFileSync(join(host.work, "README.md"), "utf8")).toBe(before);
+    expect(existsSync(join(host.work, ".git"))).toBe(true);
+  });
+});
+
+it("nothing went wrong in the page", () => expect(here.problems).toEqual([]));
