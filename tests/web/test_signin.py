@@ -1,4 +1,4 @@
-"""Signing in to an MCP server for a browser: where it leads, what the host has afterwards, and what goes wrong in words."""
+"""Signing in to an MCP server for a browser: where it leads, what the host has then, and what goes wrong in words."""
 
 from __future__ import annotations
 
