@@ -25,13 +25,13 @@ async def test_show_names_the_file_of_each_value_and_hides_keys(tmp_path: Path) 
     own = tmp_path / ".config/ahpkit/config.toml"
     own.parent.mkdir(parents=True)
     own.write_text('[host]\nport = 7111\n[agents.mine]\ncommand = "x"\nenv = { KEY = "secret-value" }\n')
-    work = tmp_path / "work"
+    work = tmp_path / "project"
     work.mkdir()
     (work / ".ahpkit.toml").write_text('[session]\nagent = "mine"\n[host]\nterminals = true\n')
     code, output, errors = await finish_cli(["config", "show"], work, HOME=str(tmp_path))
     assert code == 0
     assert "host.port = 7111   # ~/.config/ahpkit/config.toml" in output
-    assert 'session.agent = "mine"   # ~/work/.ahpkit.toml' in output
+    assert 'session.agent = "mine"   # ~/project/.ahpkit.toml' in output
     assert "host.terminals = false   # built in" in output
     assert "secret-value" not in output
     assert "is not trusted, so it does not set host.terminals" in errors
@@ -40,7 +40,7 @@ async def test_show_names_the_file_of_each_value_and_hides_keys(tmp_path: Path) 
 
 
 async def test_a_project_counts_as_a_whole_once_it_is_trusted_and_no_longer_when_it_changes(tmp_path: Path) -> None:
-    work = tmp_path / "work"
+    work = tmp_path / "project"
     work.mkdir()
     file = work / ".ahpkit.toml"
     file.write_text("[host]\nterminals = true\n")
@@ -48,7 +48,7 @@ async def test_a_project_counts_as_a_whole_once_it_is_trusted_and_no_longer_when
     code, output, errors = await finish_cli(["trust", "add", str(file)], work, **variables)
     assert (code, "trusted: settings .ahpkit.toml" in output) == (0, True), errors
     _, output, errors = await finish_cli(["config", "show"], work, **variables)
-    assert f"host.terminals = true   # {'~/work/.ahpkit.toml'}" in output
+    assert "host.terminals = true   # ~/project/.ahpkit.toml" in output
     assert errors == ""
     file.write_text('[host]\nterminals = true\n[canvas]\nextensions = ["evil"]\n')
     _, output, errors = await finish_cli(["config", "show"], work, **variables)
@@ -62,7 +62,7 @@ async def test_path_names_the_files_that_are_read(tmp_path: Path) -> None:
 
 
 async def test_new_sessions_of_a_directory_have_the_agent_and_model_of_its_file(tmp_path: Path) -> None:
-    work = tmp_path / "work"
+    work = tmp_path / "project"
     work.mkdir()
     (work / ".ahpkit.toml").write_text('[session]\nmodel = "demo-large"\n')
     async with host_process(tmp_path, "--durability", "memory", "--root", str(tmp_path)) as host:

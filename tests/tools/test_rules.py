@@ -23,7 +23,7 @@ from ahpkit.tools.rules import (
     words_of,
 )
 
-HERE = Place(chat="chat:1", session="session:1", workspace="file:///work")
+HERE = Place(chat="chat:1", session="session:1", workspace="file:///code")
 SHELL = Subject(owner="agent:x", tool="shell", command="git status")
 
 
@@ -123,9 +123,9 @@ def test_a_denied_command_cannot_hide_behind_an_operator() -> None:
 
 
 def test_paths_allow_together_and_deny_alone() -> None:
-    both = Subject(owner="agent:x", tool="edit", paths=("/work/src/a.py", "/etc/passwd"))
-    one = Subject(owner="agent:x", tool="edit", paths=("/work/src/a.py",))
-    allow = rule(kind="path", tool="edit", pattern="/work/src/**")
+    both = Subject(owner="agent:x", tool="edit", paths=("/code/src/a.py", "/etc/passwd"))
+    one = Subject(owner="agent:x", tool="edit", paths=("/code/src/a.py",))
+    allow = rule(kind="path", tool="edit", pattern="/code/src/**")
     deny = rule("deny", kind="path", tool="edit", pattern="/etc/**")
     assert judge([allow], one, HERE).decision == "allow"
     assert judge([allow], both, HERE).decision == "ask"
@@ -136,11 +136,11 @@ def test_paths_allow_together_and_deny_alone() -> None:
 @pytest.mark.parametrize(
     ("pattern", "path", "matched"),
     [
-        ("/work/**", "/work/a/b", True),
-        ("/work/**", "/work/../etc/passwd", False),
-        ("/work/**", "/workx/a", False),
-        ("/work/*.py", "/work/a.py", True),
-        ("/work/*.py", "/work/sub/a.py", False),
+        ("/code/**", "/code/a/b", True),
+        ("/code/**", "/code/../etc/passwd", False),
+        ("/code/**", "/codex/a", False),
+        ("/code/*.py", "/code/a.py", True),
+        ("/code/*.py", "/code/sub/a.py", False),
         ("/**", "/anything", True),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_server_rule_covers_its_tools_and_no_others() -> None:
         ('{"command": "git status"}', "git status"),
         ('{"command": ["bash", "-lc", "git status && rm x"]}', "git status && rm x"),
         ('{"command": ["git", "status"]}', "git status"),
-        ('{"cmd": "ls", "workdir": "/work/sub", "justification": "because"}', "ls"),
+        ('{"cmd": "ls", "workdir": "/code/sub", "justification": "because"}', "ls"),
         ('{"cmd": "ls", "workdir": "/etc"}', None),
         ('{"command": "ls", "cmd": "rm"}', None),
         ('{"command": "ls", "env": {"PATH": "/evil"}}', None),
@@ -171,13 +171,13 @@ def test_a_server_rule_covers_its_tools_and_no_others() -> None:
     ],
 )
 def test_the_command_of_an_input_is_read_carefully(tool_input: str, command: str | None) -> None:
-    assert subject_of("agent:x", "shell", tool_input, workspace="/work").command == command
+    assert subject_of("agent:x", "shell", tool_input, workspace="/code").command == command
 
 
 def test_the_paths_of_an_input_are_absolute() -> None:
-    subject = subject_of("a", "edit", json.dumps({"path": "src/../../etc/passwd"}), workspace="/work", paths=["b"])
-    assert subject.paths == ("/etc/passwd", "/work/b")
-    assert path_pattern(["/work/src/a", "/work/src/b/c"]) == "/work/src/**"
+    subject = subject_of("a", "edit", json.dumps({"path": "src/../../etc/passwd"}), workspace="/code", paths=["b"])
+    assert subject.paths == ("/etc/passwd", "/code/b")
+    assert path_pattern(["/code/src/a", "/code/src/b/c"]) == "/code/src/**"
     assert path_pattern(["/a", "/b"]) is None
 
 

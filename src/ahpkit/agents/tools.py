@@ -117,7 +117,7 @@ async def _execute(tool: Tool, tool_input: str, ours: dict[type, object]) -> Too
         return outcome_of(await asyncio.to_thread(function, **arguments))
     except (ToolError, ToolInputError) as error:
         return ToolOutcome(success=False, error=str(error))
-    except Exception:
+    except Exception:  # A tool is anybody's code.
         _log.exception("the tool %s failed", name)
         return ToolOutcome(success=False, error=f"{name} failed unexpectedly; the host's log has the details")
 

@@ -130,7 +130,7 @@ class _Connections:
             await serve_extension(transport, self._registrar)
         except ExtensionRefused as error:
             _log.warning("an extension on the socket was refused: %s", error)
-        except Exception:
+        except Exception:  # One extension must not end the others.
             _log.exception("serving an extension failed")  # Its neighbours go on.
         finally:
             self._count -= 1

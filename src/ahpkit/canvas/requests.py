@@ -134,7 +134,7 @@ class Requests:
             return
         except CanvasError as error:
             outcome = {"error": own_error(error)}
-        except Exception as error:
+        except Exception as error:  # A provider is anybody's code.
             _log.exception("the canvas provider %s failed", provider.extension_id)
             outcome = {"error": {"code": PROVIDER_ERROR, "message": f"the provider failed: {type(error).__name__}"}}
         if request_id in self._waiting:

@@ -80,7 +80,7 @@ class SessionCanvases:
         for listener in tuple(self._listeners):
             try:
                 told = listener(event, data)
-            except Exception:
+            except Exception:  # A listener is anybody's code.
                 _log.exception("a listener of %s failed", event)
                 continue
             if inspect.isawaitable(told):
@@ -99,7 +99,7 @@ async def _settle(work: Coroutine[Any, Any, T], done: asyncio.Future[T]) -> None
     except asyncio.CancelledError:
         _fail(done, CanvasError("the host is shutting down", code=PROVIDER_UNAVAILABLE))
         raise
-    except Exception as error:
+    except Exception as error:  # Whoever waits for the call gets it.
         _fail(done, error)
     else:
         if not done.done():

@@ -97,7 +97,7 @@ class _LazyGroup(click.Group):
             raise
         except KeyboardInterrupt:  # Nothing had begun that must be ended.
             raise click.exceptions.Exit(_INTERRUPTED) from None
-        except Exception as error:
+        except Exception as error:  # `explain` decides which errors are for people.
             from ahpkit.cli.explain import explain  # Late, like everything that is not help.
 
             if (explained := explain(error)) is None:

@@ -242,7 +242,7 @@ def _follow(path: Path) -> None:
                 file.close()
                 file = path.open(encoding="utf-8", errors="replace")
             else:
-                time.sleep(_FOLLOW)
+                time.sleep(_FOLLOW)  # There is no event loop here: this command only follows a file.
     finally:
         file.close()
 

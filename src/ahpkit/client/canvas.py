@@ -58,7 +58,7 @@ class CanvasRunner:
             action["result"] = await answer(self._canvas(request), request["kind"], self._call(request))
         except CanvasError as error:
             action["error"] = {"code": error.code, "message": error.message}
-        except Exception as error:
+        except Exception as error:  # A canvas is the user's code.
             _log.exception("the canvas %s failed", request["canvasId"])
             action["error"] = {"code": PROVIDER_ERROR, "message": f"the provider failed: {type(error).__name__}"}
         self._channels.dispatch(self._session.uri, action)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from ahpkit.protocol.chat.state import ChatInputRequest, Message, ResponsePart, ToolCallState, Turn, UsageInfo
 from ahpkit.protocol.common.state import ErrorInfo, StringOrMarkdown
@@ -75,7 +75,7 @@ class AuthenticationNeeded:
     @property
     def server_id(self) -> str:
         """The server's customization id."""
-        contributor: Mapping[str, str] = dict(self.call).get("contributor") or {}  # type: ignore[assignment]
+        contributor = cast("Mapping[str, str]", dict(self.call).get("contributor") or {})
         return contributor.get("customizationId", "")
 
 

@@ -37,7 +37,7 @@ class Tasks:
         """Call a user's function; await what it returns in a task of its own. It cannot break the caller."""
         try:
             result = callback(*args)
-        except Exception:
+        except Exception:  # A callback is the user's code.
             _log.exception("%r failed", callback)
             return
         if inspect.isawaitable(result):

@@ -78,7 +78,7 @@ class Tool:
             if self._context is not None:
                 arguments[self._context] = context
             return _result(self.name, await _call(self._function.function, arguments))
-        except Exception as error:
+        except Exception as error:  # A tool is the user's code.
             return failed(f"{self.name} failed", f"{type(error).__name__}: {error}")
 
 

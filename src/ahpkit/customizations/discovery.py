@@ -225,7 +225,7 @@ class Library:
         """Read a container now; None: there is nothing to list. Blocks; never raises: one container costs itself."""
         try:
             parsed = self._parsed(location)
-        except Exception:
+        except Exception:  # Strangers write these files; the others are still read.
             _log.exception("reading %s failed", location.root)
             return _failed(location, "could not be read; the host's log says why")
         return parsed if _listed(location, parsed) else None

@@ -106,7 +106,7 @@ def _parse_chunk(chunk: Chunk, text: str) -> Any:
         value = cast("dict[str, Any]", parse(text).value)
     except YamlError:
         return _UNREADABLE
-    if isinstance(value, dict) and list(value) == [chunk.key]:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(value, dict) and list(value) == [chunk.key]:  # pyright: ignore[reportUnnecessaryIsInstance]  # YAML may say anything.
         return value[chunk.key]
     return _UNREADABLE
 

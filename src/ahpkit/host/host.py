@@ -199,7 +199,7 @@ class Host:
 def _tell_stopping(feature: Feature) -> None:
     try:
         feature.stopping()
-    except Exception:
+    except Exception:  # The other features stop all the same.
         _log.exception("%s failed when the host stopped", type(feature).__name__)
 
 
@@ -207,7 +207,7 @@ async def _close(part: Feature | Agent) -> None:
     """End one part; when that fails, the others are ended all the same."""
     try:
         await part.aclose()
-    except Exception:
+    except Exception:  # The other parts are closed all the same.
         _log.exception("%s did not close cleanly", type(part).__name__)
 
 

@@ -49,7 +49,7 @@ class _Job:
         try:
             if not self.given_up:
                 result = self.work()
-        except BaseException as error:
+        except BaseException as error:  # Handed to whoever waits for the work.
             failure = error
         _running.job = None
         if not self.given_up and not self.loop.is_closed():

@@ -163,11 +163,11 @@ class _WebSockets:
             if connection.state is State.OPEN:
                 _forget_heads(connection)
                 await self._serve(connection)
-        except Exception:
+        except Exception:  # One connection must not end the server.
             log.exception("connection handler failed")
         finally:
             connection.transport.abort()  # Nothing, when it is closed.
-            self.server.handler_tasks.discard(asyncio.current_task())  # type: ignore[arg-type]
+            self.server.handler_tasks.discard(asyncio.current_task())  # type: ignore[arg-type]  # There is one.
 
     async def _serve(self, connection: ServerSide) -> None:
         self.server.all_connections.add(connection)

@@ -116,7 +116,7 @@ class Writer:
             try:
                 while rest:
                     rest = rest[self._store(rest) :]
-            except Exception as exc:
+            except Exception as exc:  # The thread must not die: it reports and tries again.
                 self._report(exc)
                 if self._wait_to_retry(delay):
                     return False
@@ -131,7 +131,7 @@ class Writer:
             self._storage.commit(steps)
         except (StorageError, OSError):
             raise
-        except Exception as exc:
+        except Exception as exc:  # The storage objects to a value: find out to which.
             if len(steps) > 1:
                 return self._store(steps[: len(steps) // 2])
             self._leave_out(steps[0], exc)
@@ -143,7 +143,7 @@ class Writer:
             self._storage.commit([hole(step.seq, step.at) if type(step) is Entry else _HARMLESS])
         except (StorageError, OSError):
             raise
-        except Exception as exc:
+        except Exception as exc:  # Even the replacement is refused.
             raise StorageError(f"the log cannot be written: {exc}") from exc
         self._refused.append((step, str(reason) or repr(reason)))
 

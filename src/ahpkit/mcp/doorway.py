@@ -98,7 +98,7 @@ class Doorway:
             transport = LineTransport(reader, writer, address="agent", max_bytes=_MAX_MESSAGE)
             async with LineStreams(transport) as (read, write):
                 await gateway.serve(read, write)
-        except Exception:
+        except Exception:  # One agent must not end the others.
             _log.exception("an agent's connection to the host failed")
         finally:
             writer.close()

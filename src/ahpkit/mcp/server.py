@@ -297,7 +297,7 @@ class McpServer:
             raise
         except TimeoutError:
             return f"it did not answer within {self._limits.start:g} seconds"
-        except Exception as error:
+        except Exception as error:  # A server may fail in any way: it is shown as failed.
             ended = isinstance(link, StdioConnection) and link.ended.is_set()
             return await link.why() if ended else _words(error)
         finally:

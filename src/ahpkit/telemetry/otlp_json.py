@@ -166,7 +166,7 @@ def _value(value: Any) -> JsonObject:
         case float():
             return {"doubleValue": value}
         case list() | tuple():
-            return {"arrayValue": {"values": [_value(one) for one in value]}}  # pyright: ignore[reportUnknownVariableType]
+            return {"arrayValue": {"values": [_value(one) for one in value]}}  # pyright: ignore[reportUnknownVariableType]  # Any JSON.
         case _:
             return {"stringValue": str(value)}
 

@@ -333,7 +333,7 @@ async def _body(request: Request) -> dict[str, Any]:
         raise HTTPException(400, "the body is not JSON") from None
     if not isinstance(value, dict):
         raise HTTPException(400, "the body is not a JSON object")
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return value  # pyright: ignore[reportUnknownVariableType]  # A dict of JSON.
 
 
 _BROWSERS = ("Firefox", "Edg", "Chrome", "Safari")

@@ -145,7 +145,7 @@ class RpcLoop:
         try:
             if (waiting := self.hear(method, params)) is not None:
                 await waiting
-        except Exception:
+        except Exception:  # A handler that fails must not end the connection.
             _log.exception("handling notification %s failed", method)
 
     async def _start(self, id: RequestId, work: Work, handlers: asyncio.TaskGroup) -> None:
@@ -297,7 +297,7 @@ class RpcConnection(RpcLoop):
             if self._closed is not None:
                 raise  # There is nobody to answer.
             return self._peer.fail(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))
-        except Exception as error:
+        except Exception as error:  # A handler that fails must not end the connection.
             _log.exception("serving %s failed", method)
             return self._peer.fail(id, error)
 

@@ -39,7 +39,7 @@ def _question(name: str, spec: JsonObject, *, required: bool) -> ChatInputQuesti
     asked |= {"title": short(title)} if title else {}
     asked |= {"required": True} if required else {}
     kind = _kind(spec)
-    return asked | {"kind": kind} | _DETAILS[kind](spec)  # pyright: ignore[reportReturnType]
+    return asked | {"kind": kind} | _DETAILS[kind](spec)  # pyright: ignore[reportReturnType]  # The kind tells which.
 
 
 def _kind(spec: JsonObject) -> str:

@@ -25,7 +25,9 @@ def register(extend: Callable[..., Extension], clients: Clients) -> None:
     extension = extend(EXTENSION)
 
     @extension.request("list")
-    def list_clients(client: ConnectedClient, params: JsonObject) -> JsonObject:  # pyright: ignore[reportUnusedFunction]
+    def list_clients(  # pyright: ignore[reportUnusedFunction]  # The decorator registers it.
+        client: ConnectedClient, params: JsonObject
+    ) -> JsonObject:
         return {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
 
 

@@ -253,7 +253,7 @@ def _tell(listeners: Iterable[Callable[..., None]], *heard: object) -> None:
     for listener in listeners:
         try:
             listener(*heard)
-        except Exception:
+        except Exception:  # The other features still have to hear of it.
             _log.exception("a feature failed when it heard of %s", heard[0])
 
 

@@ -294,7 +294,7 @@ class Connection(RpcLoop):
             with self._shared.tracing.request(command.name, params):
                 result = await self._run(command, params)
             self.outlet.respond(request_id, command.name, params, result, large=command.large)
-        except Exception as error:
+        except Exception as error:  # A command that fails is answered with an error.
             if not isinstance(error, RpcError):
                 _log.exception("%s failed", command.name)
             self.outlet.fail(request_id, command.name, error)

@@ -157,7 +157,7 @@ class Extensions:
             return
         try:
             result = handler(sender, params)
-        except Exception:
+        except Exception:  # A handler is a feature's code.
             _log.exception("the handler of %s failed", method)
             return
         if inspect.isawaitable(result):

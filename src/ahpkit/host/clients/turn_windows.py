@@ -139,7 +139,7 @@ def _turn_of(uri: str, cursor: str) -> str:
     """The newest turn of the page that a cursor names; raises `InvalidParams` for one that is not of this chat."""
     try:
         chat, turn_id = decode_json(urlsafe_b64decode(cursor.encode()))
-    except Exception:
+    except Exception:  # A client made it up: it may be wrong in any way.
         chat, turn_id = None, None
     if chat != uri or not isinstance(turn_id, str):
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out for {uri}")

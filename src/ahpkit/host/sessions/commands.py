@@ -208,7 +208,7 @@ def _read_cursor(cursor: str) -> tuple[str, str]:
     try:
         time, uri = decode_json(urlsafe_b64decode(cursor.encode()))
         return str(time), str(uri)
-    except Exception:
+    except Exception:  # A client made it up: it may be wrong in any way.
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out") from None
 
 

@@ -118,7 +118,7 @@ class Directories:
             except AgentError as error:
                 await self._move_back(moves[:number])
                 return error.message
-            except Exception:
+            except Exception:  # An agent is anybody's code.
                 _log.exception("the agent of %s did not take other directories", move.chat)
                 await self._move_back(moves[:number])
                 return "the agent could not work there; the host's log has the details"
@@ -128,7 +128,7 @@ class Directories:
         for move in moves:
             try:
                 await self._work_in(move.chat, move.before)
-            except Exception:
+            except Exception:  # The other agents still have to move back.
                 _log.exception("the agent of %s did not take its directories back", move.chat)
 
     async def _work_in(self, chat: str, directories: Sequence[str]) -> None:

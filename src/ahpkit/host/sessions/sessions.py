@@ -269,7 +269,7 @@ class Sessions:
         progress = Progress(report, total=len(self._ports.registered.session_preparers) + len(session.chats) + 1)
         try:
             await self._prepare(uri, session, progress)
-        except Exception as error:
+        except Exception as error:  # The session shows why it failed.
             failure = error
         progress.end("Ready" if failure is None else "The session could not be created")
         if self._sessions.get(uri) is not session:
@@ -749,7 +749,7 @@ class Sessions:
         for prepare in self._ports.registered.session_preparers:
             try:
                 await prepare(uri)
-            except Exception:
+            except Exception:  # The session wakes without this feature.
                 _log.exception("a feature could not prepare %s again", uri)
         if not session.ready.done():
             session.ready.set_result(None)

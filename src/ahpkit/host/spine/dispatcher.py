@@ -80,7 +80,7 @@ class Dispatcher:
             reason = self.check(uri, action, origin.client_id)
             if reason is None and not self._waiting.keep(uri, WaitingSelection(action, origin, sent)):
                 self.apply_checked(uri, action, origin)
-        except Exception:
+        except Exception:  # One action must not end the connection.
             _log.exception("a client's action could not be applied to %s", uri)
             return "the host failed to apply this action; its log has the details"
         return reason

@@ -76,7 +76,7 @@ class Terminal:
     async def _show(self) -> None:
         try:
             await self._show_output()
-        except Exception:
+        except Exception:  # The process is ended all the same.
             _log.exception("the terminal %s cannot be shown any more", self.uri)
         finally:
             await self.process.aclose()

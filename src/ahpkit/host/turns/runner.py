@@ -226,7 +226,7 @@ class ChatRunner:
                 self._complete(turn, await agent_chat.run(turn))
         except AgentError as error:
             self._fail(turn, error)
-        except Exception:
+        except Exception:  # An agent is anybody's code.
             _log.exception("the agent %s failed in a turn", self.agent.provider)
             self._fail(turn, AgentError("The agent failed unexpectedly. The host's log has the details."))
 
