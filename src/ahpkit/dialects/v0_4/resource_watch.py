@@ -1,70 +1,19 @@
-"""File watches of 0.4.0: their state, actions, command and reducer."""
+"""File watches of 0.4.0: the same as in 1.0.0."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, NotRequired, TypedDict
-
-from ahpkit.dialects.v0_4.common import URI, JsonObject, RootParams
-from ahpkit.protocol.common.reducing import Handler, apply, unchanged
-
-ResourceChangeType = Literal["added", "updated", "deleted"]
-
-
-class ResourceWatchPatterns(TypedDict):
-    """Globs or paths, relative to the root of the watch."""
-
-    items: list[str]
-
-
-class ResourceWatchState(TypedDict):
-    """State of `ahp-resource-watch:/<id>`."""
-
-    root: URI
-    recursive: bool
-    excludes: NotRequired[ResourceWatchPatterns]
-    includes: NotRequired[ResourceWatchPatterns]
-
-
-class ResourceChange(TypedDict):
-    """Something happened to a resource."""
-
-    uri: URI
-    type: ResourceChangeType
-
-
-class ResourceChanges(TypedDict):
-    """What happened since the last time; never empty."""
-
-    items: list[ResourceChange]
-
-
-class ResourceWatchChangedAction(TypedDict):
-    """Resources changed."""
-
-    type: Literal["resourceWatch/changed"]
-    changes: ResourceChanges
-
-
-ResourceWatchAction = ResourceWatchChangedAction
-
-
-class CreateResourceWatchParams(RootParams):
-    """`createResourceWatch`, in both directions."""
-
-    uri: URI
-    recursive: NotRequired[bool]
-    excludes: NotRequired[ResourceWatchPatterns]
-    includes: NotRequired[ResourceWatchPatterns]
-
-
-class CreateResourceWatchResult(TypedDict):
-    """The channel to subscribe to; the watch ends with its last subscriber."""
-
-    channel: URI
-
-
-HANDLERS: Final[Mapping[str, Handler]] = {"resourceWatch/changed": unchanged}
+from ahpkit.dialects.v0_4.common import JsonObject
+from ahpkit.protocol.common.reducing import apply
+from ahpkit.protocol.resource_watch.actions import ResourceWatchAction, ResourceWatchChangedAction
+from ahpkit.protocol.resource_watch.commands import CreateResourceWatchParams, CreateResourceWatchResult
+from ahpkit.protocol.resource_watch.reducer import HANDLERS
+from ahpkit.protocol.resource_watch.state import (
+    ResourceChange,
+    ResourceChanges,
+    ResourceChangeType,
+    ResourceWatchPatterns,
+    ResourceWatchState,
+)
 
 
 def resource_watch_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.v0_4.common import (
     URI,
@@ -15,7 +14,8 @@ from ahpkit.dialects.v0_4.common import (
 )
 from ahpkit.dialects.v0_4.session.state import Customization, PartialSessionSummary, SessionConfigSchema, SessionSummary
 from ahpkit.dialects.v0_4.terminal import TerminalInfo
-from ahpkit.protocol.common.reducing import Handler, apply, assign, merge_config
+from ahpkit.protocol.common.reducing import apply
+from ahpkit.protocol.root.reducer import HANDLERS
 
 PolicyState = Literal["enabled", "disabled", "unconfigured"]
 
@@ -164,14 +164,6 @@ class SessionSummaryChangedParams(BaseParams):
 
     session: URI
     changes: PartialSessionSummary
-
-
-HANDLERS: Final[Mapping[str, Handler]] = {
-    "root/agentsChanged": assign("agents"),
-    "root/activeSessionsChanged": assign("activeSessions"),
-    "root/terminalsChanged": assign("terminals"),
-    "root/configChanged": merge_config,
-}
 
 
 def root_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:

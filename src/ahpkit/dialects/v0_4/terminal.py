@@ -1,4 +1,4 @@
-"""Terminals of 0.4.0: their state, actions, commands and reducer."""
+"""Terminals of 0.4.0: their state, actions, commands and reducer. Only the exit of a process differs from 1.0.0."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final, Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.v0_4.common import URI, BaseParams, JsonObject
-from ahpkit.protocol.common.reducing import Handler, amend, apply, assign, index_of, put, replaced, unchanged
-from ahpkit.protocol.rope import Rope
+from ahpkit.protocol.common.reducing import Handler, apply, put
+from ahpkit.protocol.terminal.reducer import HANDLERS as CURRENT
+from ahpkit.protocol.terminal.reducer import settled
 
 TerminalClaimKind = Literal["client", "session"]
 
@@ -190,81 +191,12 @@ def terminal_reducer(state: JsonObject, action: JsonObject, *, now: int) -> Json
     return apply(HANDLERS, state, action)
 
 
-def _data(state: JsonObject, action: JsonObject) -> JsonObject:
-    """Output belongs to the command that runs, else to the unclassified part at the end, else to a new one."""
-    data: str = action["data"]
-    content: list[JsonObject] = state["content"]
-    field = _growing_field(content[-1]) if content else None
-    if not data:
-        return state
-    if field is None:
-        return {**state, "content": [*content, {"type": "unclassified", "value": Rope.of(data)}]}
-    last = content[-1]
-    return {**state, "content": replaced(content, -1, {**last, field: Rope.of(last[field]).add(data)})}
-
-
-def _growing_field(part: JsonObject) -> str | None:
-    """The field of `part` that takes further output; None when the part is closed or of an unknown type."""
-    if part["type"] == "unclassified":
-        return "value"
-    return "output" if part["type"] == "command" and not part["isComplete"] else None
-
-
-def _command_executed(state: JsonObject, action: JsonObject) -> JsonObject:
-    command = {
-        "type": "command",
-        "commandId": action["commandId"],
-        "commandLine": action["commandLine"],
-        "output": "",
-        "timestamp": action["timestamp"],
-        "isComplete": False,
-    }
-    return {**state, "content": [*_settled(state["content"]), command], "supportsCommandDetection": True}
-
-
-def _command_finished(state: JsonObject, action: JsonObject) -> JsonObject:
-    content: list[JsonObject] = state["content"]
-    index = index_of(content, "commandId", action["commandId"])
-    if index < 0:
-        return state
-    ended = {"isComplete": True, "exitCode": action.get("exitCode"), "durationMs": action.get("durationMs")}
-    return {**state, "content": replaced(content, index, amend(_settled_part(content[index]), ended))}
-
-
 def _exited(state: JsonObject, action: JsonObject) -> JsonObject:
-    return put({**state, "content": _settled(state["content"])}, "exitCode", action.get("exitCode"))
+    """0.4.0 has the exit code at the top, and no life cycle."""
+    return put({**state, "content": settled(state["content"])}, "exitCode", action.get("exitCode"))
 
 
-def _cleared(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "content": []} if state["content"] else state
-
-
-def _resized(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "cols": action["cols"], "rows": action["rows"]}
-
-
-def _settled(content: list[JsonObject]) -> list[JsonObject]:
-    """`content` with its last part, the only one that grows, as a plain string."""
-    return [*content[:-1], _settled_part(content[-1])] if content else content
-
-
-def _settled_part(part: JsonObject) -> JsonObject:
-    return {key: str(value) if isinstance(value, Rope) else value for key, value in part.items()}
-
-
-HANDLERS: Final[Mapping[str, Handler]] = {
-    "terminal/data": _data,
-    "terminal/input": unchanged,  # goes to the process; what it prints comes back as terminal/data
-    "terminal/resized": _resized,
-    "terminal/claimed": assign("claim"),
-    "terminal/titleChanged": assign("title"),
-    "terminal/cwdChanged": assign("cwd"),
-    "terminal/exited": _exited,
-    "terminal/cleared": _cleared,
-    "terminal/commandDetectionAvailable": lambda state, action: {**state, "supportsCommandDetection": True},
-    "terminal/commandExecuted": _command_executed,
-    "terminal/commandFinished": _command_finished,
-}
+HANDLERS: Final[Mapping[str, Handler]] = {**CURRENT, "terminal/exited": _exited}
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from ahpkit.protocol.common.reducing import Handler, amend, apply, assign, index
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
 
-__all__ = ["HANDLERS", "terminal_reducer"]
+__all__ = ["HANDLERS", "settled", "terminal_reducer"]
 
 
 def terminal_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -49,7 +49,7 @@ def _command_executed(state: JsonObject, action: JsonObject) -> JsonObject:
         "timestamp": action["timestamp"],
         "isComplete": False,
     }
-    return {**state, "content": [*_settled(state["content"]), command], "supportsCommandDetection": True}
+    return {**state, "content": [*settled(state["content"]), command], "supportsCommandDetection": True}
 
 
 def _command_finished(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -63,7 +63,7 @@ def _command_finished(state: JsonObject, action: JsonObject) -> JsonObject:
 
 def _exited(state: JsonObject, action: JsonObject) -> JsonObject:
     lifecycle = put({"status": "exited"}, "exitCode", action.get("exitCode"))
-    return {**state, "content": _settled(state["content"]), "lifecycle": lifecycle}
+    return {**state, "content": settled(state["content"]), "lifecycle": lifecycle}
 
 
 def _cleared(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -74,7 +74,7 @@ def _resized(state: JsonObject, action: JsonObject) -> JsonObject:
     return {**state, "cols": action["cols"], "rows": action["rows"]}
 
 
-def _settled(content: list[JsonObject]) -> list[JsonObject]:
+def settled(content: list[JsonObject]) -> list[JsonObject]:
     """`content` with its last part, the only one that grows, as a plain string."""
     return [*content[:-1], _settled_part(content[-1])] if content else content
 

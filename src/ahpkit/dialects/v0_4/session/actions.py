@@ -7,17 +7,16 @@ from typing import Literal, NotRequired, TypedDict
 from ahpkit.dialects.v0_4.changeset import Changeset
 from ahpkit.dialects.v0_4.chat.state import ChatSummary, PartialChatSummary
 from ahpkit.dialects.v0_4.common import URI, AgentSelection, BaseParams, ErrorInfo, JsonObject, ModelSelection
-from ahpkit.dialects.v0_4.session.canvases import (
+from ahpkit.dialects.v0_4.session.customizations import Customization, McpServerState
+from ahpkit.dialects.v0_4.session.state import SessionActiveClient, SessionCanvasRequest, ToolDefinition
+from ahpkit.protocol.session.canvases import (
     CanvasCancellationReason,
     CanvasErrorPayload,
     CanvasResult,
     SessionCanvasDeclaration,
-    SessionCanvasRequest,
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
-from ahpkit.dialects.v0_4.session.customizations import Customization, McpServerState
-from ahpkit.dialects.v0_4.session.state import SessionActiveClient, ToolDefinition
 
 
 class SessionReadyAction(TypedDict):

@@ -18,62 +18,11 @@ from ahpkit.protocol.common.reducing import (
     put,
     removed,
     replaced,
-    unchanged,
     upserted,
     without,
 )
 from ahpkit.protocol.common.status import IS_ARCHIVED, IS_READ, with_flag
-
-_PATCHABLE = ("title", "status", "url", "availability")
-"""What `canvasInstanceUpdated` may touch. Identity and renderer are fixed when the instance is opened."""
-
-
-def _instance_opened(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "openCanvases": upserted(state.get("openCanvases"), action["instance"], key="instanceId")}
-
-
-def _instance_updated(state: JsonObject, action: JsonObject) -> JsonObject:
-    """A narrow patch: null clears, absent keeps."""
-    instances: list[JsonObject] = state.get("openCanvases") or []
-    index = index_of(instances, "instanceId", action["instanceId"])
-    changes = {key: action["changes"][key] for key in _PATCHABLE if key in action["changes"]}
-    if index < 0 or not changes:
-        return state
-    return {**state, "openCanvases": replaced(instances, index, amend(instances[index], changes))}
-
-
-def _instance_closed(state: JsonObject, action: JsonObject) -> JsonObject:
-    """An instance takes the requests that target it along."""
-    after = _without(state, "openCanvases", "instanceId", action["instanceId"])
-    return _without(after, "canvasRequests", "instanceId", action["instanceId"])
-
-
-def _request_created(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "canvasRequests": upserted(state.get("canvasRequests"), action["request"], key="requestId")}
-
-
-def _request_ended(state: JsonObject, action: JsonObject) -> JsonObject:
-    return _without(state, "canvasRequests", "requestId", action["requestId"])
-
-
-def _without(state: JsonObject, name: str, key: str, value: str) -> JsonObject:
-    """`state` without the entries of list `name` whose `key` is `value`; an absent list stays absent."""
-    entries: list[JsonObject] = state.get(name) or []
-    kept = removed(entries, key, value)
-    return state if kept is entries else {**state, name: kept}
-
-
-CANVAS_HANDLERS: Final[Mapping[str, Handler]] = {
-    "session/canvasRegistryChanged": assign("canvasRegistry", field="canvases"),
-    "session/canvasInstanceOpened": _instance_opened,
-    "session/canvasInstanceUpdated": _instance_updated,
-    "session/canvasInstanceClosed": _instance_closed,
-    "session/canvasInstanceCloseRequested": unchanged,  # a wish of a client; the host answers with canvasInstanceClosed
-    "session/canvasRequestCreated": _request_created,
-    "session/canvasRequestCompleted": _request_ended,
-    "session/canvasRequestCancelled": _request_ended,
-}
-
+from ahpkit.protocol.session.canvas_reducer import CANVAS_HANDLERS
 
 _Change = Callable[[JsonObject], JsonObject]
 
@@ -245,4 +194,4 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 }
 
 
-__all__ = ["CANVAS_HANDLERS", "CUSTOMIZATION_HANDLERS", "HANDLERS", "STAMPED", "session_reducer"]
+__all__ = ["CUSTOMIZATION_HANDLERS", "HANDLERS", "STAMPED", "session_reducer"]

@@ -16,28 +16,8 @@ from ahpkit.dialects.v0_4.common import (
     ConfigPropertySchema,
     ErrorInfo,
     JsonObject,
+    JsonValue,
     ModelSelection,
-)
-from ahpkit.dialects.v0_4.session.canvases import (
-    CanvasActionResult,
-    CanvasActiveClientTarget,
-    CanvasCancellationReason,
-    CanvasCloseResult,
-    CanvasErrorPayload,
-    CanvasInstanceAvailability,
-    CanvasOpenResult,
-    CanvasProviderKind,
-    CanvasRenderer,
-    CanvasRequestKind,
-    CanvasRequestTarget,
-    CanvasResult,
-    CanvasServerTarget,
-    ClientCanvasDeclaration,
-    SessionCanvasAction,
-    SessionCanvasDeclaration,
-    SessionCanvasRequest,
-    SessionOpenCanvas,
-    SessionOpenCanvasUpdate,
 )
 from ahpkit.dialects.v0_4.session.customizations import (
     AgentCustomization,
@@ -76,6 +56,26 @@ from ahpkit.dialects.v0_4.session.customizations import (
     SkillCustomization,
 )
 from ahpkit.protocol.common import status
+from ahpkit.protocol.session.canvases import (
+    CanvasActionResult,
+    CanvasActiveClientTarget,
+    CanvasCancellationReason,
+    CanvasCloseResult,
+    CanvasErrorPayload,
+    CanvasInstanceAvailability,
+    CanvasOpenResult,
+    CanvasProviderKind,
+    CanvasRenderer,
+    CanvasRequestKind,
+    CanvasRequestTarget,
+    CanvasResult,
+    CanvasServerTarget,
+    ClientCanvasDeclaration,
+    SessionCanvasAction,
+    SessionCanvasDeclaration,
+    SessionOpenCanvas,
+    SessionOpenCanvasUpdate,
+)
 
 SessionLifecycle = Literal["creating", "ready", "creationFailed"]
 
@@ -195,6 +195,20 @@ class SessionConfigState(TypedDict):
 
     schema: SessionConfigSchema
     values: JsonObject
+
+
+class SessionCanvasRequest(TypedDict):
+    """A question to a canvas provider that is not answered yet. All else about canvases is as in 1.0.0."""
+
+    requestId: str
+    kind: CanvasRequestKind
+    instanceId: str
+    canvasId: str
+    extensionId: str
+    target: CanvasRequestTarget
+    actionName: NotRequired[str]
+    input: NotRequired[JsonValue]
+    deadlineMs: NotRequired[int]
 
 
 class SessionState(TypedDict):
