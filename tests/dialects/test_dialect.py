@@ -335,10 +335,10 @@ def test_an_error_has_its_old_place_beside_the_new(host: Host) -> None:
 @requirement("gen:project-state:summary-times")
 @requirement("gen:summary:iso-times")
 def test_times_of_summaries_are_numbers_in_0_4_and_texts_later(host: Host) -> None:
-    summary = {"resource": SESSION, "modifiedAt": STARTED, "activity": None}
+    summary = {"resource": SESSION, "modifiedAt": STARTED, "activity": "reading"}
     params = {"channel": "ahp-root://", "session": SESSION, "changes": summary}
     _, old = speaking(V.V0_4, host).notification("root/sessionSummaryChanged", params) or ("", {})
-    assert old["changes"] == {"resource": SESSION, "modifiedAt": 1794753705000, "activity": ""}
+    assert old["changes"] == {"resource": SESSION, "modifiedAt": 1794753705000, "activity": "reading"}
     _, new = speaking(V.V0_5_0, host).notification("root/sessionSummaryChanged", params) or ("", {})
     assert new == params
 

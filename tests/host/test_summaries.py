@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
-from ahpkit.protocol.session.constructors import session_chat_updated
+from ahpkit.protocol.session.constructors import session_chat_updated, session_customizations_changed
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -68,7 +71,7 @@ async def test_a_summary_lists_the_chats_as_the_session_does_and_keeps_in_step(s
     assert helper["origin"]["kind"] == "tool"
     assert listed["defaultChat"] == chat
     await client.ask("disposeChat", chat)
-    await seen(client, "defaultChat", lambda default: not default)
+    await client.wait(lambda said: "defaultChat" not in entry_of(client, session))
     assert not any({"resource", "provider", "createdAt"} & changes.keys() for changes in changes_told(client))
 
 
@@ -86,3 +89,106 @@ async def test_our_client_does_not_let_a_session_become_another_one(sockets: Ben
         assert [after[key] for key in ("resource", "provider", "createdAt")] == [
             before[key] for key in ("resource", "provider", "createdAt")
         ]
+
+
+def empties(value: Any) -> list[Any]:
+    """Everything in a message that stands for "nothing" in place of being absent."""
+    found: list[Any] = []
+    if isinstance(value, dict):
+        for key, inner in cast("Json", value).items():
+            if key in ("activity", "agent", "defaultChat", "workingDirectory") and inner in ("", None, {"uri": ""}):
+                found.append((key, inner))
+            found += empties(inner)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            found += empties(inner)
+    return found
+
+
+@requirement("gen:activity:cleared-at-end")
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.2", "0.7.0", "0.9.0", "1.0.0"])
+async def test_what_is_cleared_is_absent_everywhere(sockets: Bench, version: str) -> None:
+    """A partial update cannot say that a field is gone: then the whole entry of the list is told again."""
+    going = asyncio.Event()
+
+    async def busy(turn: Turn) -> None:
+        turn.activity("Reading")
+        await going.wait()
+
+    sockets.agent.script = busy
+    client = await sockets.client("ahp-root://", client_id="one", offer=[version])
+    session, chat = await sockets.session(client)
+    role: Any = {"type": "agent", "id": "a", "uri": "file:///a.md", "name": "critic"}
+    folder: Any = {
+        "type": "directory",
+        "id": "d",
+        "uri": "file:///d",
+        "name": "d",
+        "enabled": True,
+        "contents": "agent",
+    }
+    folder |= {"writable": False, "children": [role]}
+    sockets.host.services.dispatch(session, session_customizations_changed(customizations=[folder]))
+    async with connect(sockets.url) as sdk, sdk.session_list() as listed:
+        if version == "0.4.0":
+            await client.accepted(session, {"type": "session/agentChanged", "agent": {"uri": "file:///a.md"}})
+            await seen(client, "agent", lambda agent: agent == {"uri": "file:///a.md"})
+        await client.accepted(chat, say("go", "t1", startedAt=STARTED))
+        await seen(client, "activity", lambda activity: activity == "Reading")
+        await until(lambda: [one.get("activity") for one in listed.items] == ["Reading"])
+        going.set()
+        await client.action(lambda said: said["channel"] == chat and said["action"]["type"] == "chat/turnComplete")
+        await client.wait(lambda said: len(whole(client)) > 1 and "activity" not in entry_of(client, session))
+        if version == "0.4.0":
+            await client.accepted(session, {"type": "session/agentChanged"})
+            await client.wait(lambda said: "agent" not in entry_of(client, session))
+        await until(lambda: all("activity" not in one for one in listed.items))
+    [now] = (await client.ask("listSessions"))["items"]
+    assert entry_of(client, session) == now
+    for uri in (session, chat, "ahp-root://"):
+        await sockets.state(client, uri)
+    assert [message for message in client.received if empties(message)] == []
+
+
+def whole(client: RawClient) -> list[Json]:
+    return [said["params"]["summary"] for said in client.received if said.get("method") == "root/sessionAdded"]
+
+
+def entry_of(client: RawClient, session: str) -> Json:
+    """A session's entry as a client has it that overlays what it is told."""
+    entry: Json = {}
+    for said in client.received:
+        params: Json = said.get("params") or {}
+        if said.get("method") == "root/sessionAdded" and params["summary"]["resource"] == session:
+            entry = params["summary"]
+        elif said.get("method") == "root/sessionSummaryChanged" and params["session"] == session:
+            entry = {**entry, **params["changes"]}
+    return entry
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "1.0.0"])
+async def test_the_title_of_an_only_chat_follows_its_session_by_an_action(sockets: Bench, version: str) -> None:
+    """A client that only reduces actions shows the same title as a snapshot."""
+    client = await sockets.client("ahp-root://", client_id="one", offer=[version])
+    session, chat = await sockets.session(client)
+
+    async def retitled(title: str, change: Any) -> None:
+        await change
+        told = await client.action(
+            lambda said: (
+                said["action"]["type"] == "session/chatUpdated" and said["action"]["changes"].get("title") == title
+            )
+        )
+        assert (told["channel"], told["action"]["chat"]) == (session, chat)
+        state = await sockets.state(client, session)
+        assert (state.get("summary") or state)["title"] == state["chats"][0]["title"] == title
+
+    await retitled("First words", client.accepted(chat, say("First words", "t1", startedAt=STARTED)))
+    renamed = {"type": "session/titleChanged", "title": "Renamed"}
+    await retitled("Renamed", client.accepted(session, renamed))
+    await client.ask("createChat", session, chat="ahp-chat:/second")
+    before = len(client.actions(session))
+    await client.accepted(session, {"type": "session/titleChanged", "title": "Of two chats"})
+    await client.ask("ping")
+    told = [said["action"]["type"] for said in client.actions(session)[before:]]
+    assert told == ["session/titleChanged"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from ahpkit.dialects import actions_down, actions_up, mcp_apps, shapes
 from ahpkit.dialects import states_down as states
@@ -25,7 +25,6 @@ from ahpkit.dialects.generations import (
     routes,
 )
 from ahpkit.dialects.negotiation import Agreed
-from ahpkit.protocol.common.reducing import put
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
 
@@ -172,7 +171,7 @@ class GenerationDialect:
             case "root/sessionAdded":
                 return method, {**params, "summary": states.session_summary(params["summary"], self.generation)}
             case "root/sessionSummaryChanged":
-                return method, {**params, "changes": self._summary_changes(params["changes"])}
+                return method, {**params, "changes": states.session_summary(params["changes"], self.generation)}
             case "auth/required" if self.generation < V.V0_8 and isinstance(params.get("resource"), dict):
                 return method, {**params, "resource": params["resource"]["resource"]}
             case "action":
@@ -180,13 +179,6 @@ class GenerationDialect:
                 return None if action is None else (method, {**params, "action": action})
             case _:
                 return method, params
-
-    def _summary_changes(self, changes: JsonObject) -> JsonObject:
-        after = states.session_summary(changes, self.generation)
-        if self.generation == V.V0_4:
-            for key, empty in _EMPTY.items():
-                after = put(after, key, empty) if key in after and after[key] is None else after
-        return after
 
     def request(self, method: str, params: JsonObject) -> tuple[str, JsonObject]:
         return method, params
@@ -206,10 +198,6 @@ class GenerationDialect:
 def dialect_for(agreed: Agreed, host: Surroundings, *, canvases: bool = False, apps: bool = False) -> Dialect:
     """The dialect of a connection whose version was agreed on."""
     return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps)
-
-
-_EMPTY: Final[JsonObject] = {"activity": "", "agent": {"uri": ""}}
-"""0.4 cannot be told that a field of a summary is gone: it gets an empty one."""
 
 
 def _completion(item: JsonObject, to: Generation) -> JsonObject:

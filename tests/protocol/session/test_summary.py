@@ -13,7 +13,7 @@ from ahpkit.protocol.session.summary import (
     changed_fields,
     chat_summary,
     current_session,
-    diff_chat_summary,
+    has_lost,
     session_summary,
 )
 from support import requirement
@@ -182,18 +182,20 @@ def test_absent_fields_stay_absent() -> None:
 def test_only_what_changed_in_a_chat_is_told() -> None:
     before: JsonObject = {**chat("a", IDLE, at=1, activity="x"), "turns": []}
     after = {**before, "status": IN_PROGRESS, "turns": [1]}
-    assert diff_chat_summary(before, after) == {"status": IN_PROGRESS}
-    assert diff_chat_summary(before, {**before, "turns": [1]}) is None
+    assert changed_fields(chat_summary(before), chat_summary(after)) == {"status": IN_PROGRESS}
+    assert chat_summary({**before, "turns": [1]}) == chat_summary(before)
 
 
-def test_a_field_that_is_gone_is_told_as_empty() -> None:
+def test_a_field_that_is_gone_cannot_be_told_in_part() -> None:
     before = chat("a", activity="x", changes={"files": 1})
-    assert diff_chat_summary(before, chat("a")) == {"activity": "", "changes": None}
+    assert changed_fields(before, chat("a")) == {}
+    assert has_lost(before, chat("a"))
+    assert not has_lost(chat("a"), before)
 
 
 def test_only_changed_fields_of_a_session_are_told() -> None:
     old = summary_of(session(chat("a")))
-    assert changed_fields(old, old) is None
+    assert changed_fields(old, old) == {}
     assert changed_fields(old, {**old, "title": "T", "status": 8}) == {"title": "T", "status": 8}
     assert changed_fields(old, {**old, "activity": "x"}) == {"activity": "x"}
 

@@ -1,4 +1,8 @@
-"""The list of sessions: keeps their summaries, and tells clients which sessions there are."""
+"""The list of sessions: keeps their summaries, and tells clients which sessions there are.
+
+What changed of a session is told with `root/sessionSummaryChanged`. That cannot say that a field is gone. So when a
+session loses one (its activity, its custom agent), the whole entry is told again with `root/sessionAdded`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from ahpkit.host.spine.store import ChannelChanges
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol.session.summary import annotations_summary, changed_fields, only_chat, session_summary
+from ahpkit.protocol.session.summary import annotations_summary, changed_fields, has_lost, only_chat, session_summary
 
 _ANNOTATIONS = "/annotations"
 """What a session's URI ends with as that of its annotations."""
@@ -95,10 +99,11 @@ class SessionCatalogue:
             self._timer = None
         changed, self._changed = self._changed, set()
         for uri in changed:
-            now = self._summary(uri)
-            changes = changed_fields(self._told[uri] or {}, now)
-            if changes:
-                self._told[uri] = now
+            known, now = self._told[uri] or {}, self._summary(uri)
+            self._told[uri] = now
+            if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
+                self._clients.to_root("root/sessionAdded", {"channel": ROOT_URI, "summary": now})
+            elif changes := changed_fields(known, now):
                 params: JsonObject = {"channel": ROOT_URI, "session": uri, "changes": changes}
                 self._clients.to_root("root/sessionSummaryChanged", params)
 

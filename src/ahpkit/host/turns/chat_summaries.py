@@ -3,8 +3,7 @@
 Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
 `session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
 
-The only chat of a session is called like the session. Snapshots and lists show that at once; its entry is told with the
-next update.
+The only chat of a session is called like the session: when that gets another title, the chat's entry follows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ahpkit.protocol.session.constructors import (
     session_is_read_changed,
 )
 from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.protocol.session.summary import diff_chat_summary, has_lost, named_chats, only_chat
+from ahpkit.protocol.session.summary import changed_fields, chat_summary, has_lost, named_chats, only_chat
 
 _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "chat/inputRequested"})
 """What a person will want to look at: an answer, a failure, a question."""
@@ -52,6 +51,8 @@ class ChatSummaries:
             return
         if applied.action["type"] == "session/chatAdded":
             self._name_for_good(applied)
+        elif applied.action["type"] == "session/titleChanged":
+            self._retitle(applied)
         elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
 
@@ -59,17 +60,23 @@ class ChatSummaries:
         session_uri = self._index.session_of(applied.channel)
         if session_uri is not None and applied.action["type"] in _NEWS:
             self._unread(session_uri)
-        changes = diff_chat_summary(applied.before, applied.after)
+        before, after = chat_summary(applied.before), chat_summary(applied.after)
         session = self._state_of(session_uri or "")
-        if session_uri is None or session is None or not changes:
+        if session_uri is None or session is None or before == after:
             return
         title = next((chat for chat in named_chats(session) if chat["resource"] == applied.channel), applied.after)[
             "title"
         ]
-        if has_lost(applied.before, applied.after):
+        if has_lost(before, after):
             self._dispatch(session_uri, session_chat_added(summary={**chat_entry(applied.after), "title": title}))
         else:
-            self._dispatch(session_uri, _updated(applied.channel, {**changes, **_retitled(session, applied, title)}))
+            changes = {**changed_fields(before, after), **_retitled(session, applied, title)}
+            self._dispatch(session_uri, _updated(applied.channel, changes))
+
+    def _retitle(self, applied: Applied) -> None:
+        chat = only_chat(applied.after)
+        if chat is not None and chat["title"] != applied.after["title"]:
+            self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.after["title"]}))
 
     def _name_for_good(self, applied: Applied) -> None:
         """A session gets a second chat: the first keeps the title that it was shown with so far."""

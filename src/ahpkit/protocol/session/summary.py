@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import ACTIVITY_MASK, ERROR, INPUT_NEEDED, with_activity
@@ -139,20 +138,17 @@ def annotations_summary(channel: str, state: JsonObject) -> JsonObject:
     }
 
 
-def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject | None:
-    """What to tell those who know `old`: the fields that differ in `new`; None when none does.
+def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject:
+    """What a partial update tells those who know `old`: the fields of `new` that differ.
 
-    An absent key of a partial update means "as before". A text that is gone is told as an empty one, anything else
-    as null.
+    It cannot say that a field is gone (`has_lost`): for that the whole entry is told again.
     """
-    changes: dict[str, Any] = {key: value for key, value in new.items() if key not in old or old[key] != value}
-    changes |= {key: "" if isinstance(value, str) else None for key, value in old.items() if key not in new}
-    return changes or None
+    return {key: value for key, value in new.items() if key not in old or old[key] != value}
 
 
-def diff_chat_summary(before: JsonObject, after: JsonObject) -> JsonObject | None:
-    """The `changes` of `session/chatUpdated` between two states of a chat; None when its summary is the same."""
-    return changed_fields(chat_summary(before), chat_summary(after))
+def has_lost(old: JsonObject, new: JsonObject) -> bool:
+    """Whether an entry had something that it has no longer. Only a whole entry can say that."""
+    return not old.keys() <= new.keys()
 
 
 def settings_of(state: JsonObject) -> JsonObject:
@@ -164,17 +160,11 @@ def settings_of(state: JsonObject) -> JsonObject:
     return {**own, **later.get("schema", {}).get("properties", {})}
 
 
-def has_lost(before: JsonObject, after: JsonObject) -> bool:
-    """Whether a chat's entry had something that it has no longer. Only a whole entry can say that."""
-    return not chat_summary(before).keys() <= chat_summary(after).keys()
-
-
 __all__ = [
     "annotations_summary",
     "changed_fields",
     "chat_summary",
     "current_session",
-    "diff_chat_summary",
     "has_lost",
     "named_chats",
     "only_chat",
