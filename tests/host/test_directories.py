@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,18 @@ import pytest
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
+from ahpkit.changes.feature import Changesets
+from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Agent, AgentError, Turn
 from ahpkit.host.resources import Resources
 from ahpkit.host.resources.fence import Cuts, Fence
+from ahpkit.mcp.feature import McpServers
+from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
 from support.bench import Bench, ScriptedChat, say
 from support.raw_client import Json, RawClient
+from support.repository import Repository
+from support.waiting import BOUND
 
 ROOT = "ahp-root://"
 CAPABLE: Json = {}
@@ -297,3 +305,88 @@ async def test_clients_that_know_one_directory_hear_when_the_first_changes(place
     )
     assert told["params"]["changes"]["workingDirectory"] == place.uri("c")
     assert [said["action"]["type"] for said in old.actions(session)] == []
+
+
+@pytest.fixture
+async def rooted(tmp_path: Path) -> AsyncGenerator[Place]:
+    """Directories with customizations, a server and a repository of their own."""
+    bench = Bench(tmp_path / "root", sockets=True)
+    place = Place(bench, tmp_path)
+    for name in ("a", "b"):
+        skills = tmp_path / "root" / name / ".claude" / "skills" / f"skill-{name}"
+        skills.mkdir(parents=True)
+        (skills / "SKILL.md").write_text(f"---\nname: skill-{name}\ndescription: of {name}\n---\nDo {name}.")
+        server = {
+            "command": sys.executable,
+            "args": [PROGRAM],
+            "env": {"TEST_STARTED": str(tmp_path / f"started-{name}")},
+        }
+        (tmp_path / "root" / name / ".mcp.json").write_text(json.dumps({"mcpServers": {f"server-{name}": server}}))
+        Repository(tmp_path / "root" / name).commit(file_txt=name)
+    trusted = [tmp_path / "root" / "a", tmp_path / "root" / "b"]
+    customizations = Customizations(CustomizationSettings(default_directory=tmp_path / "root", trusted=trusted))
+    servers = McpServers(customizations.servers, directory=tmp_path / "root", limits=QUICK)
+    changesets = Changesets(tmp_path / "ours", default_directory=tmp_path / "root")
+    bench.features = [Resources(content_directory=tmp_path / "content"), customizations, servers, changesets]
+    bench.agent.directories = {"primaryReplacement": True}  # pyright: ignore[reportAttributeAccessIssue]
+    await bench.start()
+    try:
+        yield place
+    finally:
+        await bench.stop()
+
+
+def listed(session: Json) -> dict[str, Json]:
+    containers: list[Json] = session.get("customizations", [])
+    return {
+        one["name"]: one for one in (*containers, *(each for one in containers for each in one.get("children", ())))
+    }
+
+
+async def changed_files(place: Place, client: RawClient, session: str, chat: str, turn_id: str) -> list[str]:
+    """Have the agent write a file where it works, and read what the session's changeset has then."""
+
+    async def script(turn: Turn) -> None:
+        (turn.chat.working_directory / f"new-{turn.id}.txt").write_text("new")
+
+    place.bench.agent.script = script
+    await client.accepted(chat, say("go", turn_id, startedAt="2026-11-15T12:00:00.000Z"))
+    await client.action(lambda said: said["action"].get("turnId") == turn_id and "Complete" in said["action"]["type"])
+    catalogue = (await place.bench.state(client, session))["changesets"]
+    [uri] = [entry["uriTemplate"] for entry in catalogue if entry["changeKind"] == "session"]
+    async with asyncio.timeout(BOUND):
+        while True:
+            state = (await client.ask("subscribe", uri))["snapshot"]["state"]
+            if state["status"] == "ready" and state["files"]:
+                return [file["id"] for file in state["files"]]
+            await asyncio.sleep(0.05)
+
+
+async def test_a_replaced_first_directory_brings_its_own_customizations_servers_and_changes(rooted: Place) -> None:
+    client, session, chat = await rooted.session("a")
+
+    async def until_shown(name: str, other: str) -> Json:
+        async with asyncio.timeout(BOUND):
+            while True:
+                state = await rooted.bench.state(client, session)
+                found = listed(state)
+                server: Json = found.get(f"server-{name}") or {"state": {"kind": ""}}
+                tools = {tool["name"] for tool in state.get("serverTools", ())}
+                if f"skill-{name}" in found and server["state"]["kind"] == "ready" and f"server-{name}_add" in tools:
+                    assert f"skill-{other}" not in found
+                    assert f"server-{other}" not in found
+                    assert f"server-{other}_add" not in tools
+                    return state
+                await asyncio.sleep(0.05)
+
+    await until_shown("a", "b")
+    assert not (rooted.base / "started-b").exists()
+    assert await changed_files(rooted, client, session, chat, "t1") == [(rooted.base / "root/a/new-t1.txt").as_uri()]
+    await client.accepted(session, change("Replaced", rooted.uri("a"), rooted.uri("b")))
+    second = await until_shown("b", "a")
+    assert await changed_files(rooted, client, session, chat, "t2") == [(rooted.base / "root/b/new-t2.txt").as_uri()]
+    toggle = {"type": "session/customizationToggled", "id": listed(second)["skill-b"]["id"]}
+    await client.accepted(session, {**toggle, "enablement": [{"kind": "session", "enabled": False}]})
+    assert listed(await rooted.bench.state(client, session))["skill-b"]["enabled"] is False
+    await client.accepted(session, change("Replaced", rooted.uri("b"), rooted.uri("a")))
+    await until_shown("a", "b")

@@ -199,8 +199,12 @@ class Customizations(Feature):
         self._session_rested(session_uri)
 
     def _session_rested(self, session_uri: str) -> None:
-        tree = self._trees.pop(session_uri, None)
-        left = [] if tree is None else self._forget_places(tree)
+        if (tree := self._trees.pop(session_uri, None)) is not None:
+            self._leave(tree)
+
+    def _leave(self, tree: SessionTree) -> None:
+        """A session needs nothing of what was read for it any more."""
+        left = self._forget_places(tree)
         for id in left:
             self._library.forget(id)
             self._latest.pop(id, None)
@@ -218,6 +222,8 @@ class Customizations(Feature):
                 self._toggled(applied)
             case "session/customizationUpdated" | "session/customizationRemoved" if self._tree(applied.channel).plugins:
                 self.services.tools_changed(applied.channel)
+            case "session/workingDirectorySet" | "session/workingDirectoryRemoved" | "session/workingDirectoryReplaced":
+                self._directories_changed(applied.channel)
             case "session/activeClientSet" | "session/activeClientRemoved":
                 self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
             case "session/mcpServerStateChanged" | "session/mcpServerStartRequested" | "session/mcpServerStopRequested":
@@ -267,20 +273,32 @@ class Customizations(Feature):
                 self._publish(tree)
                 await asyncio.sleep(0)
 
+    def _directories_changed(self, session_uri: str) -> None:
+        """A session has the customizations of its first directory: with another one it has others."""
+        tree, workspace = self._trees.get(session_uri), self._workspace(session_uri)
+        if tree is None or tree.workspace == workspace:
+            return
+        self._leave(tree)
+        tree.workspace = workspace
+        self._decisions.begin(session_uri, workspace.as_uri())
+        self.services.spawn(self._root_again(tree), name=f"read customizations of {session_uri}")
+
+    async def _root_again(self, tree: SessionTree) -> None:
+        await self._prepare_session(tree.uri)
+        await self._clients.judge_again([tree])
+        self.services.tools_changed(tree.uri)
+
+    def _workspace(self, session_uri: str) -> Path:
+        """The first of a session's directories."""
+        directories: Sequence[str] = (self.services.state(session_uri) or {}).get("workingDirectories") or ()
+        return path_of(directories[0] if directories else None, self._settings.default_directory).absolute()
+
     def _tree(self, session_uri: str) -> SessionTree:
         if session_uri not in self._trees:
-            state = self.services.state(session_uri) or {}
-            directories: Sequence[str] = state.get("workingDirectories") or ()
-            directory = directories[0] if directories else None
-            workspace = path_of(directory, self._settings.default_directory).absolute()
-            here = workspace.as_uri()
-            self._decisions.begin(session_uri, here)
-            self._trees[session_uri] = SessionTree(
-                session_uri,
-                workspace,
-                decisions=lambda: self._decisions.here(session_uri, here),
-                configured=self._configured,
-            )
+            tree = SessionTree(session_uri, self._workspace(session_uri), configured=self._configured)
+            tree.decisions = lambda: self._decisions.here(session_uri, tree.workspace.as_uri())
+            self._decisions.begin(session_uri, tree.workspace.as_uri())
+            self._trees[session_uri] = tree
         return self._trees[session_uri]
 
     # -- reading and watching --------------------------------------------------------------------------------------
