@@ -6,6 +6,9 @@ from click.testing import CliRunner, Result
 
 from ahpkit.cli.main import cli
 from customizations.builders import skill, text, write
+from support import requirement
+from support.flow import open_session
+from support.process import finish_cli, host_process
 
 
 @pytest.fixture
@@ -76,3 +79,26 @@ def test_names_that_are_no_text_can_be_printed(workspace: Path) -> None:
     write(workspace, {".claude/commands/\udcff.md": "x"})
     assert "unnamed" in run(workspace).output
     json.loads(run(workspace, "--json").output)
+
+
+@requirement("enablement:switch:shown-and-undone", "enablement:config:listed-as-off")
+async def test_what_is_off_in_a_session_is_listed_with_since_when_and_how_to_undo_it(tmp_path: Path) -> None:
+    write(tmp_path, {".claude/commands/a.md": "Do a.", ".claude/commands/b.md": "Do b."})
+    config = tmp_path / ".config" / "ahpkit" / "config.toml"
+    write(tmp_path, {".config/ahpkit/config.toml": '[customizations]\noff = ["b"]\n'})
+    async with host_process(tmp_path, "--config", str(config)) as host:
+        client = await host.client("ahp-root://")
+        await open_session(client, "ahp-session:/first")
+        code, _, errors = await finish_cli(["customizations", "off", "a", "--session", "first"], tmp_path)
+        assert code == 0, errors
+        await open_session(client, "ahp-session:/later")
+        command = ["customizations", "off", "--session", "later"]
+        code, listed, errors = await finish_cli(command, tmp_path)
+        lines = listed.splitlines()
+        assert (code, len(lines)) == (0, 2), errors
+        assert lines[0].startswith("a  off here since 20")
+        assert lines[1].startswith("b  off by configuration; undo: ahpkit customizations on ")
+        for line in lines:
+            undo = line.rpartition("ahpkit ")[2].split()
+            assert (await finish_cli([*undo, "--session", "later"], tmp_path))[0] == 0
+        assert (await finish_cli(command, tmp_path))[1] == "nothing is off\n"

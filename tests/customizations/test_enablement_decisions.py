@@ -274,3 +274,33 @@ def test_one_function_tells_whether_something_is_on_and_why() -> None:
         found = effective(source, id)
         assert found is not None
         assert (found.enabled, found.why) == (enabled, why)
+
+
+@requirement("enablement:config:listed-as-off")
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+async def test_what_the_configuration_switches_off_is_listed_as_off_and_can_be_switched_on(
+    desk: Desk, version: str
+) -> None:
+    plugin = write(desk.home.parent / "tools", {"skills/a/SKILL.md": skill("a"), "skills/b/SKILL.md": skill("b")})
+    desk.files({".claude/commands/c.md": "Do c.", ".claude/commands/d.md": "Do d."})
+    user = await desk.start(plugins=[plugin], off=["tools", "c"])
+    client = await desk.bench.connect("me")
+    await client.initialize(protocolVersions=[version])
+    session, chat = await desk.session(client)
+    tools = await desk.read(client, session, "tools")
+    commands = await desk.read(client, session, ".claude/commands")
+    assert {child["name"]: child.get("enabled", True) for child in commands["children"]} == {"c": False, "d": True}
+    noted = [one["_meta"]["ahpkit/enablement"] for one in (tools, commands["children"][0])]
+    expected = {"kind": "global", "effective": False, "reason": "off by configuration"}
+    assert noted == [expected, expected]
+    assert (tools.get("enabled"), tools.get("enablement")) == (
+        (False, None) if version == "0.4.0" else (None, [{"kind": "global", "enabled": False}])
+    )
+    await user.ask("subscribe", chat)
+    turn = await desk.turn(user, chat, "go")
+    assert [offer.name for offer in turn.context.skills] == ["d"]
+    on = {"enabled": True} if version == "0.4.0" else {"enablement": [{"kind": "session", "enabled": True}]}
+    for one in (tools, commands["children"][0]):
+        await client.accepted(session, {"type": "session/customizationToggled", "id": one["id"], **on})
+    turn = await desk.turn(user, chat, "again")
+    assert sorted(offer.name for offer in turn.context.skills) == ["c", "d", "tools:a", "tools:b"]

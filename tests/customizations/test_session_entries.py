@@ -52,6 +52,15 @@ def test_decisions_reach_containers_and_children_and_nothing_else() -> None:
     assert shown["children"] == [{**child, "enabled": True}, other]
 
 
+@requirement("customizations:load:crash-degrades")
+def test_a_server_that_ended_and_is_started_again_degrades_its_container() -> None:
+    before = plugin("loaded", {**SERVER, "state": {"kind": "starting"}})
+    crashed = keeping_runtime(plugin("loaded", SERVER), before, lambda id: True, {SERVER["id"]})
+    assert crashed["load"]["kind"] == "degraded"
+    assert crashed["load"]["message"].endswith("it ended, and is started again")
+    assert keeping_runtime(plugin("loaded", SERVER), before, lambda id: True)["load"] == {"kind": "loaded"}
+
+
 def test_a_running_server_keeps_running_when_its_declaration_is_the_same() -> None:
     running = {**SERVER, "state": {"kind": "ready"}, "channel": "mcp://s", "name": "old"}
     before = plugin("loaded", running)

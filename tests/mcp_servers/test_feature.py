@@ -247,3 +247,23 @@ async def test_an_agent_reaches_the_host_by_http_where_the_owner_wants_it(tmp_pa
         assert "ask_user" in seen
     finally:
         await made.stop()
+
+
+@requirement("customizations:load:crash-degrades", "customizations:load:degraded-recovers")
+async def test_a_server_that_crashes_degrades_its_container_until_it_runs_again(bench: Bench) -> None:
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await shown(bench, client, session, "ready")
+    outcomes: list[Any] = []
+    bench.agent.script = calls(outcomes, "test_crash", {})
+    await client.accepted(chat, say("go"))
+    await approve(client, chat)
+    await client.action("chat/turnComplete")
+
+    def loads() -> list[Json]:
+        updates = [one["action"] for one in client.actions(session) if "customization" in one["action"]]
+        return [one["customization"]["load"] for one in updates if one["customization"]["name"] == ".mcp.json"]
+
+    await until(lambda: [load["kind"] for load in loads()][-2:] == ["degraded", "loaded"])
+    assert loads()[-2]["message"] == "MCP server test: it ended, and is started again"
+    assert (await shown(bench, client, session, "ready"))["name"] == "test"

@@ -12,6 +12,7 @@ import click
 
 from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id
 from ahpkit.cli.shell_completion import SESSION
+from ahpkit.protocol.session.enablement import Placed, is_enabled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -52,25 +53,37 @@ def _switch(name: str) -> click.Command:
         name,
         help=f"""Switch a customization of a session {name}: by its name or its id.
 
+    Without NAME: list what is off in the session, since when, and how to undo it.
+
     \b
     Example:
       ahpkit customizations {name} reviews --session 3f2a
     """,
     )
-    @click.argument("name")
+    @click.argument("name", required=False)
     @click.option(
         "--session", shell_complete=SESSION, help="Of this session.  [default: the last one of this directory]"
     )
     @host_command
-    async def switch(url: str | None, token: str | None, name: str, session: str | None) -> None:
+    async def switch(url: str | None, token: str | None, name: str | None, session: str | None) -> None:
         async with connected(url, token) as client:
             found = await (find_session(client, session) if session else last_session(client, Path.cwd()))
             opened = await client.session(found)
+            if name is None:
+                click.echo("\n".join(_off(opened.customizations())) or "nothing is off")
+                return
             chosen = _meant(opened.customizations(), name)
             await opened.toggle_customization(chosen["id"], enabled).accepted()
             click.echo(f"{chosen['name']} is {'on' if enabled else 'off'} in {short_id(found)}")
 
     return switch
+
+
+def _off(placed: Sequence[Placed]) -> list[str]:
+    """What is off by itself, who switched it off, and how to undo it. What only its container switches off is not."""
+    off = [one for one in placed if "id" in one.entry and not is_enabled(one.entry)]
+    undo = "undo: ahpkit customizations on"
+    return [f"{one.entry['name']}  {one.effective.why}; {undo} {one.entry['id']}" for one in off]
 
 
 def _meant(placed: Sequence[Any], name: str) -> Any:

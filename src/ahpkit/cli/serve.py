@@ -462,6 +462,7 @@ def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Cu
             trust=trust,
             allow_hooks=settings.allow_hooks,
             remember_toggles=settings.remember_toggles,
+            off=settings.off,
             environment=os.environ,
             servers=settings.servers,
         )

@@ -72,6 +72,7 @@ class Settings:
     tls_authority: bool = False
     terminals: bool = False
     plugins: list[Path] = field(default_factory=list[Path])
+    off: list[str] = field(default_factory=list[str])
     remember_toggles: bool = True
     allow_hooks: bool = False
     trusted: list[Path] = field(default_factory=list[Path])
@@ -265,7 +266,13 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "tls_authority": _flag,
         "terminals": _flag,
     },
-    "customizations": {"plugins": _paths, "remember_toggles": _flag, "allow_hooks": _flag, "trusted": _paths},
+    "customizations": {
+        "plugins": _paths,
+        "off": _texts,
+        "remember_toggles": _flag,
+        "allow_hooks": _flag,
+        "trusted": _paths,
+    },
     "canvas": {"extensions": _texts, "page_url": _web_url},
     "mcp": {"servers": _servers, "agents_by": _agents_by},
     "notify": {"webhook": _hook_url, "command": _texts},

@@ -7,7 +7,7 @@ have, is a decision for its session; the next session in that directory begins w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class Here:
     workspace: Made
     everywhere: Made
     directory: str
+    off: Collection[str] = ()
+    """Names of what the host's configuration switches off."""
 
     def of(self, entry: JsonObject, container: JsonObject | None, published: Sequence[JsonObject] = ()) -> list[Any]:
         """The decisions about a customization, the most specific first, each with `since` where that is known.
@@ -56,7 +58,10 @@ class Here:
         own = {"session": self.session.get(key), "workspace": self.workspace.get(key)}
         own["global"] = said.get("global") or self.everywhere.get(key)
         found = {kind: own.get(kind) or said.get(kind) for kind in SCOPES}
-        return [self._decision(kind, made) for kind, made in found.items() if made is not None]
+        decisions = [self._decision(kind, made) for kind, made in found.items() if made is not None]
+        if not decisions and entry["name"] in self.off:
+            return [{"kind": "global", "enabled": False, "configured": True}]
+        return decisions
 
     def _decision(self, kind: str, made: JsonObject) -> JsonObject:
         decision: JsonObject = {"kind": kind, "enabled": made["enabled"]}
@@ -68,15 +73,22 @@ class Here:
 
 
 class Decisions:
-    """All decisions of a host. With `remember` a new session begins as the last one in its directory was left."""
+    """All decisions of a host. With `remember` a new session begins as the last one in its directory was left.
 
-    def __init__(self, values: Values, *, remember: bool, now: Callable[[], int]) -> None:
+    `off` names what the configuration switches off; it counts until somebody decides otherwise.
+    """
+
+    def __init__(
+        self, values: Values, *, remember: bool, now: Callable[[], int], off: Collection[str] = frozenset()
+    ) -> None:
         self._values = values
+        self._off = off
         self._remember = remember
         self._now = now
 
     def here(self, session: str, directory: str) -> Here:
-        return Here(self._made(_SESSION + session), self._made(_WORKSPACE + directory), self._made(_GLOBAL), directory)
+        made = (self._made(_SESSION + session), self._made(_WORKSPACE + directory), self._made(_GLOBAL))
+        return Here(*made, directory, self._off)
 
     def begin(self, session: str, directory: str) -> None:
         """A session that has decided nothing takes over how the last one in its directory was left."""

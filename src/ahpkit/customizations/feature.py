@@ -85,6 +85,8 @@ class CustomizationSettings:
     """What the owner trusts, by its content."""
     allow_hooks: bool = False
     remember_toggles: bool = True
+    off: Sequence[str] = ()
+    """Names of customizations that are off until somebody switches them on."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that declarations of trusted servers may refer to."""
     servers: Sequence[JsonObject] = ()
@@ -135,7 +137,12 @@ class Customizations(Feature):
         found = locate(None, home=None, plugins=self._settings.plugins)
         loading = ({key: value for key, value in one.loading.items() if key != "load"} for one in found)
         self._declared = [decided(one) for one in loading]
-        self._decisions = Decisions(services.values, remember=self._settings.remember_toggles, now=services.now)
+        self._decisions = Decisions(
+            services.values,
+            remember=self._settings.remember_toggles,
+            now=services.now,
+            off=frozenset(self._settings.off),
+        )
         host.listen(self._heard)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
@@ -236,9 +243,17 @@ class Customizations(Feature):
     def _server_changed(self, applied: Applied) -> None:
         """The load state of a container follows its servers."""
         id: str = applied.action["id"]
-        states = [_server_state(one, id) for one in (applied.before, applied.after)]
-        if "error" in states and applied.before is not applied.after and applied.channel in self._trees:
-            self._publish(self._trees[applied.channel])
+        tree = self._trees.get(applied.channel)
+        if tree is None or applied.before is applied.after:
+            return
+        was, now = (_server_state(one, id) for one in (applied.before, applied.after))
+        crashes = was == "ready" and now == "starting"
+        if "error" in (was, now) or crashes or id in tree.crashed:
+            if crashes:
+                tree.crashed.add(id)
+            elif now != "starting":
+                tree.crashed.discard(id)
+            self._publish(tree)
 
     def _describe_agent(self, provider: str) -> JsonObject:
         """Every agent of this host comes with the configured plugins; root state says so before any session exists."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import cast
 
 from ahpkit.customizations.ids import is_top_level_id
@@ -23,10 +23,13 @@ _WORDS = 200
 """Failed servers that a load message names, and characters for each."""
 
 
-def keeping_runtime(entry: JsonObject, before: JsonObject | None, same: Callable[[str], bool]) -> JsonObject:
+def keeping_runtime(
+    entry: JsonObject, before: JsonObject | None, same: Callable[[str], bool], crashed: Collection[str] = ()
+) -> JsonObject:
     """An entry whose servers keep the state they are in, as long as their declaration is the same.
 
-    A container with a server that failed is degraded, until that server is well again.
+    A container with a server that failed is degraded, until that server is well again. `crashed`: servers that ended
+    by themselves and are being started again.
     """
     if entry["type"] == "mcpServer":
         return _kept(entry, before, same)
@@ -35,7 +38,7 @@ def keeping_runtime(entry: JsonObject, before: JsonObject | None, same: Callable
         return entry
 
     children = [_kept(child, running.get(child["id"]), same) for child in entry["children"]]
-    return _following(entry, children)
+    return _following(entry, children, crashed)
 
 
 def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool]) -> JsonObject:
@@ -45,13 +48,16 @@ def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool
     return {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
 
 
-def _following(entry: JsonObject, children: list[JsonObject]) -> JsonObject:
+def _following(entry: JsonObject, children: list[JsonObject], crashed: Collection[str]) -> JsonObject:
     """The container with these children, and a load state that tells of servers that failed while they ran."""
     declared = {child["id"] for child in entry["children"] if child.get("state", {}).get("kind") == "error"}
     failed = [
         f"MCP server {child['state']['error']['message']}".splitlines()[0][:_WORDS]
         for child in children
         if child.get("state", {}).get("kind") == "error" and child["id"] not in declared
+    ]
+    failed += [
+        f"MCP server {child['name']}: it ended, and is started again" for child in children if child["id"] in crashed
     ]
     load: JsonObject = entry.get("load") or {}
     if not failed or load.get("kind") not in ("loaded", "degraded"):
@@ -87,7 +93,7 @@ def _decided(entry: JsonObject, decisions: Sequence[JsonObject]) -> JsonObject:
         after["enablement"] = [{key: one[key] for key in ("kind", "uri", "enabled") if key in one} for one in decisions]
     if first["kind"] == "session" and not first.get("taken"):
         return after
-    note = decided_note(first["kind"], first["enabled"], first.get("since"))
+    note = decided_note(first["kind"], first["enabled"], first.get("since"), configured=first.get("configured") is True)
     return {**after, "_meta": {**(entry.get("_meta") or {}), DECIDED: note}}
 
 

@@ -62,6 +62,8 @@ class SessionTree:
     """What was decided about customizations, as this session sees it."""
     configured: Sequence[tuple[JsonObject, ServerDetail]] = ()
     """Servers of the host's configuration."""
+    crashed: set[str] = field(default_factory=set[str])
+    """MCP servers that ended by themselves and are being started again."""
     discovery: Discovery = field(default_factory=lambda: Discovery([], {}, {}))
 
     def actions(self, state: Sequence[JsonObject]) -> list[SessionAction]:
@@ -86,6 +88,7 @@ class SessionTree:
                 decided(entry, decisions_of),
                 shown.get(entry["id"]),
                 lambda child: known.get(child) == details.get(child),
+                self.crashed,
             )
             for entry in (*self._located(done), *self._published(done), *(entry for entry, _ in self.configured))
         ]

@@ -109,9 +109,9 @@ def sorted_decisions(decisions: Sequence[JsonObject]) -> list[JsonObject]:
     return sorted(last.values(), key=lambda one: SCOPES.index(one["kind"]) if one["kind"] in SCOPES else len(SCOPES))
 
 
-def decided_note(kind: str, enabled: bool, since: str | None) -> JsonObject:
-    """What `DECIDED` says about a decision."""
-    where = "everywhere" if kind == "global" else "here"
+def decided_note(kind: str, enabled: bool, since: str | None, *, configured: bool = False) -> JsonObject:
+    """What `DECIDED` says about a decision. `configured`: the host's configuration made it."""
+    where = "by configuration" if configured else "everywhere" if kind == "global" else "here"
     time = f" since {since[:16].replace('T', ' ')}" if since else ""
     note: JsonObject = {"kind": kind, "effective": enabled, "reason": f"{'on' if enabled else 'off'} {where}{time}"}
     return {**note, "since": since} if since else note
