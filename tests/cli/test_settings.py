@@ -30,6 +30,7 @@ terminals = true
 
 [customizations]
 plugins = ["~/plugins/reviews"]
+off = ["reviews"]
 remember_toggles = false
 allow_hooks = true
 trusted = ["/work"]
