@@ -122,6 +122,7 @@ def test_every_key_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         tls_authority=True,
         terminals=True,
         plugins=[Path("/home/ada/plugins/reviews")],
+        off=["reviews"],
         remember_toggles=False,
         allow_hooks=True,
         trusted=[Path("/work")],
