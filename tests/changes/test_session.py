@@ -1,4 +1,4 @@
-"""Random edits by agent, person and git, against git's own view."""
+"""Random edits by agent, person and git, against git's own view; undo destroys nothing that the agent did not write."""
 
 from __future__ import annotations
 
@@ -12,79 +12,146 @@ from hypothesis import strategies as st
 
 from ahpkit.changes.git import find
 from ahpkit.changes.session import SessionChanges
-from ahpkit.changes.work_tree import WorkTree
+from ahpkit.changes.work_tree import FileChange, WorkTree
+from support import requirement
 from support.repository import Repository
 
-NAMES = st.sampled_from(["a.txt", "b.txt", "dir/c.txt", "dir/d.bin", "a.txt/x"])
-TEXTS = st.sampled_from(["", "1\n", "1\n2\n3\n", "other\n", "\0binary"])
+NAMES = st.sampled_from(["a.txt", "b.txt", "dir/c.txt", "dir/d.bin", "a.txt/x", "left.log"])
+TEXTS = st.sampled_from(["", "1\n", "1\n2\n3\n", "1\n2\n3\nlast\n", "first\n1\n2\n3\n", "other\n", "\0binary"])
+DOINGS = ["agent", "person", "commit", "stage", "stash", "restore", "rename", "undo", "undo turn", "undo file"]
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["agent", "person", "commit", "undo"]), NAMES, st.one_of(st.none(), TEXTS)),
+    st.tuples(st.sampled_from(DOINGS), NAMES, st.one_of(st.none(), TEXTS)),
     min_size=1,
-    max_size=8,
+    max_size=9,
 )
 
+Step = tuple[str, str, str | None]
 
-@settings(max_examples=15, deadline=None)
+
+@requirement("changesets:undo:keeps-what-others-wrote")
+@settings(max_examples=20, deadline=None)
 @given(STEPS)
-def test_uncommitted_is_what_git_says_and_undo_keeps_what_a_person_wrote(
-    steps: list[tuple[str, str, str | None]],
-) -> None:
+def test_uncommitted_is_what_git_says_and_undo_keeps_what_a_person_wrote(steps: list[Step]) -> None:
     asyncio.run(_play(steps))
 
 
-async def _play(steps: list[tuple[str, str, str | None]]) -> None:
+async def _play(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as place:
-        repo = Repository(Path(place) / "repo")
-        repo.commit(a_txt="1\n", b_txt="b\n")
-        git = await find(repo.root, objects=Path(place) / "ours")
+        game = Game(Path(place))
+        await game.begin()
+        for number, step in enumerate(steps):
+            await game.take(number, *step)
+            await game.git_agrees()
+
+
+class Game:
+    """One repository, one session in it, and a person who uses git besides."""
+
+    def __init__(self, place: Path) -> None:
+        self.repo = Repository(place / "repo")
+        self.repo.commit(a_txt="1\n2\n3\n", b_txt="b\n", _gitignore="*.log\n")
+        self.ours = place / "ours"
+        self.turns: list[str] = []
+        self.agents: dict[str, set[bytes | None]] = {}
+        """Every content that the agent left a file with."""
+
+    async def begin(self) -> None:
+        git = await find(self.repo.root, objects=self.ours)
         assert git is not None
-        changes = SessionChanges(WorkTree(git))
-        last_writer: dict[str, str] = {}
-        for number, (who, name, text) in enumerate(steps):
-            if who == "commit":
-                repo.commit()
-            elif who == "undo":
-                await _undo_keeps_the_persons_files(repo, changes, last_writer)
-            elif who == "agent":
-                await changes.begin(f"t{number}")
-                _edit(repo, name, text, who, last_writer)
-                await changes.end(f"t{number}")
-            else:
-                _edit(repo, name, text, who, last_writer)
-            shown: set[str] = set()
-            for change in await changes.uncommitted():
-                shown |= change.paths
-            assert shown == repo.status()
+        self.changes = SessionChanges(WorkTree(git))
+
+    async def take(self, number: int, who: str, name: str, text: str | None) -> None:
+        match who:
+            case "agent":
+                self.turns.append(f"t{number}")
+                await self.changes.begin(self.turns[-1])
+                self._edit(name, text)
+                self.agents.setdefault(name, set()).add(self._content(name))
+                await self.changes.end(self.turns[-1])
+            case "person":
+                self._edit(name, text)
+            case "undo":
+                await self._undo(await self.changes.session())
+            case "undo turn":
+                for turn_id in self.turns[-1:]:
+                    await self._undo(await self.changes.turn(turn_id))
+            case "undo file":
+                await self._undo(await self.changes.session(), only=[name])
+            case _:
+                self._use_git(who, name)
+
+    def _use_git(self, what: str, name: str) -> None:
+        match what:
+            case "commit":
+                self.repo.commit()
+            case "stage":
+                self.repo.git("add", "-A")
+            case "stash":
+                self.repo.git("stash", "--include-untracked", check=False)
+                self.repo.git("stash", "pop", check=False)
+            case "restore":
+                self.repo.git("checkout", "HEAD", "--", name, check=False)
+            case _:
+                self.repo.git("mv", "-k", name, "moved.txt", check=False)
+
+    async def git_agrees(self) -> None:
+        """The same paths as git's status, and the same numbers of lines as its diff."""
+        shown = await self.changes.uncommitted()
+        assert {path for change in shown for path in change.paths} == self.repo.status()
+        assert {change.path: (change.added, change.removed) for change in shown if _plain(change)} == self._numbers(
+            {change.path for change in shown if _plain(change)}
+        )
+
+    def _numbers(self, paths: set[str]) -> dict[str, tuple[int | None, int | None]]:
+        """What git counts in files that it tracks."""
+        found: dict[str, tuple[int | None, int | None]] = {}
+        for line in self.repo.git("diff", "--numstat", "--no-renames", "-z", "HEAD").split("\0"):
+            added, _, rest = line.partition("\t")
+            removed, _, path = rest.partition("\t")
+            if path in paths:
+                found[path] = (None, None) if added == "-" else (int(added), int(removed))
+        return found
+
+    async def _undo(self, changes: list[FileChange], only: list[str] | None = None) -> None:
+        """Whatever a person wrote is still there afterwards, or only the agent's lines were taken out of it."""
+        before = self._files()
+        outcome = await self.changes.undo(changes, only)
+        after = self._files()
+        touched = {path for change in changes for path in change.paths}
+        for path, content in before.items():
+            if after.get(path) == content:
+                continue
+            assert path in touched
+            if content not in self.agents.get(path, ()):
+                kept = {line for line in content.splitlines() if not self._wrote(path, line)}
+                assert kept <= set((after.get(path) or b"").splitlines()), (path, content, after.get(path))
+        assert outcome.left.keys().isdisjoint(outcome.undone)
+
+    def _wrote(self, path: str, line: bytes) -> bool:
+        return any(line in (content or b"").splitlines() for content in self.agents.get(path, ()))
+
+    def _files(self) -> dict[str, bytes]:
+        files = (path for path in self.repo.root.rglob("*") if path.is_file() and ".git" not in path.parts)
+        return {str(path.relative_to(self.repo.root)): path.read_bytes() for path in files}
+
+    def _content(self, name: str) -> bytes | None:
+        path = self.repo.root / name
+        return path.read_bytes() if path.is_file() else None
+
+    def _edit(self, name: str, text: str | None) -> None:
+        """Write or remove a file; a file in the way of a folder, or the other way round, is removed first."""
+        path = self.repo.root / name
+        for above in path.relative_to(self.repo.root).parents:
+            if (self.repo.root / above).is_file():
+                (self.repo.root / above).unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        if text is None:
+            path.unlink(missing_ok=True)
+        else:
+            self.repo.write(name, text)
 
 
-def _edit(repo: Repository, name: str, text: str | None, who: str, last_writer: dict[str, str]) -> None:
-    """Write or remove a file; a file in the way of a folder, or the other way round, is removed first."""
-    path = repo.root / name
-    for above in reversed(path.relative_to(repo.root).parents):
-        if (repo.root / above).is_file():
-            (repo.root / above).unlink()
-            last_writer.pop(str(above), None)
-    if path.is_dir():
-        for inner in [known for known in last_writer if known.startswith(f"{name}/")]:
-            del last_writer[inner]
-        shutil.rmtree(path)
-    if text is None:
-        path.unlink(missing_ok=True)
-        last_writer.pop(name, None)
-    elif not path.is_file() or path.read_bytes() != text.encode():
-        repo.write(name, text)
-        last_writer[name] = who
-
-
-async def _undo_keeps_the_persons_files(repo: Repository, changes: SessionChanges, last_writer: dict[str, str]) -> None:
-    mine = {
-        name: (repo.root / name).read_bytes()
-        for name, who in last_writer.items()
-        if who == "person" and (repo.root / name).is_file()
-    }
-    session = await changes.session()
-    touched = {path for change in session for path in change.paths}
-    await changes.undo(session)
-    for name, content in mine.items():
-        if name not in touched:
-            assert (repo.root / name).read_bytes() == content
+def _plain(change: FileChange) -> bool:
+    """A file that was there before and is there still: git counts its lines without looking at renames."""
+    return change.before is not None and change.after is not None and change.before.path == change.after.path
