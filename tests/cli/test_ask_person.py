@@ -94,6 +94,23 @@ async def test_with_options_each_has_a_number_and_words_and_the_first_is_this_ti
     assert person.prompts == ["  choose one, or [l]ater: "]
 
 
+@pytest.mark.parametrize(
+    ("risk", "line"),
+    [
+        ({"kind": "judge", "status": "loading"}, "  The risk is being judged …"),
+        (
+            {"kind": "judge", "status": "complete", "reason": "It deletes.", "safety": 0.1},
+            "  Judged risky: It deletes.",
+        ),
+        ({"kind": "judge", "status": "complete", "reason": "", "safety": 0.9}, "  Judged safe."),
+    ],
+)
+async def test_why_it_is_wanted_and_how_it_was_judged_stand_below_the_title(risk: Any, line: str) -> None:
+    person = Person("n")
+    await ask_approval(person, confirmation(intention="To free some space", riskAssessment=risk), read)
+    assert person.said[:3] == ["? Shell", "  Why: To free some space", line]
+
+
 def option(id: str, label: str, kind: str = "approve", **fields: Any) -> Any:
     return {"id": id, "label": label, "kind": kind, **fields}
 

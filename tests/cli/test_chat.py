@@ -213,11 +213,95 @@ async def test_a_fork_goes_on_in_a_chat_of_its_own(host: HostProcess) -> None:
         await leave(person)
 
 
+async def test_a_turn_that_failed_goes_on_here_and_is_shown_to_others(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/stumble")
+        await person.see("✗ I stumbled. Resume this turn.", ":resume goes on with it")
+        await person.ready()
+        async with terminal(["chat", "--session", session_of(person)], host.home) as other:
+            await other.see("✗ I stumbled.")
+            await other.ready()
+            person.enter(":resume")
+            await person.see("And here is the second half.")
+            await other.see("! the turn that failed goes on", "And here is the second half.")
+            await leave(other)
+        await person.ready()
+        person.enter(":resume")
+        await person.see("✗ there is nothing to go on with")
+        await leave(person)
+
+
+async def test_one_message_goes_to_another_model(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(":with demo-large hello")
+        await person.see("(demo-large)")
+        await person.ready()
+        person.enter("again")
+        await person.see("(demo-small)")
+        await leave(person)
+
+
+async def test_a_question_beside_leaves_the_chat_as_it_is(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home, columns=120) as person:
+        await person.ready()
+        person.enter("first")
+        await person.see("I am the demo agent")
+        await person.ready()
+        person.enter(":side what was that?")
+        await person.see("a chat beside. :chat 1 goes back", "> what was that?", "I am the demo agent")
+        await person.ready()
+        person.enter(":chat 1")
+        await person.see(":chats lists them", "> first", "I am the demo agent")
+        await person.ready()
+        assert "what was that?" not in person.screen.text.rpartition(":chat 1")[2]
+        await leave(person)
+
+
+async def test_the_agent_works_in_one_more_directory(host: HostProcess) -> None:
+    (host.home / "library").mkdir(exist_ok=True)
+    async with terminal(["chat", "--add-dir", "library"], host.home) as person:
+        await person.ready()
+        person.enter(":dirs")
+        await person.see("  1. ~", "  2. ~/library")
+        person.enter(":remove 2")
+        await person.see(":remove 2", "  1. ~")
+        person.enter(":add library")
+        await person.see(":add library", "  2. ~/library")
+        person.enter(":add nowhere")
+        await person.see("✗ there is no directory nowhere")
+        await leave(person)
+
+
+async def test_what_was_not_sent_stands_in_the_line_the_next_time(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("hello")
+        await person.see("I am the demo agent")
+        await person.ready()
+        person.type("not finished")
+        await person.ready("> not finished")
+        name = session_of(person)
+        person.process.send_signal(signal.SIGHUP)
+        await person.exited()
+    async with terminal(["chat", "--session", name], host.home) as person:
+        await person.ready("> not finished")
+        person.enter(" yet")
+        await person.see("not finished yet", "▌ not finished yet")
+        await person.ready()
+        await leave(person)
+    async with terminal(["chat", "--session", name], host.home) as person:
+        await person.see("▌ not finished yet")
+        await person.ready()
+        await leave(person)
+
+
 async def test_a_command_nobody_knows_is_no_message(host: HostProcess) -> None:
     async with terminal(["chat"], host.home) as person:
         await person.ready()
         person.enter(":modle x")
-        await person.see("✗ there is no :modle; :help lists what there is")
+        await person.see("✗ there is no :modle; did you mean :model?")
         person.enter(":) is a message")
         await person.see("> :) is a message", "I am the demo agent")
         await leave(person)
@@ -308,6 +392,33 @@ async def test_a_message_typed_letter_by_letter_at_an_approval_decides_nothing(h
         person.type("\x15")
         await person.ready(CHOOSE)
         assert "✓" not in person.screen.text
+
+
+async def test_lines_that_come_in_one_go_are_a_paste_and_decide_nothing(host: HostProcess) -> None:
+    """A terminal that does not mark pastes sends them like keys."""
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.type("yes\rand then\rthe rest\r")
+        await person.ready("> yes⏎and then⏎the rest")
+        person.type("\x15")
+        await person.ready(CHOOSE)
+        person.enter("no")
+        await person.see("not run")
+        await leave(person)
+
+
+async def test_a_line_typed_before_the_question_is_a_message_in_a_terminal_without_keys_too(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home, TERM="dumb") as person:
+        await person.ready()
+        person.type(f"{APPROVAL}\r1\r")
+        await person.see("1. Allow once")
+        await person.ready(CHOOSE)
+        person.enter("deny")
+        await person.see("not run", "You said:", "> 1")
+        person.type("\x04")
+        assert await person.exited() == 0
 
 
 async def test_a_paste_at_an_approval_decides_nothing(host: HostProcess) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ahpkit.agents.demo import DemoAgent
-from ahpkit.cli.chat_commands import COMMANDS, Commands
+from ahpkit.cli.chat_commands import COMMANDS, Commands, Elsewhere
 from ahpkit.cli.output import Output
 from ahpkit.client import Chat
 from ahpkit.testing.memory_host import memory_host
@@ -104,8 +104,9 @@ async def test_a_fork_is_another_chat_of_the_session() -> None:
     async with commands() as (typed, notes, chat):
         await chat.ask("hello")
         forked = await typed.run(":fork")
-        assert forked not in (None, chat.uri)
-        assert await typed.run(":chat 1") == chat.uri
+        assert forked is not None
+        assert forked.chat != chat.uri
+        assert await typed.run(":chat 1") == Elsewhere(chat.uri)
         assert await typed.run(":chat 2") == forked
         await typed.run(":chats")
         assert [line[:4] for line in notes.said] == ["* 1.", "  2."]

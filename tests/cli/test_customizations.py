@@ -38,7 +38,7 @@ def run(*arguments: object) -> Result:
 
 def test_it_prints_the_tree_for_people(workspace: Path) -> None:
     output = run(workspace).output
-    assert ".github/skills  directory, writable  loaded" in output
+    assert ".github/skills        directory, writable  loaded" in output
     assert "skill deploy  (not by the model)  Ships [bold]it[/bold]." in output
     assert "rule ts  (**/*.ts)" in output
     assert "mcpServer db  (stopped)" in output

@@ -15,7 +15,7 @@ from ahpkit.transports.errors import ConnectError
     ("error", "text"),
     [
         (SessionNotFound("there is no session x"), "there is no session x"),
-        (HostNotFound(), "no running host found: start one with `ahpkit serve`, or pass its URL"),
+        (HostNotFound(), "no running host found: start one with `ahpkit up`, or pass its URL"),
         (
             ConnectError("ws://h:1", "nobody listens there", transient=True),
             "ws://h:1: nobody listens there\nIs the host running? Start one with: ahpkit serve",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from ahpkit.cli import progress as module
-from ahpkit.cli.progress import patiently, progress
+from ahpkit.cli.progress import Tell, patiently, progress
 from support.waiting import BOUND
 
 
@@ -37,9 +37,8 @@ async def test_quick_work_is_not_talked_about(shown: list[str]) -> None:
     assert shown == []
 
 
-async def test_slow_work_is(shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 0)
-    assert await patiently(asyncio.sleep(0.01, "done"), "Working") == "done"
+async def test_slow_work_is(shown: list[str]) -> None:
+    assert await patiently(asyncio.sleep(0.01, "done"), "Working", patience=0) == "done"
     assert shown == ["Working"]
 
 
@@ -69,3 +68,15 @@ async def test_being_cancelled_cancels_the_work(shown: list[str]) -> None:
         await waiting
     async with asyncio.timeout(BOUND):
         await ended.wait()
+
+
+async def test_long_work_is_explained_in_a_log_too(shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    told = asyncio.Event()
+
+    async def explain(tell: Tell) -> None:
+        tell("waiting for an answer")
+        told.set()
+        await asyncio.Future[None]()
+
+    assert await patiently(told.wait(), "Working", explain=explain, patience=0, long=0)
+    assert capsys.readouterr().err == "Working … waiting for an answer\n"

@@ -149,7 +149,7 @@ async def test_what_cannot_work_is_said_in_a_line(
 async def test_without_a_host_it_says_how_to_start_one(tmp_path: Path) -> None:
     code, output, errors = await finish_cli(["prompt", "hello"], tmp_path)
     assert (code, output) == (1, "")
-    assert errors == "Error: no running host found: start one with `ahpkit serve`, or pass its URL\n"
+    assert errors == "Error: no running host found: start one with `ahpkit up`, or pass its URL\n"
 
 
 async def test_without_a_runtime_directory_nobody_is_warned(tmp_path: Path) -> None:
@@ -286,7 +286,26 @@ async def test_an_agent_that_hangs_at_start_says_so_and_where_its_log_is(tmp_pat
     agent = " ".join(scripted_command(tmp_path / "slow.json", **script))
     async with host_process(tmp_path, "--agent", f"slow={agent}") as host:
         _, _, errors = await finish_cli(["prompt", "hi", "--agent", "slow"], tmp_path)
-        assert "Starting the agent … waiting for slow to answer" in errors
-        assert "the host's log: ahpkit logs" in errors
+        waited = "Starting the agent … Waiting for slow to answer session/new; it last wrote: loading."
+        assert f"{waited} The host's log: in the terminal in which it runs. Ctrl-C gives up." in errors
         await until(lambda: "has not answered session/new for 3 seconds" in host.errors)
         assert "loading" in host.errors
+
+
+async def test_a_turn_that_failed_goes_on_from_the_shell(host: HostProcess) -> None:
+    code, output, errors = await prompt(host, "/stumble", "--keep")
+    assert (code, output) == (1, "This is the first half. \n")
+    command = errors.strip().rpartition("To go on with it:  ahpkit ")[2].split()
+    assert command[0] == "resume"
+    assert await finish_cli(command, host.home) == (0, "And here is the second half.\n", "")
+    code, _, errors = await finish_cli(command, host.home)
+    assert (code, "its last turn did not fail, or cannot go on" in errors) == (1, True)
+
+
+async def test_one_message_of_an_old_session_goes_to_another_model(host: HostProcess) -> None:
+    _, _, errors = await prompt(host, "hello", "--keep")
+    name = errors.strip().rpartition("/")[2]
+    code, output, _ = await prompt(host, "again", "--session", name, "--model", "demo-large")
+    assert (code, "(`demo-large`)" in output) == (0, True)
+    code, _, errors = await prompt(host, "again", "--session", name, "--model", "huge")
+    assert (code, errors) == (1, "✗ demo has no model 'huge'; known: demo-small, demo-large\n")

@@ -84,4 +84,5 @@ async def test_decisions_are_looked_up_with_who_and_what_was_shown(host: HostPro
     assert listed == decisions
     text = await typed(host, "approvals", "log", "--limit", "2")
     assert "by person ann" in text
+    assert "1 + 1" in text
     assert "by rule configured-1" in text

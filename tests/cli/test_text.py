@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.cli.text import plain, printable, shorten, whole_lines
+from ahpkit.cli.text import plain, printable, shorten, whole_lines, wrapped
 
 
 @given(st.text())
@@ -49,3 +49,8 @@ def test_text_that_goes_on_is_cut_into_whole_lines_between_words() -> None:
     assert whole_lines("1234567890 ab", 8) == ["12345678", "90 ab"]
     assert whole_lines("漢字漢字漢", 5) == ["漢字", "漢字", "漢"]
     assert whole_lines("漢", 1) == ["漢", ""]
+
+
+def test_prose_is_broken_between_words_and_keeps_its_depth() -> None:
+    assert wrapped("  one two three\n    a long line of code", 10) == "  one two\n  three\n    a long line of code"
+    assert wrapped("short", 10) == "short"

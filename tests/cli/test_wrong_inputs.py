@@ -93,6 +93,68 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     ),
     "a doctor for nobody": (["doctor", "--url", "ws://127.0.0.1:1"], 1, "ws://127.0.0.1:1: nobody listens there"),
     "a tail of nothing": (["tail", "nowhere"], 1, "there is no session 'nowhere'"),
+    "a command of a group that nobody knows": (["sessions", "lst"], 2, "Did you mean 'list'?"),
+    "a list of agents, misspelt": (["agents", "lst"], 2, "Did you mean 'list'?"),
+    "an agent that nobody knows": (["agents", "install", "claud"], 2, "there is no known agent 'claud'; did you mean"),
+    "an agent unlike any other": (["agents", "install", "zzz"], 2, "there is no known agent 'zzz'; known: claude,"),
+    "an agent the host does not have": (["prompt", "x", "--agent", "nope"], 1, "'nope'; known: demo"),
+    "a model the agent does not have": (["prompt", "x", "--model", "nope"], 1, "demo has no model 'nope'; known:"),
+    "a directory of the system": (["chat", "--dir", "/etc"], 1, "it is a system directory"),
+    "one more directory that is not there": (["chat", "--add-dir", "gone"], 2, "'gone' does not exist"),
+    "one more directory for an old session": (
+        ["chat", "--session", "QUIET", "--add-dir", "empty"],
+        2,
+        "in the chat, :add DIR adds a directory",
+    ),
+    "a session without a name": (["prompt", "x", "--session", ""], 2, "--session is empty; leave it out"),
+    "resuming what did not fail": (["resume", "QUIET"], 1, "its last turn did not fail, or cannot go on"),
+    "resuming nothing": (["resume", "nowhere"], 1, "there is no session 'nowhere'"),
+    "an empty title": (["sessions", "rename", "QUIET", ""], 1, "Error: a title must not be empty"),
+    "a search for blanks": (["sessions", "search", "  "], 2, "give at least one word to look for"),
+    "changes of a turn that is not there": (
+        ["sessions", "diff", "QUIET", "--of", "turn", "--turn", "nope"],
+        1,
+        "there is no turn 'nope' in",
+    ),
+    "a deletion nobody can confirm": (["sessions", "dispose", "QUIET"], 2, "nobody is there to ask; --yes deletes"),
+    "an import of nothing": (["sessions", "import", "gone.json"], 2, "'gone.json': No such file or directory"),
+    "an import of something else": (["sessions", "import", "half.json"], 1, "half.json: not JSON"),
+    "an address of the web": (
+        ["prompt", "x", "--url", "http://127.0.0.1:1"],
+        1,
+        "expected ws://, wss:// or ws+unix://",
+    ),
+    "a port beyond the last": (["prompt", "x", "--url", "ws://127.0.0.1:99999"], 1, "the URL is malformed"),
+    "a wrong token": (["prompt", "x", "--token", "wrong"], 1, "not let in: the token is wrong"),
+    "a host that has another name": (["prompt", "x", "--host-name", "nope"], 1, "no host named 'nope' is running"),
+    "a port in words": (["serve", "--port", "abc"], 2, "'abc' is not a valid integer"),
+    "an open door for everybody": (
+        ["serve", "--host", "0.0.0.0", "--no-token"],
+        1,
+        "--no-token works on loopback only",
+    ),
+    "two agents of one name": (
+        ["serve", "--agent", "a=b", "--agent", "a=c", "--port", "0"],
+        2,
+        "--agent a is given twice",
+    ),
+    "a command that is empty": (["serve", "--agent", "a=", "--port", "0"], 1, "agent a: the command is empty"),
+    "a configuration that is not there": (["serve", "--config", "gone.toml"], 1, "gone.toml: No such file"),
+    "a configuration that is no TOML": (["serve", "--config", "bad.toml"], 1, "bad.toml: not valid TOML"),
+    "a configuration with a typing error": (["serve", "--config", "typo.toml"], 1, "unknown key host.prt; known:"),
+    "a configuration with another type": (["config", "show", "--config", "types.toml"], 1, "host.port must be a whole"),
+    "a root that is not there": (["serve", "--root", "gone"], 1, "is not a directory, so it cannot be a root"),
+    "an option in the background": (["up", "--prot", "0"], 2, "No such option '--prot'"),
+    "an option of a service": (["service", "install", "--", "--port", "abc"], 2, "'abc' is not a valid integer"),
+    "a log of nobody": (["logs", "--data-dir", "gone"], 1, "there is no log at gone/logs/host.log"),
+    "a login nobody offers": (["login", "demo"], 1, "demo offers no way to log in"),
+    "a server that is not there": (["mcp", "tools", "nope"], 1, "this session has no MCP server 'nope'"),
+    "arguments that are no JSON": (["mcp", "call", "time", "x", "words"], 2, "no JSON: Expecting value"),
+    "a rule for nobody": (["rules", "add", "allow"], 2, "Missing option '--owner'"),
+    "a rule that is not there": (["rules", "remove", "x"], 1, "there is no rule 'x'"),
+    "trust in nothing": (["trust", "add", "gone"], 1, "there is no file, directory or item 'gone'"),
+    "a device nobody has": (["devices", "revoke", "nope"], 1, "no devices have an id that begins with 'nope'"),
+    "a phone that cannot reach us": (["pair"], 1, "Other devices cannot reach this host"),
 }
 """What is typed, the exit code, and words of the one line. QUIET stands for a session in which nothing waits."""
 
@@ -101,6 +163,10 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
 def places(host: HostProcess) -> Path:
     (host.home / "bytes.bin").write_bytes(b"\xff\xfe\x00")
     (host.home / "empty").mkdir()
+    (host.home / "half.json").write_text("{")
+    (host.home / "bad.toml").write_text("x = [")
+    (host.home / "typo.toml").write_text("[host]\nprt = 1\n")
+    (host.home / "types.toml").write_text('[host]\nport = "x"\n')
     return host.home
 
 

@@ -106,13 +106,18 @@ class Terminal:
 
 @asynccontextmanager
 async def terminal(
-    arguments: Sequence[str], home: Path, *, columns: int = 100, **extra: str
+    arguments: Sequence[str],
+    home: Path,
+    *,
+    columns: int = 100,
+    program: Sequence[str] = (sys.executable, "-m", "ahpkit"),
+    **extra: str,
 ) -> AsyncGenerator[Terminal]:
-    """Run the command line in a terminal of its own."""
+    """Run the command line, or another program, in a terminal of its own."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "ahpkit", *arguments,
+        *program, *arguments,
         cwd=home, env={**environment(home), "TERM": "xterm-256color", **extra},
         stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,

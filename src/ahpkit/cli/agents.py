@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from ahpkit.agents.acp.installing import install as install_agent
 from ahpkit.agents.acp.inventory import Found, check_all, look
-from ahpkit.agents.acp.registry import KNOWN_AGENTS
+from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.cli.progress import progress
 
 __all__ = ["agents"]
@@ -20,7 +21,7 @@ class _ListedByDefault(click.Group):
     """`ahpkit agents` lists; `install` is a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 
@@ -37,8 +38,12 @@ def agents() -> None:
     """
 
 
+def _complete_name(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in sorted(KNOWN_AGENTS) if name.startswith(begun)]
+
+
 @agents.command()
-@click.argument("name", type=click.Choice(sorted(KNOWN_AGENTS)))
+@click.argument("name", shell_complete=_complete_name)
 @click.option("--json", "as_json", is_flag=True, help="Print the name and the program as JSON.")
 def install(name: str, as_json: bool) -> None:
     """Install an agent in a place of its own, with the Node or the Python it needs. Nothing of the system is changed.
@@ -48,13 +53,21 @@ def install(name: str, as_json: bool) -> None:
       ahpkit agents install gemini
       ahpkit serve --agent gemini
     """
-    agent = KNOWN_AGENTS[name]
+    agent = _known(name)
     with progress(f"Installing {agent.title}"):
         program = install_agent(agent)
     if as_json:
         click.echo(json.dumps({"name": name, "program": str(program)}))
     else:
         click.echo(f"{agent.title} is in {program.parent.parent / name}. Try it:  ahpkit serve --agent {name}")
+
+
+def _known(name: str) -> KnownAgent:
+    if name in KNOWN_AGENTS:
+        return KNOWN_AGENTS[name]
+    close = get_close_matches(name, KNOWN_AGENTS, n=1)
+    advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(KNOWN_AGENTS))}"
+    raise click.UsageError(f"there is no known agent {name!r}; {advice}")
 
 
 @agents.command("list")
@@ -79,6 +92,8 @@ def list_agents(*, check: bool, as_json: bool) -> None:
     for entry in found:
         if entry.detail:
             click.echo(f"\n{entry.agent.name}: {entry.detail}")
+    if any(entry.state == "missing" for entry in found):
+        click.echo("\nTo install one in a place of its own:  ahpkit agents install NAME")
 
 
 def _as_json(found: Found) -> dict[str, Any]:

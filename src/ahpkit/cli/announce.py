@@ -38,6 +38,8 @@ def announce(
 
 def tilde(path: Path) -> str:
     """A path as people write it."""
+    if path == Path.home():
+        return "~"
     return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
 
 

@@ -11,12 +11,18 @@ from ahpkit.cli.console import Console
 from ahpkit.cli.edits import Reader, describe_edits, describe_input
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.read_answer import Question, hint, read_answer
-from ahpkit.cli.text import plain
+from ahpkit.cli.text import plain, shorten
 from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 
 _LINES, _CHARACTERS = 20, 2000
 """Of a tool's input, shown without being asked for more: what a person reads before pressing a key."""
+
+_SENTENCE = 300
+"""Characters of why a call is made, or how it was judged."""
+
+_SAFE = 0.5
+"""From here on a call is said to be safe; the judge's scale goes from 0 to 1."""
 
 _NOBODY = "nobody is there to approve it"
 
@@ -46,6 +52,8 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
     """
     title, details = await _describe(event, read)
     console.say(f"? {title}", "bold yellow")
+    for line in reasons(event.call):
+        console.say(f"  {line}", "yellow")
     rest = _show_beginning(console, details)
     offered: Sequence[Any] = once_first(event.call.get("options", ())) if event.of == "call" else ()
     rules = [option for option in offered if option["id"].startswith(("allow:", "deny:"))]
@@ -68,6 +76,23 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
         else:
             break
     return _undecided(console, name) if name in (None, "later") else _decision(options, name, edited)
+
+
+def reasons(call: Any) -> list[str]:
+    """What the agent wants with a call, and how it was judged, where somebody says so."""
+    intention = shorten(call.get("intention", ""), _SENTENCE)
+    judged = verdict(call.get("riskAssessment"))
+    return [*([f"Why: {intention}"] if intention else []), *([judged] if judged else [])]
+
+
+def verdict(risk: Any) -> str:
+    """How risky a call was judged to be. It informs the person and decides nothing."""
+    if not risk:
+        return ""
+    if risk["status"] != "complete":
+        return "The risk is being judged …"
+    reason = shorten(plain(risk["reason"]), _SENTENCE)
+    return ("Judged risky" if risk["safety"] < _SAFE else "Judged safe") + (f": {reason}" if reason else ".")
 
 
 def once_first(options: Sequence[Any]) -> list[Any]:
@@ -237,4 +262,4 @@ def _describe_option(option: Any) -> str:
     return option["label"] + recommended + (f": {option['description']}" if "description" in option else "")
 
 
-__all__ = ["Check", "ask_approval", "ask_questions", "in_words", "is_remembered", "once_first"]
+__all__ = ["Check", "ask_approval", "ask_questions", "in_words", "is_remembered", "once_first", "reasons", "verdict"]

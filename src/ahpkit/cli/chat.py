@@ -46,6 +46,7 @@ async def chat(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    more: tuple[Path, ...],
     worktree: bool,
     kind: str,
 ) -> int:
@@ -58,10 +59,12 @@ async def chat(
     Example:
       ahpkit chat
       ahpkit chat --continue
-      ahpkit chat --agent demo --dir ~/project
+      ahpkit chat --agent demo --dir ~/project --add-dir ~/library
       ahpkit chat --session hello
     """
-    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory, worktree=worktree)
+    check_session_options(
+        name, resume=resume, provider=provider, model=model, directory=directory, more=more, worktree=worktree
+    )
     choose = pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
     async with connected(url, token, start=True) as client:
         if resume:
@@ -69,7 +72,9 @@ async def chat(
         elif name is not None:
             name = await find_session(client, name, choose)
         async with console() as terminal:  # Now: what is typed while an agent starts is kept for the first line.
-            opening = open_session(client, name, provider=provider, model=model, directory=directory, worktree=worktree)
+            opening = open_session(
+                client, name, provider=provider, model=model, directory=directory, more=more, worktree=worktree
+            )
             how, session = await wait_first(session=opening, interrupt=terminal.interrupted())
             if how == "interrupt":
                 return EXIT_INTERRUPTED
@@ -88,15 +93,16 @@ async def chat(
 
 async def _talk(terminal: Console, client: Client, session: Session, chat: Chat, kind: str) -> None:
     """One chat after the other, until the person leaves."""
+    first = ""
     while True:
         async with client.subscribe(chat.uri) as channel, client.subscribe(session.uri) as events:
-            _, other = await wait_first(
-                talk=Conversation(terminal, client, session, chat, channel, call=lambda text: notify(kind, text)).run(),
-                plans=show_plans(terminal, events, chat.uri),
+            talk = Conversation(
+                terminal, client, session, chat, channel, first=first, call=lambda text: notify(kind, text)
             )
+            _, other = await wait_first(talk=talk.run(), plans=show_plans(terminal, events, chat.uri))
         if other is None:
             return
-        chat = await session.chat(other)
+        chat, first = await session.chat(other.chat), other.message
         terminal.say(_entering(session, chat), "dim")
 
 
@@ -111,6 +117,10 @@ def _entering(session: Session, chat: Chat) -> str:
     if is_read_only(summary):
         back = next((number for number, one in numbered if not is_read_only(one)), 1)
         return f"{title}: a sub-agent's chat, to read only. :chat {back} goes back, :chats lists them."
+    origin: Any = summary.get("origin") or {}
+    source = next((number for number, one in numbered if one["resource"] == origin.get("chat")), None)
+    if origin.get("kind") == "sideChat" and source is not None:
+        return f"{title}: a chat beside. :chat {source} goes back, :chats lists them."
     return f"{title}. :chats lists them."
 
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Coroutine, Sequence
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
+from ahpkit.cli.announce import tilde
 from ahpkit.cli.output import Output
 from ahpkit.cli.plans import plan_lines, plan_of
 from ahpkit.cli.text import shorten
-from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, UnknownSetting
+from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, TurnStream, UnknownSetting
 from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.wire.errors import LocalProtocolError
 
 _COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
-_UNTITLED = "New session"
+UNTITLED = "New session"
 """What hosts call a chat that nobody has named yet."""
 
 _LONGEST = 60
@@ -28,12 +33,20 @@ class Refused(Exception):
     """The command cannot be done; the text says why."""
 
 
+class Elsewhere(NamedTuple):
+    """Another chat that is to be on the screen from now on."""
+
+    chat: str
+    message: str = ""
+    """What to say there first."""
+
+
 class Command(NamedTuple):
     """One command: what follows its name, what it does, and how."""
 
     argument: str
     help: str
-    run: Callable[[Commands, str], Coroutine[Any, Any, str | None]]
+    run: Callable[[Commands, str], Coroutine[Any, Any, Elsewhere | None]]
 
 
 class Commands:
@@ -46,6 +59,8 @@ class Commands:
         self._chat = chat
         self.ask_again: Callable[[], bool] = lambda: False
         """Asks once more for what waits for a decision; False when there is no turn in which anything could."""
+        self.show_turn: Callable[[TurnStream], Coroutine[Any, Any, object]] = _show_nothing
+        """Shows a turn that a command began, until it is over."""
         self.later: list[str] = []
         """Messages typed here that were not turns yet: queued, or for a running turn that may not take them."""
 
@@ -68,16 +83,18 @@ class Commands:
             if name.startswith(text)
         ]
 
-    async def run(self, line: str) -> str | None:
-        """Do what a line says. Returns the URI of another chat, when that is to be on the screen from now on."""
+    async def run(self, line: str) -> Elsewhere | None:
+        """Do what a line says. Says so when another chat is to be on the screen from now on."""
         found = _COMMAND.fullmatch(line.strip())
         assert found is not None
         name, argument = found[1], (found[2] or "").strip()
         try:
             if name not in COMMANDS:
-                raise Refused(f"there is no :{name}; :help lists what there is, a space in front makes it a message")
+                close = get_close_matches(name, COMMANDS, n=1)
+                meant = f"did you mean :{close[0]}?" if close else ":help lists what there is."
+                raise Refused(f"there is no :{name}; {meant} A space in front makes it a message")
             return await COMMANDS[name].run(self, argument)
-        except (Refused, UnknownSetting) as refusal:
+        except (Refused, UnknownSetting, LocalProtocolError) as refusal:
             self._output.say(f"✗ {refusal}", "red")
             return None
 
@@ -85,17 +102,13 @@ class Commands:
 
     async def help(self, argument: str) -> None:
         for name, command in COMMANDS.items():
-            self._say(f"  {f':{name} {command.argument}'.strip():20}  {command.help}")
+            self._say(f"  {f':{name} {command.argument}'.strip():21}  {command.help}")
         self._say("  What begins with a slash goes to the agent; Tab completes both.")
 
     async def model(self, argument: str) -> None:
-        provider = self._session.state["provider"]
-        agents = [agent for agent in self._client.root["agents"] if agent["provider"] == provider]
-        models = [model for agent in agents for model in agent["models"]]
+        models = self._models()
         if argument:
-            known = [model["id"] for model in models]
-            if argument not in known:
-                raise Refused(f"{provider} has no model {argument!r}; known: {', '.join(known) or 'none'}")
+            self._check_model(argument)
             await self._told(self._session.set_model(argument))
             self._say(f"  From now on: {argument}")
             return
@@ -105,6 +118,48 @@ class Commands:
             self._say(f"{mark} {model['id']:24}  {model['name']}{use}")
         if not models:
             self._say("  The agent names no models.")
+
+    def _models(self) -> list[Any]:
+        provider = self._session.state["provider"]
+        agents = [agent for agent in self._client.root["agents"] if agent["provider"] == provider]
+        return [model for agent in agents for model in agent["models"]]
+
+    def _check_model(self, model: str) -> None:
+        known = [one["id"] for one in self._models()]
+        if model not in known:
+            provider = self._session.state["provider"]
+            raise Refused(f"{provider} has no model {model!r}; known: {', '.join(known) or 'none'}")
+
+    async def with_model(self, argument: str) -> None:
+        model, _, text = argument.partition(" ")
+        if not text.strip():
+            raise Refused("say which model and what: :with ID TEXT; :model lists the models")
+        self._check_model(model)
+        self._must_be_idle()
+        await self.show_turn(self._chat.send(text.strip(), model=model))
+
+    async def resume(self, argument: str) -> None:
+        self._must_be_idle()
+        try:
+            turn = self._chat.resume()
+        except LookupError:
+            raise Refused("there is nothing to go on with: the last turn did not fail, or cannot go on") from None
+        await self.show_turn(turn)
+
+    async def dirs(self, argument: str) -> None:
+        for number, one in enumerate(self._directories(), 1):
+            self._say(f"  {number}. {_place(one)}")
+
+    async def add(self, argument: str) -> None:
+        await self._told(self._session.add_directory(_directory(argument)))
+        await self.dirs("")
+
+    async def remove(self, argument: str) -> None:
+        await self._told(self._session.remove_directory(_chosen(self._directories(), argument)))
+        await self.dirs("")
+
+    def _directories(self) -> list[str]:
+        return list(self._session.state.get("workingDirectories", ()))
 
     async def set(self, argument: str) -> None:
         properties = self._session.settings
@@ -144,13 +199,23 @@ class Commands:
         for line in plan_lines(plan_of(self._session.state, self._chat.uri)) or ["  There is no plan."]:
             self._say(line)
 
-    async def fork(self, argument: str) -> str:
-        turns = self._chat.confirmed["turns"]
+    async def fork(self, argument: str) -> Elsewhere:
         self._must_be_idle()
+        async with await self._session.create_chat(fork=(self._chat.uri, self._last_turn())) as forked:
+            return Elsewhere(forked.uri)
+
+    async def side(self, argument: str) -> Elsewhere:
+        if not argument:
+            raise Refused("say what to ask beside: :side TEXT")
+        self._must_be_idle()
+        async with await self._session.create_chat(beside=(self._chat.uri, self._last_turn())) as side:
+            return Elsewhere(side.uri, argument)
+
+    def _last_turn(self) -> str:
+        turns = self._chat.confirmed["turns"]
         if not turns:
             raise Refused("there is no turn to go on from yet")
-        async with await self._session.create_chat(fork=(self._chat.uri, turns[-1]["id"])) as forked:
-            return forked.uri
+        return turns[-1]["id"]
 
     async def chats(self, argument: str) -> None:
         for number, one in enumerate(self._session.chats, 1):
@@ -158,9 +223,9 @@ class Commands:
             note = "  (read-only)" if is_read_only(one) else ""
             self._say(f"{here} {number}. {shorten(chat_title(one, number), _LONGEST)}{note}".rstrip())
 
-    async def chat(self, argument: str) -> str:
+    async def chat(self, argument: str) -> Elsewhere:
         self._must_be_idle()
-        return _chosen(self._session.chats, argument)["resource"]
+        return Elsewhere(_chosen(self._session.chats, argument)["resource"])
 
     def _must_be_idle(self) -> None:
         if "activeTurn" in self._chat.confirmed:
@@ -172,6 +237,24 @@ class Commands:
 
     def _say(self, text: str) -> None:
         self._output.say(text, "dim")
+
+
+async def _show_nothing(turn: TurnStream) -> None:
+    """Where nobody shows turns."""
+
+
+def _directory(name: str) -> str:
+    """The URI of a directory that a person names."""
+    path = Path(name).expanduser().absolute()
+    if not name:
+        raise Refused("say which: :add DIR")
+    if not path.is_dir():
+        raise Refused(f"there is no directory {name}")
+    return path.as_uri()
+
+
+def _place(uri: str) -> str:
+    return tilde(Path(unquote(uri.removeprefix("file://")))) if uri.startswith("file://") else uri
 
 
 def _chosen(items: Sequence[Any], number: str) -> Any:
@@ -220,7 +303,7 @@ def _last_model(chat: Any, models: Sequence[Any]) -> str | None:
 def chat_title(summary: Any, number: int, *, first: str = "") -> str:
     """What a chat is called: its title, else how it began, else its number."""
     title = summary["title"].strip()
-    return shorten(first, _LONGEST) or f"Chat {number}" if title in ("", _UNTITLED) else title
+    return shorten(first, _LONGEST) or f"Chat {number}" if title in ("", UNTITLED) else title
 
 
 def is_read_only(summary: Any) -> bool:
@@ -231,15 +314,21 @@ def is_read_only(summary: Any) -> bool:
 COMMANDS: dict[str, Command] = {
     "help": Command("", "what can be typed here", Commands.help),
     "model": Command("[ID]", "list the models, or use another from now on", Commands.model),
+    "with": Command("ID TEXT", "send one message to another model", Commands.with_model),
     "set": Command("[NAME [VALUE]]", "show the agent's settings, such as its mode, or change one", Commands.set),
     "steer": Command("TEXT", "tell the running turn something now", Commands.steer),
     "queue": Command("", "what waits for the end of the turn", Commands.queue),
     "drop": Command("[N]", "take a queued message back; the last one without a number", Commands.drop),
+    "resume": Command("", "go on with a turn that failed", Commands.resume),
     "pending": Command("", "ask again for what was left for later", Commands.pending),
     "plan": Command("", "the agent's plan", Commands.plan),
     "fork": Command("", "go on from here in another chat; this one stays as it is", Commands.fork),
+    "side": Command("TEXT", "ask beside, in a chat that knows this one; this one stays as it is", Commands.side),
     "chats": Command("", "the session's chats", Commands.chats),
     "chat": Command("N", "go on in another chat", Commands.chat),
+    "dirs": Command("", "the directories in which the agent works", Commands.dirs),
+    "add": Command("DIR", "let the agent work in one more directory", Commands.add),
+    "remove": Command("N", "take a directory away again", Commands.remove),
 }
 
-__all__ = ["COMMANDS", "Command", "Commands", "Refused", "chat_title", "is_read_only"]
+__all__ = ["COMMANDS", "UNTITLED", "Command", "Commands", "Elsewhere", "Refused", "chat_title", "is_read_only"]

@@ -12,6 +12,9 @@ from ahpkit.cli.announce import tilde
 from ahpkit.cli.settings import BUILT_IN, PROJECT_FILE, Settings, described, layered_settings, project_file, user_file
 from ahpkit.cli.text import as_json, printable
 
+_WIDEST = 50
+"""Columns of the values that `config show` prints; longer ones stand out."""
+
 _FIRST_FILE = """# ahpkit: settings of yours. Lines that begin with # are what is built in; remove the # to change them.
 # Every key is explained in docs/reference/configuration.md; `ahpkit config show` says what holds.
 
@@ -112,10 +115,19 @@ def show_config(config_file: Path | None, json_output: bool) -> None:
         values = [{"key": key, "value": _plain(key, value), "origin": origin} for key, value, origin in rows]
         click.echo(as_json({"values": values, "leftOut": settings.left_out}))
         return
-    for key, value, origin in rows:
-        where = origin if origin == BUILT_IN else tilde(Path(origin))
-        click.echo(f"{key} = {printable(json.dumps(_plain(key, value), ensure_ascii=False))}   # {where}")
+    lines = [(f"{key} = {_written(_plain(key, value))}", _where(origin)) for key, value, origin in rows]
+    width = min(max(len(line) for line, _ in lines), _WIDEST)
+    for line, where in lines:
+        click.echo(f"{line:{width}}   # {where}")
     say_left_out(settings)
+
+
+def _written(value: Any) -> str:
+    return "(not set)" if value is None else printable(json.dumps(value, ensure_ascii=False))
+
+
+def _where(origin: str) -> str:
+    return origin if origin == BUILT_IN else tilde(Path(origin))
 
 
 def trusted_settings(config_file: Path | None, directory: Path, data_dir: Path | None = None) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import signal
+import sys
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -13,10 +14,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from ahpkit.cli.announce import tilde
 from ahpkit.cli.config import trusted_settings
-from ahpkit.cli.daemon import ensure_host
+from ahpkit.cli.daemon import ensure_host, log_file
 from ahpkit.cli.output import Output
-from ahpkit.cli.progress import patiently
+from ahpkit.cli.progress import Explain, Tell, patiently
 from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect
@@ -35,6 +37,9 @@ Choose = Callable[[Sequence[Any]], str]
 
 _HOST_NAME = "ahpkit.host_name"
 """Where the command's `--host-name` is kept for whoever connects."""
+
+_ACTIVITY = 300
+"""Characters of what an agent that does not start is said to do."""
 
 _SHORTEST = 4
 """Characters of an id that may stand for all of it."""
@@ -81,6 +86,9 @@ def session_options(function: F) -> F:
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
         click.option("--worktree", is_flag=True, help="Give a new session a git work tree and a branch of its own."),
+        click.option(
+            "--add-dir", "more", multiple=True, type=place, help="One more directory for a new session (repeatable)."
+        ),
         click.option("--dir", "directory", type=place, help="Working directory of a new session.  [default: this one]"),
         click.option("--model", shell_complete=MODEL, help="Which model to use for a new session."),
         click.option("--agent", "provider", shell_complete=AGENT, help="Which agent to use for a new session."),
@@ -132,11 +140,14 @@ async def open_session(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    more: Sequence[Path] = (),
     worktree: bool = False,
     choose: Choose | None = None,
 ) -> Session:
     """The session that was named, the last one of the directory, or a new one. `choose` picks one of several."""
-    check_session_options(name, resume=resume, provider=provider, model=model, directory=directory, worktree=worktree)
+    check_session_options(
+        name, resume=resume, provider=provider, model=model, directory=directory, more=more, worktree=worktree
+    )
     if resume:
         name = await last_session(client, directory or Path.cwd(), choose)
     if name is None:
@@ -147,10 +158,15 @@ async def open_session(
         await _tell_environment(uri)
         config = {"isolation": "worktree"} if worktree else None
         creating = client.create_session(
-            uri=uri, provider=provider, model=model, working_directory=place.as_uri(), config=config
+            uri=uri,
+            provider=provider,
+            model=model,
+            working_directory=place.as_uri(),
+            more_directories=[one.resolve().as_uri() for one in more],
+            config=config,
         )
         try:
-            return await patiently(creating, "Starting the agent", hint=_slow(provider))
+            return await patiently(creating, "Starting the agent", explain=_slow_start(client, uri, provider))
         except UnknownSetting as unknown:
             raise click.ClickException(
                 f"--worktree: {place} is in no git repository with a commit, or the host makes no work trees"
@@ -170,9 +186,14 @@ def check_session_options(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    more: Sequence[Path] = (),
     worktree: bool = False,
 ) -> None:
     """Refuse options that contradict each other, before anything is done."""
+    if name is not None and not name.strip():
+        raise click.UsageError("--session is empty; leave it out for a new session")
+    if more and (resume or name is not None):
+        raise click.UsageError("--add-dir is for new sessions; in the chat, :add DIR adds a directory")
     if worktree and (resume or name is not None):
         raise click.UsageError("--worktree is for new sessions; leave it out with --session and --continue")
     if resume and (name or provider or model):
@@ -210,10 +231,32 @@ async def _tell_environment(session: str) -> None:
         await send(endpoint, session)
 
 
-def _slow(provider: str | None) -> str:
-    """What a person wants to know about an agent that does not start."""
-    who = provider or "the agent"
-    return f"waiting for {who} to answer; what it says meanwhile is in the host's log: ahpkit logs. Ctrl-C gives up"
+def _slow_start(client: Client, uri: str, provider: str | None) -> Explain:
+    """What a person wants to know about an agent that does not start: what is waited for, and where the log is."""
+    further = f"The host's log: {_log_place()}. Ctrl-C gives up."
+
+    async def explain(tell: Tell) -> None:
+        with suppress(AhpError, TimeoutError):  # It is over: whoever waits for it says how.
+            async with client.subscribe(uri) as session:
+                doing = session.state.get("activity", "")
+                while True:
+                    if doing or sys.stderr.isatty():  # A script is told only what the host knows.
+                        waiting = doing or f"Waiting for {provider or 'the agent'} to answer"
+                        tell(f"{printable(shorten(waiting, _ACTIVITY))}. {further}")
+                    state = await session.wait_for(lambda state, known=doing: state.get("activity", known) != known)
+                    doing = state["activity"]
+
+    return explain
+
+
+def _log_place() -> str:
+    """Where the host that is used writes its log."""
+    context = click.get_current_context(silent=True)
+    named = context is not None and context.params.get("url") is not None
+    endpoint = None if named else find_endpoint(name=chosen_name())
+    if endpoint is None or endpoint.data_dir is None:
+        return "on its machine"
+    return tilde(log_file(Path(endpoint.data_dir))) if endpoint.background else "in the terminal in which it runs"
 
 
 async def _forget(client: Client, uri: str) -> None:

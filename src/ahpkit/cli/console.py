@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -42,8 +43,12 @@ class Console(Output):
 
     async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
         """One line without its end, or None when there is no more input. A terminal goes on with `editor`."""
+        if _is_shown():
+            self.stream(prompt)
         while b"\n" not in self._buffer and not self._ended:
             self._buffer += await self._read()
+        if _is_shown():
+            self._inside_line = False  # The person ended it.
         line, _, self._buffer = self._buffer.partition(b"\n")
         return None if self._ended and not line else line.decode(errors="replace").rstrip("\r")
 
@@ -65,13 +70,33 @@ class Console(Output):
 
         None: no more input, or the person does not want to choose now.
         """
-        while (line := await self.line(prompt)) is not None:
-            if (name := meant(choices, line)) is not None:
-                self.say(f"{prompt}{line.strip()}")
-                return name
-            if line.strip():
-                self.say(f"  {possible(choices, line)}", "yellow", error=True)
-        return None
+        before = self._typed_before()
+        try:
+            while (line := await self.line(prompt)) is not None:
+                if (name := meant(choices, line)) is not None:
+                    if not _is_shown():
+                        self.say(f"{prompt}{line.strip()}")
+                    return name
+                if line.strip():
+                    self.say(f"  {possible(choices, line)}", "yellow", error=True)
+            return None
+        finally:
+            self._buffer = before + self._buffer
+
+    def _typed_before(self) -> bytes:
+        """What a person typed before the question was there: no answer to it, but messages for afterwards.
+
+        A terminal that cannot be read key by key is meant. The lines of a pipe are answers, in their order.
+        """
+        if not sys.stdin.isatty():
+            return b""
+        while select.select([sys.stdin.fileno()], [], [], 0)[0]:
+            data = os.read(sys.stdin.fileno(), 65536)
+            self._buffer += data
+            if not data:
+                break
+        before, self._buffer = self._buffer, b""
+        return before
 
     async def _read(self) -> bytes:
         """What there is to read; nothing when the input has ended. A cancelled read loses nothing."""
@@ -82,6 +107,11 @@ class Console(Output):
             data = b""
         self._ended = not data
         return data
+
+
+def _is_shown() -> bool:
+    """Whether a person sees what they type, and wants to see what for."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 async def _readable(descriptor: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from ahpkit.cli.chat_commands import Commands
+from ahpkit.cli.chat_commands import Commands, Elsewhere
 from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.open_decisions import Decisions
@@ -21,11 +21,12 @@ from ahpkit.cli.show_turn import TurnPrinter, terminals
 from ahpkit.cli.side_work import Helpers
 from ahpkit.cli.status_line import StatusLine
 from ahpkit.cli.wait_first import wait_first
-from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription
+from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription, TurnStream
 from ahpkit.client.ask import describe, subagents
-from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnStarted
+from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnFailed, TurnStarted
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.protocol.errors import AhpError
 
 _LEAVE = frozenset({"/quit", "/exit"})
@@ -61,10 +62,13 @@ class Conversation:
         chat: Chat,
         channel: Subscription,
         *,
+        first: str = "",
         call: Callable[[str], None] = lambda text: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`channel` is a subscription of the chat's channel; `call` gets the attention of somebody who looks away."""
+        """`channel` is a subscription of the chat's channel; `first` is said at once; `call` gets the attention of
+        somebody who looks away."""
+        self._first = first
         self._call = call
         self._now = now
         self._console = console
@@ -73,6 +77,7 @@ class Conversation:
         self._channel = channel
         self._commands = Commands(console, client, session, chat)
         self._commands.ask_again = self._ask_again
+        self._commands.show_turn = self._show_ours
         self._make_helpers = functools.partial(Helpers, console, client, session)
         self._helpers: Helpers | None = None
         """Of the turn on the screen."""
@@ -86,11 +91,23 @@ class Conversation:
         turns = chat.confirmed["turns"]
         unseen = _RECENT if console.interactive else 0
         self._shown = {turn["id"] for turn in turns[: max(len(turns) - unseen, 0)]}
+        self._failed: set[str] = set()
+        """Those that were shown until they failed: they may go on."""
         self._past_turns = {turn["id"] for turn in turns}
         """Said before we came: by the same person, wherever that was."""
 
-    async def run(self) -> str | None:
-        """Until the person leaves, or goes on in another chat: its URI. `Left` is raised in the middle of a turn."""
+    async def run(self) -> Elsewhere | None:
+        """Until the person leaves, or goes on in another chat. `Left` is raised in the middle of a turn."""
+        try:
+            return await self._run()
+        finally:
+            self._keep_draft()
+
+    async def _run(self) -> Elsewhere | None:
+        self._take_draft()
+        if self._first:
+            self._console.say(f"> {self._first}", "bold")
+            await self._send(self._first)
         while True:
             match await wait_first(
                 line=self._console.line("> ", self._entry),
@@ -111,7 +128,22 @@ class Conversation:
                 case _:
                     await self._catch_up()
 
-    async def _take(self, line: str) -> str | None:
+    # What was typed and not sent.
+
+    def _take_draft(self) -> None:
+        """The line begins with what somebody wrote here and did not send."""
+        draft = self._chat.confirmed.get("draft", {}).get("text", "")
+        if self._console.interactive and draft and not self._entry.text:
+            self._entry.before = draft
+
+    def _keep_draft(self) -> None:
+        """What stands in the line is kept for the next time, here or in another client; what was sent is not."""
+        kept = self._chat.confirmed.get("draft", {}).get("text", "")
+        text = self._entry.text if self._entry.text.strip() else ""
+        if self._console.interactive and text != kept:
+            self._chat.write_draft(text or None)
+
+    async def _take(self, line: str) -> Elsewhere | None:
         if self._commands.are_meant(line):
             return await self._commands.run(line)
         await self._send(line)
@@ -131,15 +163,23 @@ class Conversation:
     async def _send(self, text: str) -> None:
         if not text.strip():
             return
-        turn = self._chat.send(text)
+        if not await self._show_ours(self._chat.send(text)):
+            self._entry.before = text
+
+    async def _show_ours(self, turn: TurnStream) -> bool:
+        """Show a turn that was begun here; whether the host took it."""
         self._shown.add(turn.turn_id)
         try:
-            await self._show(turn, ours=True)
+            await self._show(turn.turn_id, turn, ours=True)
         except ActionRejected as error:
             read_only = self._chat.confirmed.get("interactivity") in ("read-only", "hidden")
             back = "; :chats lists those in which you can write" if read_only else ""
             self._console.say(f"✗ {error.reason}{back}", "red")
-            self._entry.before = text
+            return False
+        turns = self._chat.confirmed["turns"]
+        if turns and turns[-1]["id"] == turn.turn_id and is_resumable(turns[-1]) and self._console.interactive:
+            self._console.say("  :resume goes on with it", "dim")
+        return True
 
     async def _take_while_busy(self, line: str) -> None:
         """Something was typed while a turn runs: a command, or a message for later."""
@@ -173,21 +213,23 @@ class Conversation:
         return self._next(state) is not None
 
     def _next(self, state: Any) -> str | None:
-        """The first turn that was not shown yet."""
-        active: Any = state.get("activeTurn")
-        found: str | None = None if active is None or active["id"] in self._shown else active["id"]
+        """The first turn that was not shown yet, or that failed and went on since: it was resumed elsewhere."""
+        found: str | None = state.get("activeTurn", {}).get("id")
         for turn in reversed(state["turns"]):
-            if turn["id"] in self._shown:
+            went_on = turn["id"] in self._failed and turn["state"] != "error"
+            if turn["id"] in self._shown and not went_on:
                 break
             found = turn["id"]
         return found
 
     async def _catch_up(self) -> None:
         while (turn_id := self._next(self._chat.confirmed)) is not None:
+            if turn_id in self._shown:
+                self._console.say("! the turn that failed goes on", "green")
             self._shown.add(turn_id)
             running = self._chat.confirmed.get("activeTurn", {}).get("id") == turn_id
             turn = (self._chat.follow() if running else None) or self._past(turn_id)
-            await self._show(turn, past=turn_id in self._past_turns)
+            await self._show(turn_id, turn, past=turn_id in self._past_turns)
 
     async def _past(self, turn_id: str) -> AsyncIterator[TurnEvent]:
         for event in TurnTracker(turn_id).catch_up(dict(self._chat.confirmed)):
@@ -195,9 +237,12 @@ class Conversation:
 
     # Showing a turn.
 
-    async def _show(self, turn: AsyncIterable[TurnEvent], *, ours: bool = False, past: bool = False) -> None:
+    async def _show(
+        self, turn_id: str, turn: AsyncIterable[TurnEvent], *, ours: bool = False, past: bool = False
+    ) -> None:
         """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
-        showing = asyncio.create_task(self._show_events(turn, ours=ours, past=past))
+        self._failed.discard(turn_id)
+        showing = asyncio.create_task(self._show_events(turn_id, turn, ours=ours, past=past))
         began = self._now()
         try:
             await self._until_over(showing)
@@ -252,7 +297,7 @@ class Conversation:
         finally:
             self._console.status(None)
 
-    async def _show_events(self, turn: AsyncIterable[TurnEvent], *, ours: bool, past: bool) -> None:
+    async def _show_events(self, turn_id: str, turn: AsyncIterable[TurnEvent], *, ours: bool, past: bool) -> None:
         printer = TurnPrinter(self._console)
         chosen: Any = self._session.selection.get("model", {})
         status = StatusLine(self._session.state["provider"], chosen.get("id"), self._now())
@@ -260,6 +305,8 @@ class Conversation:
             self._helpers = helpers
             async for event in turn:
                 status.take(event)
+                if isinstance(event, TurnFailed):
+                    self._failed.add(turn_id)
                 if not ours and isinstance(event, TurnStarted):
                     text = event.message["text"]
                     self._console.say(f"{'>' if past else self._mark(text)} {text}", "bold")

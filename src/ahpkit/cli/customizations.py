@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ahpkit.customizations.diagnostics import Diagnostic
     from ahpkit.protocol.common.state import JsonObject
 
+_WIDEST = 40
+"""Columns of the names of containers; longer ones stand out."""
+
 _STYLES = {"loaded": "green", "degraded": "yellow", "error": "red", "note": "dim", "warning": "yellow"}
 
 
@@ -144,13 +147,14 @@ def _show(found: Discovery, *, notes: bool) -> None:
     from rich.console import Console
 
     console = Console()
+    width = min(max((len(container["name"]) for container in found.containers), default=0), _WIDEST)
     for container in found.containers:
-        console.print(_tree(cast("JsonObject", container), found.diagnostics[container["id"]], notes=notes))
+        console.print(_tree(cast("JsonObject", container), found.diagnostics[container["id"]], width, notes=notes))
     children = [child for container in found.containers for child in container.get("children", [])]
     console.print(f"{len(found.containers)} containers, {len(children)} customizations", style="dim")
 
 
-def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], *, notes: bool) -> Tree:
+def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], width: int, *, notes: bool) -> Tree:
     from rich.text import Text
     from rich.tree import Tree
 
@@ -159,7 +163,7 @@ def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], *, notes: bo
     kind = container["load"]["kind"]
     writable = ", writable" if container.get("writable") else ""
     label = Text.assemble(
-        (container["name"], "bold"),
+        (container["name"].ljust(width), "bold"),
         f"  {container['type']}{writable}  ",
         (kind, _STYLES[kind]),
         "" if container["enabled"] else "  off",

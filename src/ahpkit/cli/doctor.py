@@ -21,6 +21,10 @@ from ahpkit.client.endpoints import URL_VARIABLE, endpoints_directory
 from ahpkit.host.clients.client_list import EXTENSION
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
+from ahpkit.transports.errors import ConnectError
+
+_ADVICE = {401: "give its token with --token or AHPKIT_TOKEN"}
+"""What to do about an HTTP answer instead of a connection."""
 
 _LITTLE_ROOM = 500 * 1024 * 1024
 """Bytes of a disk that is nearly full."""
@@ -111,10 +115,12 @@ async def _host(url: str, token: str | None) -> list[Finding]:
             detail = f"{url}, {milliseconds:.1f} ms away, protocol {version}, agents: {agents}"
             return [Finding("host", True, detail), *await _clients(client)]
     except TimeoutError:
-        problem = f"{url}: no answer within {_PATIENCE} s"
+        problem, advice = f"{url}: no answer within {_PATIENCE:g} s", "stop it and start it again: ahpkit up --restart"
+    except ConnectError as error:
+        problem, advice = str(error), _ADVICE.get(error.status or 0, "check the address, and whether a host runs there")
     except (AhpError, OSError) as error:
-        problem = str(error)
-    return [Finding("host", False, problem, "stop it and start it again: ahpkit serve")]
+        problem, advice = str(error), "stop it and start it again: ahpkit up --restart"
+    return [Finding("host", False, problem, advice)]
 
 
 async def _clients(client: Client) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ahpkit.client.errors import ConnectionLost
+from ahpkit.client.errors import ActionRejected, ConnectionLost
 from ahpkit.protocol.errors import AhpError
 from ahpkit.transports.errors import ConnectError
 
@@ -18,6 +18,8 @@ def explain(error: Exception) -> click.ClickException | None:
             text = f"{error}\nGive the host's token with --token or AHPKIT_TOKEN."
         case ConnectError(transient=True) | ConnectionLost():
             text = f"{error}\nIs the host running? Start one with: ahpkit serve"
+        case ActionRejected(reason=reason):  # Which action that was says nothing to a person.
+            text = reason
         case AhpError():
             text = str(error)
         case TimeoutError():

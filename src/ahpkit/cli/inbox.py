@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.ask_person import in_words, once_first
+from ahpkit.cli.ask_person import in_words, once_first, reasons
+from ahpkit.cli.chat_commands import UNTITLED
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.output import Output
@@ -96,6 +97,7 @@ def _lines(item: Item) -> list[str]:
             f"          {q['id']}: {printable(shorten(plain(q['message']), 100))}" for q in request.get("questions", ())
         ]
         return [*lines, f"          ahpkit answer {name}"]
+    lines += [f"          {printable(line)}" for line in reasons(item.waiting.call)]
     return [*lines, f"          ahpkit approve {name}   or   ahpkit deny {name}"]
 
 
@@ -118,11 +120,20 @@ def _waits(status: int) -> bool:
 async def _of_session(stack: AsyncExitStack, client: Client, uri: str) -> list[Item]:
     try:
         session = await stack.enter_async_context(await client.session(uri))
-        title = session.state["title"]
         chats = [await _chat(stack, session, one["resource"]) for one in session.chats]
+        title = _title(session, chats)
     except AhpError:  # It was deleted while we looked.
         return []
     return [Item(uri, title, chat, waiting) for chat in chats for waiting in waiting_in(chat.confirmed)]
+
+
+def _title(session: Session, chats: Sequence[Chat]) -> str:
+    """What a session is called; one without a name by what was said in it last."""
+    title = session.state["title"]
+    if title.strip() not in ("", UNTITLED):
+        return title
+    running = (chat.confirmed.get("activeTurn") for chat in chats)
+    return next((turn["message"]["text"] for turn in running if turn is not None), title)
 
 
 async def _chat(stack: AsyncExitStack, session: Session, uri: str) -> Chat:

@@ -1,4 +1,4 @@
-"""The command `ahpkit` and the table of its subcommands. A subcommand's module is imported when it runs.
+"""The command `ahpkit` and the table of its subcommands. A subcommand is imported when it runs, not before.
 
 To add one, write a click command or group in a module of this package and add a line to `COMMANDS`. The help text in
 the table is what `ahpkit --help` shows, so that help and version answer without importing anything else.
@@ -16,7 +16,7 @@ import click
 
 from ahpkit import __version__
 
-__all__ = ["COMMANDS", "Subcommand", "cli", "main"]
+__all__ = ["COMMANDS", "SECTIONS", "Subcommand", "cli", "main"]
 
 
 class Subcommand(NamedTuple):
@@ -27,38 +27,61 @@ class Subcommand(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Subcommand]] = {
-    "agents": Subcommand("ahpkit.cli.agents:agents", "List the agents ahpkit knows, and which are installed."),
-    "answer": Subcommand("ahpkit.cli.inbox:answer", "Answer the questions that wait in a session."),
-    "approve": Subcommand("ahpkit.cli.inbox:approve", "Let a tool call run that waits in a session."),
-    "approvals": Subcommand("ahpkit.cli.rules:approvals", "Look up what was allowed or denied, and by whom."),
-    "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
-    "config": Subcommand("ahpkit.cli.config:config", "Show or write the configuration."),
     "chat": Subcommand("ahpkit.cli.chat:chat", "Chat with an agent."),
-    "cancel": Subcommand("ahpkit.cli.inbox:cancel", "Cancel the turns that run in a session."),
-    "customizations": Subcommand("ahpkit.cli.customizations:customizations", "Show what a session would get."),
-    "data": Subcommand("ahpkit.cli.data:data", "Save, put back and tidy up what a host keeps."),
-    "deny": Subcommand("ahpkit.cli.inbox:deny", "Do not let a tool call run that waits in a session."),
-    "devices": Subcommand("ahpkit.cli.page:devices", "List or revoke the browsers that may come in."),
-    "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
-    "down": Subcommand("ahpkit.cli.service:down", "End the host."),
+    "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
+    "resume": Subcommand("ahpkit.cli.prompt:resume", "Go on with a turn that failed."),
     "inbox": Subcommand("ahpkit.cli.inbox:inbox", "List everything that waits for you."),
-    "login": Subcommand("ahpkit.cli.login:login", "Log an agent in."),
+    "approve": Subcommand("ahpkit.cli.inbox:approve", "Let a tool call run that waits in a session."),
+    "deny": Subcommand("ahpkit.cli.inbox:deny", "Do not let a tool call run that waits in a session."),
+    "answer": Subcommand("ahpkit.cli.inbox:answer", "Answer the questions that wait in a session."),
+    "cancel": Subcommand("ahpkit.cli.inbox:cancel", "Cancel the turns that run in a session."),
+    "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, search, show, rename, archive, export and more."),
+    "usage": Subcommand("ahpkit.cli.usage:usage", "Add up tokens and cost by session, agent or day."),
+    "tail": Subcommand("ahpkit.cli.tail:tail", "Follow a session, or any channel, as it happens."),
+    "up": Subcommand("ahpkit.cli.service:up", "Start a host in the background."),
+    "down": Subcommand("ahpkit.cli.service:down", "End the host."),
+    "status": Subcommand("ahpkit.cli.service:status", "Show the hosts that run."),
     "logs": Subcommand("ahpkit.cli.service:logs", "Show what the host in the background logged."),
-    "mcp": Subcommand("ahpkit.cli.mcp:mcp", "List MCP servers and tools, call one, log in."),
+    "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
+    "service": Subcommand("ahpkit.cli.service:service", "Have the system start the host when you log in."),
     "open": Subcommand("ahpkit.cli.page:open_page", "Open the host's page in a browser."),
     "pair": Subcommand("ahpkit.cli.page:pair", "Show a code that lets a phone in."),
-    "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
-    "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
+    "devices": Subcommand("ahpkit.cli.page:devices", "List or revoke the browsers that may come in."),
+    "doctor": Subcommand("ahpkit.cli.doctor:doctor", "Check the installation and the running host."),
+    "agents": Subcommand("ahpkit.cli.agents:agents", "List the agents ahpkit knows, or install one."),
+    "login": Subcommand("ahpkit.cli.login:login", "Log an agent in."),
+    "mcp": Subcommand("ahpkit.cli.mcp:mcp", "List MCP servers and tools, call one, log in."),
+    "customizations": Subcommand(
+        "ahpkit.cli.customizations:customizations", "Show skills, rules, servers …; switch them on or off."
+    ),
     "rules": Subcommand("ahpkit.cli.rules:rules", "List, add and remove approval rules."),
-    "service": Subcommand("ahpkit.cli.service:service", "Have the system start the host when you log in."),
-    "status": Subcommand("ahpkit.cli.service:status", "Show the hosts that run."),
-    "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, search, show, rename, archive, export and more."),
-    "tail": Subcommand("ahpkit.cli.tail:tail", "Follow any channel."),
+    "approvals": Subcommand("ahpkit.cli.rules:approvals", "Look up what was allowed or denied, and by whom."),
     "trust": Subcommand("ahpkit.cli.trust:trust", "Show or change what may run: hooks and servers, by content."),
-    "usage": Subcommand("ahpkit.cli.usage:usage", "Add up tokens and cost by session, agent or day."),
-    "serve": Subcommand("ahpkit.cli.serve:serve", "Start a host and serve until Ctrl-C."),
-    "up": Subcommand("ahpkit.cli.service:up", "Start a host in the background."),
+    "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
+    "config": Subcommand("ahpkit.cli.config:config", "Show or write the configuration."),
+    "data": Subcommand("ahpkit.cli.data:data", "Save, put back and tidy up what a host keeps."),
+    "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
 }
+
+SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Talk to agents": (
+        "chat",
+        "prompt",
+        "resume",
+        "inbox",
+        "approve",
+        "deny",
+        "answer",
+        "cancel",
+        "sessions",
+        "usage",
+        "tail",
+    ),
+    "The host": ("up", "down", "status", "logs", "serve", "service", "open", "pair", "devices", "doctor"),
+    "Agents, tools and rules": ("agents", "login", "mcp", "customizations", "rules", "approvals", "trust", "roots"),
+    "Settings and data": ("config", "data", "conformance"),
+}
+"""The commands as `ahpkit --help` lists them. What is in no section is listed last."""
 
 
 _INTERRUPTED = 130
@@ -105,8 +128,12 @@ class _LazyGroup(click.Group):
             raise explained from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+        placed = {name for names in SECTIONS.values() for name in names}
+        rest = tuple(name for name in self.list_commands(ctx) if name not in placed)
+        width = max(map(len, COMMANDS))  # The same in all sections, so that the texts stand below each other.
+        for title, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name].help) for name in names])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -116,8 +143,9 @@ def cli() -> None:
 
     \b
     Example:
-      ahpkit serve
-      ahpkit chat
+      ahpkit prompt "hello"     one question; starts a host in the background if none runs
+      ahpkit chat               a conversation
+      ahpkit COMMAND --help     more about a command, with examples
     """
 
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ahpkit.cli.ask_person import ask_approval, ask_questions
+from ahpkit.cli.ask_person import ask_approval, ask_questions, verdict
 from ahpkit.cli.console import Console
 from ahpkit.cli.wait_first import wait_first
-from ahpkit.client import Approve, Chat, Client, Decline, Dispatch, Rejected, Subscription
+from ahpkit.client import Approve, Chat, Client, Decline, Deny, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to, open_requests
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
 from ahpkit.client.turn_tracker import TurnTracker
@@ -61,7 +61,7 @@ class Decisions:
 
     async def _confirm(self, event: ConfirmationNeeded) -> None:
         call_id = event.call["toolCallId"]
-        decision = await self._unless(_is_decided(call_id), lambda: ask_approval(self._console, event, self._read))
+        decision = await self._unless(_is_decided(call_id), lambda: self._ask_approval(event))
         if decision is None:
             return
         approved = isinstance(decision, Approve)
@@ -73,6 +73,26 @@ class Decisions:
         else:
             options = {"option_id": decision.option_id, "reason": decision.reason}
             await self._dispatch(lambda: self._chat.deny(call_id, **options))
+
+    async def _ask_approval(self, event: ConfirmationNeeded) -> Approve | Deny | None:
+        """Ask, and tell the verdict of a judge who is still at it."""
+        judged: Any = event.call.get("riskAssessment")
+        if not judged or judged["status"] == "complete":
+            return await ask_approval(self._console, event, self._read)
+        telling = asyncio.create_task(self._tell_verdict(event.call["toolCallId"]))
+        try:
+            return await ask_approval(self._console, event, self._read)
+        finally:
+            telling.cancel()
+            await asyncio.wait([telling])
+
+    async def _tell_verdict(self, call_id: str) -> None:
+        def risk(state: Any) -> Any:
+            call: Any = find_tool_call(state.get("activeTurn"), call_id)
+            return {} if call is None else call.get("riskAssessment", {})
+
+        state = await self._channel.wait_for(lambda state: risk(state).get("status") == "complete")
+        self._console.say(f"  {verdict(risk(state))}", "yellow")
 
     async def _read(self, uri: str) -> str | None:
         try:

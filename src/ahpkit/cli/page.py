@@ -155,7 +155,7 @@ def revoke(url: str | None, token: str | None, device: str) -> None:
     found = [one for one in _ask(url, token, "/page/devices")["devices"] if one["id"].startswith(device)]
     if len(found) != 1:
         raise click.ClickException(
-            f"{len(found)} devices have an id that begins with {device!r}; see: ahpkit devices list"
+            f"{len(found) or 'no'} devices have an id that begins with {device!r}; see: ahpkit devices list"
         )
     _ask(url, token, "/page/devices/revoke", {"id": found[0]["id"]})
     click.echo(f"Revoked: {printable(found[0]['name'])}")

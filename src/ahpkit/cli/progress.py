@@ -10,6 +10,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+Tell = Callable[[str], None]
+"""Shows how far the work is."""
+
+Explain = Callable[[Tell], Coroutine[Any, Any, None]]
+"""Says what is waited for, and says so again when that changes; it is ended with the work."""
+
 _LONG = 3.0
 """Seconds after which something may hang."""
 
@@ -29,23 +35,42 @@ def progress(doing: str) -> Generator[Callable[[str], None]]:
         yield lambda how_far: status.update(f"{doing} … {how_far}")
 
 
-async def patiently(work: Coroutine[Any, Any, T], doing: str, *, hint: str = "", after: float = _LONG) -> T:
-    """Wait for work that is quick most of the time; say what is going on when it is not, and `hint` when it hangs."""
+async def patiently(
+    work: Coroutine[Any, Any, T],
+    doing: str,
+    *,
+    explain: Explain | None = None,
+    patience: float = _PATIENCE,
+    long: float = _LONG,
+) -> T:
+    """Wait for work that is quick most of the time. When it is not, say what is done; when it takes long, `explain`."""
     task = asyncio.create_task(work)
+    explaining: asyncio.Task[None] | None = None
     try:
-        done, _ = await asyncio.wait([task], timeout=_PATIENCE)
+        done, _ = await asyncio.wait([task], timeout=patience)
         if not done:
             with progress(doing) as tell:
-                done, _ = await asyncio.wait([task], timeout=after)
-                if not done and hint:
-                    tell(hint)
-                    if not sys.stderr.isatty():
-                        sys.stderr.write(f"{doing} … {hint}\n")
+                done, _ = await asyncio.wait([task], timeout=long)
+                if not done and explain is not None:
+                    shown = tell if sys.stderr.isatty() else _written(doing)
+                    explaining = asyncio.create_task(explain(shown))
                 await asyncio.wait([task])
         return task.result()
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        tasks = [one for one in (task, explaining) if one is not None]
+        for one in tasks:
+            one.cancel()
+        await asyncio.wait(tasks)
 
 
-__all__ = ["patiently", "progress"]
+def _written(doing: str) -> Tell:
+    """For a log, where nothing can be shown in place: one line each time."""
+
+    def write(text: str) -> None:
+        sys.stderr.write(f"{doing} … {text}\n")
+        sys.stderr.flush()
+
+    return write
+
+
+__all__ = ["Explain", "Tell", "patiently", "progress"]

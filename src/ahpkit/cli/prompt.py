@@ -8,7 +8,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from ahpkit.cli.connection import (
     EXIT_INTERRUPTED,
     EXIT_TIMEOUT,
     connected,
+    find_session,
     host_command,
     open_session,
     session_options,
@@ -27,17 +28,30 @@ from ahpkit.cli.connection import (
 )
 from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.output import Output
+from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.show_turn import TurnPrinter, event_line
-from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session
+from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session, TurnStream
 from ahpkit.client.ask import subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.platform.signals import handling_signals
+from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.wire.codec import encode
 
 _PATIENCE = 3.0
 """Seconds for the first bytes of what is piped in besides a text."""
 
+Begin = Callable[[Chat], TurnStream]
+"""Begins the turn in a chat."""
+
 _NO_APPROVALS = "approvals are off; --approve all turns them on"
+
+
+_approve_option = click.option(
+    "--approve", type=click.Choice(["none", "all"]), default="none", show_default=True, help="Which tool calls may run."
+)
+_timeout_option = click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until the turn is cancelled."
+)
 
 
 @click.command()
@@ -50,10 +64,8 @@ _NO_APPROVALS = "approvals are off; --approve all turns them on"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Add the content of a file to the message (repeatable).",
 )
-@click.option(
-    "--approve", type=click.Choice(["none", "all"]), default="none", show_default=True, help="Which tool calls may run."
-)
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until the turn is cancelled.")
+@_approve_option
+@_timeout_option
 @click.option("--no-wait", is_flag=True, help="Send the message, print the session and leave; see: ahpkit inbox.")
 @click.option("--keep", is_flag=True, help="Keep a new session afterwards.")
 @click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="How you are called at the end.")
@@ -68,6 +80,7 @@ async def prompt(
     provider: str | None,
     model: str | None,
     directory: Path | None,
+    more: tuple[Path, ...],
     worktree: bool,
     files: tuple[Path, ...],
     approve: str,
@@ -95,15 +108,26 @@ async def prompt(
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
     callbacks: dict[str, Any] = {} if no_wait else {"on_confirmation": shot.decide, "on_input": shot.decline}
     async with connected(url, token, **callbacks, start=True) as client:
-        session = await open_session(
-            client, name, resume=resume, provider=provider, model=model, directory=directory, worktree=worktree
-        )
         made = name is None and not resume
+        session = await open_session(
+            client,
+            name,
+            resume=resume,
+            provider=provider,
+            model=model if made else None,
+            directory=directory,
+            more=more,
+            worktree=worktree,
+        )
+
+        def send(chat: Chat) -> TurnStream:
+            return chat.send(message, model=None if made else model)
+
         keep = keep or worktree  # What it did is still to be merged back.
         if no_wait:
-            return await shot.send(session, message)
+            return await shot.send(session, send)
         try:
-            code = await shot.run(session, message, timeout)
+            code = await shot.run(session, send, timeout)
             notify(kind, "the turn is over" if code == 0 else "the turn did not complete")
             return code
         finally:
@@ -111,6 +135,38 @@ async def prompt(
                 await session.dispose()
             elif made and not json_lines:
                 shot.output.say(f"kept as {session.uri}", "dim", error=True)
+            if shot.resumable and (keep or not made):
+                shot.output.say(f"To go on with it:  ahpkit resume {short_id(session.uri)}", "dim", error=True)
+
+
+@click.command()
+@click.argument("session", shell_complete=SESSION)
+@_approve_option
+@_timeout_option
+@click.option("--json", "json_lines", is_flag=True, help="Print every event as a line of JSON, as it comes.")
+@host_command
+async def resume(
+    url: str | None, token: str | None, session: str, approve: str, timeout: float | None, json_lines: bool
+) -> int:
+    """Go on with the last turn of a session that failed, and print the rest of the answer.
+
+    A turn says by its error whether it can go on: after a lost connection to a model, a limit, a restart of the host.
+    Exits like `prompt`.
+
+    \b
+    Example:
+      ahpkit resume hello
+      ahpkit resume 3f2a9c11 --approve all
+    """
+    shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
+    async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline) as client:
+        opened = await client.session(await find_session(client, session))
+        try:
+            return await shot.run(opened, Chat.resume, timeout)
+        except LookupError:
+            raise click.ClickException(
+                f"there is nothing to go on with in {session!r}: its last turn did not fail, or cannot go on"
+            ) from None
 
 
 def _message(text: str | None, files: Sequence[Path]) -> str:
@@ -163,12 +219,14 @@ class _OneShot:
         self._json_lines = json_lines
         self._printer = TurnPrinter(self.output, quiet=True)
         self._helpers: set[str] = set()
+        self.resumable = False
+        """Whether the turn failed and can go on."""
 
-    async def send(self, session: Session, text: str) -> int:
+    async def send(self, session: Session, begin: Begin) -> int:
         """Begin the turn and leave it to itself; the exit code."""
         chat = await session.chat()
         try:
-            await anext(chat.send(text))
+            await anext(begin(chat))
         except ActionRejected as error:
             self.output.say(f"✗ {error.reason}", "red", error=True)
             return EXIT_FAILED
@@ -176,7 +234,7 @@ class _OneShot:
         self.output.say(encode(facts).decode() if self._json_lines else short_id(session.uri))
         return 0
 
-    async def run(self, session: Session, text: str, timeout: float | None = None) -> int:
+    async def run(self, session: Session, begin: Begin, timeout: float | None = None) -> int:
         """The exit code."""
         chat = await session.chat()
         if self._json_lines:
@@ -184,7 +242,7 @@ class _OneShot:
         async with _cancelled_by_interrupt(chat):
             try:
                 async with asyncio.timeout(timeout):
-                    return await self._take(session, chat, text)
+                    return await self._take(session, chat, begin)
             except TimeoutError:
                 with suppress(LookupError):  # It ended just now.
                     await chat.cancel()
@@ -194,9 +252,9 @@ class _OneShot:
                 self.output.say(f"✗ {error.reason}", "red", error=True)
                 return EXIT_FAILED
 
-    async def _take(self, session: Session, chat: Chat, text: str) -> int:
+    async def _take(self, session: Session, chat: Chat, begin: Begin) -> int:
         last: Any = None
-        async for last in chat.send(text):
+        async for last in begin(chat):
             self._show(last)
             for uri in subagents(last):
                 if uri not in self._helpers:
@@ -204,6 +262,8 @@ class _OneShot:
                     await session.chat(uri)  # From now on the callbacks are asked for it, too.
         if isinstance(last, TurnCancelled):
             return EXIT_INTERRUPTED
+        turns = chat.confirmed["turns"]
+        self.resumable = bool(turns) and is_resumable(turns[-1])
         return 0 if isinstance(last, TurnCompleted) else EXIT_FAILED
 
     def _show(self, event: TurnEvent) -> None:
@@ -241,4 +301,4 @@ async def _cancelled_by_interrupt(chat: Chat) -> AsyncGenerator[None]:
         yield
 
 
-__all__ = ["prompt"]
+__all__ = ["prompt", "resume"]

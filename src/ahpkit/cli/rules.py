@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -9,10 +10,15 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.ask_person import in_words
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.client import Client
+
+_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+_KINDS = {"allowed": "approve", "denied": "deny"}
 
 _ID = 8
 """Characters of a rule's id that people type."""
@@ -160,6 +166,7 @@ async def log(url: str | None, token: str | None, session: str | None, limit: in
     """
     async with connected(url, token) as client:
         found = await client.approvals(session=await _session(client, session), limit=limit)
+        titles = {one["resource"]: one["title"] for one in await client.sessions()} if found else {}
     output = Output()
     if json_output:
         output.say(as_json(found))
@@ -167,21 +174,37 @@ async def log(url: str | None, token: str | None, session: str | None, limit: in
     if not found:
         output.say("Nothing was decided yet.")
     for entry in found:
-        output.say(_decision(entry))
+        output.say(_decision(entry, titles.get(entry["session"])))
 
 
 async def _session(client: Client, name: str | None) -> str | None:
     return None if name is None else await find_session(client, name)
 
 
-def _decision(entry: Any) -> str:
+def _decision(entry: Any, title: str | None) -> str:
+    """One decision for a reader. A session that is gone has only its id left."""
     when = datetime.fromtimestamp(entry["at"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    by = f"{entry['by']} {entry.get('who', '')}".strip()
-    option = f", {entry['option']}" if entry.get("option") else ""
+    place = f"{short_id(entry['session'])}  {shorten(title or '(deleted)', 30):30}"
     shown = shorten(f"{entry['tool']} {entry['shown'].get('input', '')}", 80)
     reason = f"  {shorten(entry['reason'], 80)}" if entry.get("reason") else ""
-    what = f"{entry['decision']:7}  {shown}  ({entry['owner']})"
-    return printable(f"{when}  {short_id(entry['session'])}  {what}  by {by}{option}{reason}")
+    return printable(
+        f"{when}  {place}  {entry['decision']:7}  {shown}  ({entry['owner']})  by {_by(entry)}{_chosen(entry)}{reason}"
+    )
+
+
+def _by(entry: Any) -> str:
+    """Who decided. A client that gave itself no name has a random id, which says nothing to anybody."""
+    who = entry.get("who", "")
+    if entry["by"] == "person" and (not who or _RANDOM.fullmatch(who)):
+        return "a person"
+    return f"{entry['by']} {who}".strip()
+
+
+def _chosen(entry: Any) -> str:
+    """The option that was picked, where it says more than yes or no."""
+    option = entry.get("option") or ""
+    plain = option in ("", "allow", "deny", "allow-once", "deny-once")
+    return "" if plain else f", {in_words({'id': option, 'label': option, 'kind': _KINDS[entry['decision']]})}"
 
 
 __all__ = ["approvals", "rules"]

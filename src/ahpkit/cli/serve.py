@@ -174,9 +174,12 @@ def _log_to_stderr(level: int) -> None:
 def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
     """Settings with what the command line says on top."""
     single = {key: value for key in ("host", "port", "data_dir", "durability") if (value := options[key]) is not None}
-    agents = dict(settings.agents)
+    agents, added = dict(settings.agents), set[str]()
     for option in options["agents"]:
         name, _, command = option.partition("=")
+        if name in added:
+            raise click.UsageError(f"--agent {name} is given twice; give each agent a name of its own")
+        added.add(name)
         agents[name] = {"option": option} if command or name not in agents else agents[name]
     return replace(
         settings,

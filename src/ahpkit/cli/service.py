@@ -56,9 +56,17 @@ def up(host_name: str | None, data_dir: Path | None, restart: bool, options: tup
       ahpkit up --agent claude
       ahpkit up --restart
     """
+    check_serve_options(options)
     place = (data_dir or named_data_dir(host_name)).absolute()
     named = ("--host-name", host_name) if host_name else ()
     asyncio.run(_up(place, [*named, *options], restart=restart))
+
+
+def check_serve_options(options: Sequence[str]) -> None:
+    """Refuse what `ahpkit serve` does not take, here and now: in the background nobody would see it."""
+    from ahpkit.cli.serve import serve  # Late: it imports the host.
+
+    serve.make_context("ahpkit serve", list(options))
 
 
 async def _up(data_dir: Path, options: Sequence[str], *, restart: bool) -> None:
@@ -70,7 +78,8 @@ async def _up(data_dir: Path, options: Sequence[str], *, restart: bool) -> None:
     endpoint, started = await patiently(start_host(data_dir, options), "Starting the host")
     click.echo(f"{'Started' if started else 'Already running'}: {described(endpoint)}")
     if started:
-        click.echo(f"Its log: {tilde(log_file(data_dir))}   Stop it with: {own_command()} down")
+        which = "" if data_dir == named_data_dir(None).absolute() else f" --host-name {endpoint.name}"
+        click.echo(f"Its log: {tilde(log_file(data_dir))}   Stop it with: {own_command()} down{which}")
     elif options and not restart:
         click.echo("It keeps the options that it was started with; `ahpkit up --restart …` takes these.", err=True)
 
@@ -187,7 +196,8 @@ def _status_lines(endpoint: Endpoint, health: _Health | str) -> list[str]:
     if isinstance(health, str):
         lines.append(f"  does not answer: {health}")
     else:
-        lines.append(f"  {health.sessions} sessions, agents: {', '.join(map(printable, health.agents))}")
+        sessions = f"{health.sessions} session{'' if health.sessions == 1 else 's'}"
+        lines.append(f"  {sessions}, agents: {', '.join(map(printable, health.agents))}")
     if endpoint.data_dir:
         lines.append(f"  data: {tilde(Path(endpoint.data_dir))}")
         if endpoint.background:
@@ -278,6 +288,7 @@ def install_service(host_name: str | None, only_print: bool, options: tuple[str,
       ahpkit service install
       ahpkit service install -- --agent claude
     """
+    check_serve_options(options)
     named = ("--host-name", host_name) if host_name else ()
     command = [sys.executable, "-m", "ahpkit", "serve", "--background", *named, *options]
     path, text, advice = _service_file(host_name, command)

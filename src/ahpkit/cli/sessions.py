@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import click
 
@@ -25,8 +25,9 @@ from ahpkit.cli.session_search import Filter, filter_options, search
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, plain, printable, shorten
 from ahpkit.cli.watching import watch
-from ahpkit.client import Client
+from ahpkit.client import Client, Session
 from ahpkit.client.changesets import ChangesetView
+from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.wire.codec import encode
 
@@ -125,6 +126,8 @@ async def search_command(
       ahpkit sessions search migration
       ahpkit sessions search "release notes" --agent claude --since 30d
     """
+    if not any(word.strip() for word in words):
+        raise click.UsageError("give at least one word to look for")
     output, found = Output(), 0
     async with connected(url, token) as client:
         fitting = await _fitting(client, Filter(agent, directory, status, since, everything))
@@ -364,12 +367,23 @@ async def _view(client: Client, name: str, kind: str, turn: str | None) -> Chang
         if not turns:
             raise click.ClickException("There is no turn yet.")
         turn = turns[-1]["id"]
+    elif turn is not None:
+        await _check_turn(session, turn, name)
     try:
         return session.changeset(kind, **({"turnId": turn} if kind == "turn" and turn is not None else {}))
     except LookupError:
         raise click.ClickException(
             f"This session offers no {kind} changes: its directory is in no git repository."
         ) from None
+
+
+async def _check_turn(session: Session, turn: str, name: str) -> None:
+    """Refuse the id of a turn that no chat of the session has."""
+    for one in session.chats:
+        async with await session.chat(one["resource"]) as chat:
+            if find_turn(chat.confirmed, turn) is not None:
+                return
+    raise click.ClickException(f"there is no turn {turn!r} in {name!r}; see: ahpkit sessions show {name} --json")
 
 
 @sessions.command()
@@ -426,15 +440,15 @@ async def undo(
     """
     output = Output()
     async with connected(url, token) as client, await _view(client, session, kind, turn) as view:
-        chosen = [_changed_file(view, name) for name in files] or [None]
         if not view.files:
             output.say("Nothing changed.")
             return
+        chosen = [_changed_file(view, name) for name in files]
         if not yes:
-            for file in view.files:
-                output.say(f"  {file['id']}")
+            for file in chosen or [one["id"] for one in view.files]:
+                output.say(f"  {unquote(file.removeprefix('file://'))}")
             click.confirm("Undo these changes?", abort=True)
-        for file in chosen:
+        for file in chosen or [None]:
             output.say(str(await view.invoke("undo", file=file, confirmed=True)))
 
 

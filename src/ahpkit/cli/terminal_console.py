@@ -15,7 +15,7 @@ from ahpkit.cli.console import Console
 from ahpkit.cli.keys import Key, Keys, Paste
 from ahpkit.cli.line_editor import LineEditor, complete, lay_out, utf16_length
 from ahpkit.cli.markdown import Block, Blocks, rendered
-from ahpkit.cli.text import fitting, printable, styled, whole_lines
+from ahpkit.cli.text import fitting, printable, styled, whole_lines, wrapped
 from ahpkit.cli.wait_first import wait_first
 from ahpkit.platform import terminal_mode
 
@@ -81,7 +81,7 @@ class TerminalConsole(Console):
         """Write a line above the area."""
         self.end_line()
         self._erase()
-        (self._err if error else self._out)(f"{text}\n", style)
+        (self._err if error else self._out)(f"{wrapped(text, self._columns)}\n", style)
         self._draw()
 
     def stream(self, text: str, style: str = "") -> None:
@@ -282,11 +282,20 @@ class TerminalConsole(Console):
         key = await self._key()
         if key is None:
             return Left()
+        if key in ("\r", "\n") and choosing.text and self._keys:
+            return Message((self._pasted(f"{choosing.text}\n"),))
         outcome = choosing.press(key)
         if isinstance(outcome, Message):
             outcome = Message((*outcome.keys, *self._keys))
             self._keys.clear()
         return outcome
+
+    def _pasted(self, begun: str) -> Paste:
+        """What came in one go, with more behind the end of its first line: a paste, whatever the terminal calls it."""
+        texts = [key.text if isinstance(key, Paste) else key for key in self._keys]
+        self._keys.clear()
+        text = "".join(text for text in texts if len(text) == 1 or "\n" in text).replace("\r", "\n")
+        return Paste(begun + text.rstrip("\n"))
 
     async def _edit(self, prompt: str, editor: LineEditor, *, until_empty: bool = False) -> str:
         """Let the person edit: "enter" or "end", or "empty" when that is to be noticed."""

@@ -60,6 +60,22 @@ def _full(line: str, columns: int) -> int:
     return 0
 
 
+_OWN_TEXT = 4
+"""Spaces before a line that is not prose: a diff, a command, a file."""
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Prose broken between words, as deep as its lines begin. What is indented further stays as it is."""
+    return "\n".join(part for line in text.split("\n") for part in _wrapped(line, columns))
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    if len(indent) >= _OWN_TEXT:
+        return [line]
+    return [indent + part for part in whole_lines(line[len(indent) :], max(columns - len(indent), 1))]
+
+
 def fitting(text: str, columns: int) -> str:
     """As much of a line as fits into so many columns."""
     from rich.cells import cell_len, set_cell_size
@@ -83,4 +99,4 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPED)
 
 
-__all__ = ["as_json", "fitting", "plain", "printable", "shorten", "styled", "whole_lines"]
+__all__ = ["as_json", "fitting", "plain", "printable", "shorten", "styled", "whole_lines", "wrapped"]

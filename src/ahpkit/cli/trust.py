@@ -137,6 +137,10 @@ def list_trust(as_json: bool, data_dir: Path | None, url: str | None, token: str
         for item in items:
             click.echo(json.dumps(item.as_json(), ensure_ascii=False))
         return
+    if not items and not kept.directories():
+        click.echo(
+            "Nothing is trusted, and nothing waits for it. To trust a directory as it is now: ahpkit trust add DIR"
+        )
     for folder in kept.directories():
         click.echo(f"trusted directory: {printable(folder)}")
     for item in items:

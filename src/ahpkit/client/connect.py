@@ -76,7 +76,7 @@ class _Dialler:
             return Endpoint(self._url)
         endpoint = find_endpoint(data_dir=self._data_dir, name=self._name)
         if endpoint is None:
-            raise HostNotFound
+            raise HostNotFound(self._name)
         return endpoint
 
 

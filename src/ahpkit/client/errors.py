@@ -30,10 +30,14 @@ class ClientError(AhpError):
 
 
 class HostNotFound(ClientError):
-    """No URL was given and no running host was found."""
+    """No URL was given and no running host was found, or none of that name."""
 
-    def __init__(self) -> None:
-        super().__init__("no running host found: start one with `ahpkit serve`, or pass its URL")
+    def __init__(self, name: str | None = None) -> None:
+        if name:
+            text = f"no host named {name!r} is running: `ahpkit status` lists those that are, `ahpkit up` starts one"
+        else:
+            text = "no running host found: start one with `ahpkit up`, or pass its URL"
+        super().__init__(text)
 
 
 class ConnectionLost(ClientError, ConnectionError):

@@ -112,6 +112,9 @@ class RecordingChat:
     def title(self, title: str) -> None:
         self.said.append(("title", title))
 
+    def activity(self, text: str | None) -> None:
+        self.said.append(("activity", text))
+
     def commands(self, commands: Sequence[Command]) -> None:
         self.said.append(("commands", [command.name for command in commands]))
 

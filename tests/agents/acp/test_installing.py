@@ -81,14 +81,30 @@ def test_a_newer_python_is_looked_for_then_fetched_then_asked_for(places: Path) 
         install(agent("3.19"), run=machine, which=lambda name: None)
 
 
+def test_a_stub_of_a_version_manager_is_no_python(places: Path) -> None:
+    machine = Machine(places / "snake" / "env" / "bin" / "snake")
+
+    def run(command: Sequence[str]) -> str:
+        if command[0] == "/shims/python3.20":
+            raise InstallError("python3.20: command not found")
+        return machine(command)
+
+    there = {"python3.20": "/shims/python3.20", "python3.19": "/p/python3.19"}
+    install(agent("3.19"), run=run, which=there.get)
+    assert ["/p/python3.19", "-m", "venv", str(places / "snake" / "env")] in machine.ran
+
+
 def test_an_installer_of_its_own_is_left_to_the_person(places: Path) -> None:
     with pytest.raises(InstallError, match="run it yourself: curl"):
         install(KNOWN_AGENTS["cursor"])
 
 
-def test_a_program_that_fails_is_named_with_its_last_words(places: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("says", "reason"), [("no network", "no network"), ("npm error code E404\\nsee the log", "npm error code E404")]
+)
+def test_a_program_that_fails_is_named_with_what_it_says(places: Path, tmp_path: Path, says: str, reason: str) -> None:
     npm = tmp_path / "npm"
-    npm.write_text("#!/bin/sh\necho v22\ncase $1 in install) echo no network >&2; exit 1;; esac\n")
+    npm.write_text(f"#!/bin/sh\necho v22\ncase $1 in install) printf '{says}' >&2; exit 1;; esac\n")
     npm.chmod(0o755)
-    with pytest.raises(InstallError, match="npm failed: no network"):
+    with pytest.raises(InstallError, match=f"npm failed: {reason}$"):
         install(KNOWN_AGENTS["gemini"], which={"npm": str(npm), "node": str(npm)}.get)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -79,7 +79,9 @@ class AcpConnection:
         environ: Mapping[str, str] = os.environ,
         max_line: int = MAX_LINE,
         exit_patience: float = _EXIT_PATIENCE,
+        on_slow: Callable[[str | None], None] = lambda text: None,
     ) -> None:
+        """`on_slow` is told what is waited for when the agent takes long to answer, and None when it has answered."""
         self._max_line = max_line
         self._exit_patience = exit_patience
         self.initialized: JsonObject = {}
@@ -92,6 +94,7 @@ class AcpConnection:
         self._extensions = extensions or {}
         self._secrets = secrets or {}
         self._environ = environ
+        self._on_slow = on_slow
         self._stack = AsyncExitStack()
         self._process: ChildProcess | None = None
         self.rpc: RpcConnection
@@ -178,22 +181,40 @@ class AcpConnection:
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """Ask and wait. An error of the agent, its end and its silence are all `AgentError`s."""
-        slow = asyncio.get_running_loop().call_later(_SLOW, self._log_slow, method) if timeout is not None else None
+        watched = self._watch(method) if timeout is not None else nullcontext()
         try:
-            return await self.rpc.request(method, params, timeout=timeout)
+            with watched:
+                return await self.rpc.request(method, params, timeout=timeout)
         except RpcError as error:
             raise self._refused(method, error) from error
         except TransportClosed as error:
             raise await self._ended(error) from error
         except TimeoutError:
             raise self._error(f"did not answer {method} within {timeout:g} seconds", "acp/timeout") from None
-        finally:
-            if slow is not None:
-                slow.cancel()
 
-    def _log_slow(self, method: str) -> None:
-        """Somebody waits for it: say for what, and what it has said so far."""
-        _log.warning("%s", self._error(f"has not answered {method} for {_SLOW:g} seconds", "acp/slow").message)
+    @contextmanager
+    def _watch(self, method: str) -> Generator[None]:
+        """While a request waits: when it takes long, say what is waited for, and what the agent has written so far."""
+        told = False
+
+        def tell() -> None:
+            nonlocal told
+            told = True
+            _log.warning("%s", self._error(f"has not answered {method} for {_SLOW:g} seconds", "acp/slow").message)
+            self._on_slow(self._waiting_for(method))
+
+        timer = asyncio.get_running_loop().call_later(_SLOW, tell)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if told:
+                self._on_slow(None)
+
+    def _waiting_for(self, method: str) -> str:
+        lines = self._process.log.lines(1) if self._process is not None else []
+        wrote = f"; it last wrote: {short(self._hidden(lines[0]))}" if lines else "; it has written nothing so far"
+        return f"Waiting for {self._config.display_name} to answer {method}{wrote}"
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self.rpc.notify(method, params)

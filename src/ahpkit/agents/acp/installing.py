@@ -77,7 +77,7 @@ def _npm(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: W
 
 def _python(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: Which) -> tuple[Path, Path]:
     """Packages for Python: with a Python that is new enough, which uv fetches where there is none."""
-    interpreter = _interpreter(agent.python, which)
+    interpreter = _interpreter(agent.python, which, run)
     if interpreter is not None:
         environment = _environment(place, interpreter, run)
         run([str(environment / "bin" / "python"), "-m", "pip", "install", "-q", *packages])
@@ -90,12 +90,22 @@ def _python(agent: KnownAgent, packages: list[str], place: Path, run: Run, which
     return environment / "bin" / agent.command, environment / "bin"
 
 
-def _interpreter(wanted: str, which: Which) -> str | None:
-    """A Python of this machine that is new enough: ours, else the newest there is."""
+def _interpreter(wanted: str, which: Which, run: Run) -> str | None:
+    """A Python of this machine that is new enough and can make environments: ours, else the newest there is."""
     minor = int(wanted.partition(".")[2] or 0)
     if sys.version_info[:2] >= (3, minor):
         return sys.executable
-    return next((found for number in range(20, minor - 1, -1) if (found := which(f"python3.{number}"))), None)
+    named = (which(f"python3.{number}") for number in range(20, minor - 1, -1))
+    return next((found for found in named if found is not None and _works(found, run)), None)
+
+
+def _works(interpreter: str, run: Run) -> bool:
+    """Whether a program is a Python that can make environments; a name on the PATH may be a version manager's stub."""
+    try:
+        run([interpreter, "-c", "import ensurepip, venv"])
+    except InstallError:
+        return False
+    return True
 
 
 def _environment(place: Path, interpreter: str, run: Run) -> Path:
@@ -123,9 +133,15 @@ def _major(version: str) -> int:
 def _run(command: Sequence[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise InstallError(f"{Path(command[0]).name} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+        said = _reason(done.stderr or done.stdout) or f"exit code {done.returncode}"
+        raise InstallError(f"{Path(command[0]).name} failed: {said}")
     return done.stdout
+
+
+def _reason(output: str) -> str:
+    """The line of a program's output that says what went wrong: the first that speaks of an error, else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[-1] if lines else "")
 
 
 __all__ = ["NODE", "InstallError", "Run", "Which", "install", "places", "program_of"]

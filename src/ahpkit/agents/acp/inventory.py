@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -71,7 +72,7 @@ async def check(found: Found) -> Found:
 def _look_for(agent: KnownAgent) -> Found:
     path = program_of(agent)
     version = (_package_version(Path(path)) or _version([path, *agent.version_args])) if path else None
-    if path is None or (version is None and agent.command == "python3"):
+    if path is None or (version is None and path == shutil.which("python3")):  # Any Python has that name.
         return Found(agent, None, None, "missing")
     return Found(agent, path, version, "installed")
 

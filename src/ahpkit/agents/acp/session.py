@@ -102,6 +102,7 @@ class AcpSession:
             extensions=chat.extensions,
             secrets=setup.secrets,
             environ=setup.environ(chat.session_uri),
+            on_slow=chat.activity,
         )
 
     # Life.

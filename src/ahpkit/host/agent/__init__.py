@@ -347,6 +347,10 @@ class Chat(Protocol):
 
     def title(self, title: str) -> None: ...
 
+    def activity(self, text: str | None) -> None:
+        """What the agent is doing outside a turn, such as a start that takes long. None: nothing any more."""
+        ...
+
     def commands(self, commands: Sequence[Command]) -> None:
         """The slash commands the agent understands now: offered as completions and shown in state."""
         ...

@@ -60,6 +60,7 @@ class LiveChat:
         extensions: AgentExtensions,
         commands: AgentCommands,
         servers: Callable[[LiveChat], Awaitable[Sequence[McpServerOffer]]],
+        activity: Callable[[LiveChat, str | None], None],
     ) -> None:
         self.uri = uri
         self.session_uri = session_uri
@@ -68,6 +69,7 @@ class LiveChat:
         self._extensions = extensions
         self._commands = commands
         self._servers = servers
+        self._activity = activity
 
     async def mcp_servers(self) -> Sequence[McpServerOffer]:
         return await self._servers(self)
@@ -156,6 +158,9 @@ class LiveChat:
         if title and title != current and ours and self.session.get("defaultChat") == self.uri:
             self._services.values.set(self._title_key, title)
             self._services.dispatch(self.session_uri, session_title_changed(title=title))
+
+    def activity(self, text: str | None) -> None:
+        self._activity(self, text)
 
     def name_after(self, message: str) -> None:
         """Name the session after its first message that says something, unless somebody has named it."""

@@ -113,6 +113,7 @@ class Turns:
             extensions=ports.extensions,
             commands=ports.commands,
             servers=self._agent_servers,
+            activity=self._summaries.activity,
         )
 
     async def _agent_servers(self, chat: Chat) -> list[McpServerOffer]:
