@@ -1,4 +1,4 @@
-"""Endless sessions and chats are refused with a reason."""
+"""Endless sessions, chats, names and plugins are refused with a reason."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 
 from ahpkit.host.config import HostConfig
 from support.bench import running_bench
+from support.flow import open_session, say
+from support.process import host_process
+from support.raw_client import Json
 
 
 async def test_a_session_more_than_the_host_takes(tmp_path: Path) -> None:
@@ -28,3 +31,59 @@ async def test_a_chat_more_than_a_session_takes(tmp_path: Path) -> None:
         assert "may have 3 chats" in refused["message"]
         await client.ask("disposeChat", "ahp-chat:/1")
         await client.ask("createChat", session, chat="ahp-chat:/more")
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.9.0", "1.0.0"])
+async def test_an_id_that_comes_back_in_many_actions_is_not_long(tmp_path: Path, version: str) -> None:
+    long = "x" * 1_001
+    async with host_process(tmp_path) as host:
+        client = await host.connect()
+        await client.initialize(protocolVersions=[version])
+        session, chat = await open_session(client)
+        message = say("hi")["message"]
+        entry = {"id": "e", "text": "t"}
+        annotation = {"turnId": "t", "resource": "file:///f", "resolved": False, "origin": {"session": session}}
+        started = {"startedAt": "2026-11-15T00:00:00.000Z"}
+        attempts: list[tuple[str, Json]] = [
+            (chat, {**say("hi", long), **started}),
+            (chat, {"type": "chat/pendingMessageSet", "kind": "queued", "id": long, "message": message}),
+            (chat, {"type": "chat/turnCancelled", "turnId": long, "duration": 1}),
+            (f"{session}/annotations", {"type": "annotations/set", "annotation": _annotation(annotation, long, entry)}),
+            (
+                f"{session}/annotations",
+                {"type": "annotations/set", "annotation": _annotation(annotation, "a", {**entry, "id": long})},
+            ),
+        ]
+        for channel, action in attempts:
+            assert "at most 1000 characters" in await client.rejected(channel, action), action["type"]
+        await client.accepted(chat, {**say("hi", "x" * 1_000), **started})
+        await client.aclose()
+
+
+def _annotation(rest: Json, id: str, entry: Json) -> Json:
+    return {**rest, "id": id, "entries": [entry]}
+
+
+async def test_what_a_client_brings_into_a_session_is_bounded(tmp_path: Path) -> None:
+    async with host_process(tmp_path, "--terminals") as host:
+        client = await host.connect()
+        await client.initialize(protocolVersions=["1.0.0"])
+        session, _ = await open_session(client)
+        plugins = [
+            {"type": "plugin", "id": f"p{number}", "uri": f"virtual:/{number}", "name": "P"} for number in range(7_000)
+        ]
+        claim: Json = {"clientId": "tester", "tools": []}
+        for more, reason in (
+            ({"customizations": plugins}, "100 plugins"),
+            ({"displayName": "x" * 2_000_000}, "1048576 bytes together"),
+            ({"_meta": {"x": "x" * 2_000_000}}, "1048576 bytes together"),
+            ({"tools": [{"name": "x" * 1_001}]}, "at most 1000 characters"),
+        ):
+            action = {"type": "session/activeClientSet", "activeClient": {**claim, **more}}
+            assert reason in await client.rejected(session, action)
+        holder = {"kind": "client", "clientId": "tester"}
+        refused = await client.refused("createTerminal", "ahp-terminal:/t", claim=holder, name="x" * 1_001)
+        assert "at most 1000 characters" in refused["message"]
+        await client.aclose()
+        await host.stop()
+    assert "Traceback" not in host.errors, host.errors

@@ -5,6 +5,7 @@ Counted as CPU time of one step of the loop, so that a busy machine changes noth
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -230,6 +231,66 @@ async def many_rules(target: Target) -> None:
     await target.client.action(lambda said: said["action"]["type"] in ("chat/turnComplete", "chat/error"))
 
 
+async def large_write(target: Target) -> None:
+    """In base64, as a text, and almost in base64."""
+    uri = (await _working(target)).as_uri() + "/large"
+    data = base64.b64encode(bytes(range(256)) * 40_000).decode()
+    await target.client.ask("resourceWrite", uri=uri, data=data, encoding="base64")
+    await target.client.ask("resourceWrite", uri=uri, data=data, encoding="utf-8")
+    for wrong in (f"{data}é", f"{data[: 1 << 20]}===={data}"):
+        refused = await target.client.refused("resourceWrite", uri=uri, data=wrong, encoding="base64")
+        assert "not valid base64" in refused["message"]
+
+
+async def _working(target: Target) -> Path:
+    """A folder that a session works in."""
+    folder = target.host.home / f"folder-{time.monotonic_ns()}"
+    folder.mkdir()
+    await target.client.ask("createSession", f"ahp-session:/{folder.name}", workingDirectory=folder.as_uri())
+    return folder
+
+
+async def long_cursors(target: Target) -> None:
+    cursor = "QUJD" * (LARGE // 4)
+    await target.client.call("listSessions", cursor=cursor)
+    await target.client.call("fetchTurns", target.chat, before=cursor)
+
+
+async def malformed_import(target: Target) -> None:
+    """The reason for a refusal does not quote 15 MB."""
+    turn = {"id": "t", "message": {"text": "x" * LARGE, "origin": {"kind": "user"}}, "responseParts": []}
+    document = {"format": 1, "chats": [{"resource": "ahp-chat:/i", "title": 7, "turns": [turn]}]}
+    await target.client.refused("_ahpkit/sessions/import", document=document)
+
+
+async def long_numbers(target: Target) -> None:
+    action = {"type": "session/isReadChanged", "isRead": True, "_meta": {"n": [10**99] * 40_000}}
+    await target.dispatch(target.session, action)
+    await target.dispatch(target.session, {**action, "_meta": {"n": [10**4200] * 1_800}})
+
+
+async def deep_values(target: Target) -> None:
+    value: Any = 1
+    for _ in range(180):
+        value = {"a": value}
+    await target.client.ask("ping", _meta={"v": [value] * 200})
+
+
+async def many_watches(target: Target) -> None:
+    """Each change is compared with each pattern of each watch."""
+    folder = await _working(target)
+    patterns = {"items": [f"*a*b*c*{number}{'x' * 100}" for number in range(99)]}
+    for _ in range(60):
+        made = await target.client.ask("createResourceWatch", uri=folder.as_uri(), recursive=True, excludes=patterns)
+        await target.client.ask("subscribe", made["channel"])
+    for number in range(300):
+        (folder / f"{'abc' * 30}{number}").write_text("x")
+    await target.client.action(lambda said: said["channel"].startswith("ahp-resource-watch:"))
+    for subscribed in {said["channel"] for said in target.client.actions()}:
+        if subscribed.startswith("ahp-resource-watch:"):
+            target.client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": subscribed}})
+
+
 ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     large_remark,
     escaped_remark,
@@ -248,6 +309,12 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     long_configuration,
     many_requests,
     many_rules,
+    large_write,
+    long_cursors,
+    malformed_import,
+    long_numbers,
+    deep_values,
+    many_watches,
 ]
 
 
@@ -279,3 +346,29 @@ async def test_an_action_that_is_too_much_is_refused_under_its_number(target: Ta
     action["annotation"]["entries"] = values
     assert "50000 values" in await target.client.rejected(remarks, action)
     await target.client.accepted(remarks, remark("\n" * 900_000))
+
+
+async def test_a_request_that_is_too_much_is_refused_under_its_id(target: Target) -> None:
+    """Whoever asks gets an answer, also when the request is not read."""
+    refused = await target.client.refused("ping", _meta={"a": [0] * 60_000})
+    assert "50000 values" in refused["message"]
+    refused = await target.client.refused("resourceWrite", uri="file:///x", data="\n" * 1_100_000, encoding="utf-8")
+    assert "1000000 backslashes" in refused["message"]
+
+
+async def test_the_first_session_does_not_hold_the_loop(tmp_path: Path) -> None:
+    """What is loaded only when it is needed is not loaded in the event loop."""
+    steps, work = tmp_path / "steps", tmp_path / "work"
+    work.mkdir()
+    async with host_process(tmp_path, through=("support.timed_host", str(steps))) as host:
+        steps.write_text("")  # Nobody is connected while it starts.
+        client = await host.client(ROOT)
+        await client.ask("createSession", "ahp-session:/first", workingDirectory=work.as_uri())
+        state = (await client.ask("subscribe", "ahp-session:/first"))["snapshot"]["state"]
+        if state["lifecycle"] == "creating":
+            await client.action("session/ready")
+        await client.ask("subscribe", state["defaultChat"])
+        await client.accepted(state["defaultChat"], say("hello"))
+        await client.action("chat/turnComplete")
+        assert _worst(sorted(steps.read_text().splitlines(), reverse=True)) <= 2 * BOUND * _this_machine()
+        await client.aclose()

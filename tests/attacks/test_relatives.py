@@ -165,3 +165,15 @@ async def test_a_terminal_does_not_start_outside(site: Site) -> None:
         for cwd in ("file:///", site.outside.as_uri(), (site.home / "data").as_uri()):
             error = await client.refused("createTerminal", "ahp-terminal:/t", claim=claim, cwd=cwd)
             assert error["code"] == DENIED
+
+
+async def test_content_that_is_no_base64_is_refused(site: Site) -> None:
+    async with site.serving() as client:
+        await site.session()
+        for data in ("é", "\u202e", "a", "ab=c", "====", "a b=", "Zg==" * 300_000):
+            uri = (site.work / "file").as_uri()
+            error = await client.refused("resourceWrite", uri=uri, data=data, encoding="base64")
+            assert error["code"] == -32602
+        await client.ask("resourceWrite", uri=uri, data="AAAA" * 300_000 + "Zg==", encoding="base64")
+    assert (site.work / "file").stat().st_size == 900_001
+    assert "Traceback" not in site.host.errors, site.host.errors

@@ -30,6 +30,7 @@ from ahpkit.client.endpoints import (
     find_endpoints,
 )
 from ahpkit.platform.files import make_private_directory, try_lock
+from ahpkit.platform.limits import LogLimit
 from ahpkit.platform.processes import is_alive
 
 DEFAULT_NAME = "default"
@@ -73,6 +74,7 @@ def log_to_file(data_dir: Path, level: int) -> None:
     path = log_file(data_dir)
     make_private_directory(path.parent)
     handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8")
+    handler.addFilter(LogLimit())
     logging.basicConfig(
         level=level, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S"
     )

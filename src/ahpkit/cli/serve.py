@@ -45,6 +45,7 @@ from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
 from ahpkit.platform.limits import (
     ChildLimits,
+    LogLimit,
     allow_open_files,
     give_freed_memory_back,
     keep_collections_short,
@@ -168,6 +169,7 @@ def _spoken(protocol: str | None) -> Sequence[Generation]:
 def _log_to_stderr(level: int) -> None:
     handler = logging.StreamHandler()
     handler.setLevel(level)
+    handler.addFilter(LogLimit())
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", handlers=[handler])
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from ahpkit.customizations.details import Container, Parsed
 from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.plugin import parse_plugin
-from ahpkit.customizations.remote import CLIENT_LIMITS, ClientSource
+from ahpkit.customizations.remote import ALL_AT_ONCE, CLIENT_LIMITS, ClientSource
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.source import load
-from ahpkit.host.feature import Services
+from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.protocol.common.state import JsonObject
 
 
@@ -36,6 +37,7 @@ class ClientPlugins:
         self._publish = publish
         self._judge = judge
         self._timeout = timeout
+        self._slots: WeakKeyDictionary[ConnectedClient, asyncio.Semaphore] = WeakKeyDictionary()
 
     def active_clients_changed(self, tree: SessionTree, state: JsonObject) -> None:
         """Take over what the active clients publish now; what is not published any more goes."""
@@ -71,7 +73,8 @@ class ClientPlugins:
         if client is None:
             return _failed(plugin, "the client that published it is not connected")
         published = plugin.published
-        source = ClientSource(client, uri=published["uri"], name=published["name"], timeout=self._timeout)
+        slots = self._slots.setdefault(client, asyncio.Semaphore(ALL_AT_ONCE))
+        source = ClientSource(client, uri=published["uri"], name=published["name"], timeout=self._timeout, shared=slots)
         try:
             async with asyncio.timeout(self._timeout):
                 parsed, _ = await load(

@@ -24,18 +24,25 @@ CLIENT_LIMITS = Limits(entries=10_000, files=2_000, file_bytes=1024 * 1024, tota
 """A client's plugin travels over its connection: less of it than of a folder on our own disk."""
 
 _AT_ONCE = 8
-"""Requests a client has to answer at the same time."""
+"""Requests for one plugin that a client has to answer at the same time."""
+
+ALL_AT_ONCE = 256
+"""The same for all its plugins together: a connection has room for some more."""
 
 
 class ClientSource:
     """The files below `uri`, as the client `client` tells them."""
 
-    def __init__(self, client: ConnectedClient, *, uri: str, name: str, timeout: float) -> None:
+    def __init__(
+        self, client: ConnectedClient, *, uri: str, name: str, timeout: float, shared: asyncio.Semaphore | None = None
+    ) -> None:
+        """`shared` is what all plugins of this client have together."""
         self.uri = uri.rstrip("/")
         self.name = name
         self._client = client
         self._timeout = timeout
         self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._shared = shared or asyncio.Semaphore(ALL_AT_ONCE)
 
     async def list(self, folders: Sequence[str], *, limit: int) -> Sequence[Listing]:
         return await asyncio.gather(*(self._list(folder, limit) for folder in folders))
@@ -87,7 +94,7 @@ class ClientSource:
         return Content(content)
 
     async def _ask(self, method: str, uri: str) -> JsonObject:
-        async with self._slots:
+        async with self._slots, self._shared:
             params = {"channel": ROOT_URI, "uri": uri}
             answer = await self._client.request(method, params, timeout=self._timeout)
         return cast("JsonObject", answer) if isinstance(answer, dict) else {}

@@ -143,8 +143,8 @@ class Watcher:
             wanted, places = self._wanted, list(self._places.values())
             loop = asyncio.get_running_loop()
 
-            def heard(paths: Collection[str]) -> None:
-                loop.call_soon_threadsafe(self._heard, paths)
+            def heard(keys: frozenset[str], folders_changed: bool) -> None:
+                loop.call_soon_threadsafe(self._heard, keys, folders_changed)
 
             await self._replace(await asyncio.to_thread(_open_arm, places, heard))
             self._armed = wanted
@@ -158,15 +158,10 @@ class Watcher:
         while len(self._retiring) > _RETIRING:
             await self._retiring.popleft()
 
-    def _heard(self, paths: Collection[str]) -> None:
-        arm = self._arm
-        if arm is None:
+    def _heard(self, keys: frozenset[str], folders_changed: bool) -> None:
+        if self._arm is None:
             return
-        relevant = [path for path in paths if not _is_temporary(path)]
-        keys = {key for path in relevant for key in arm.places.concerned(path)}
-        if not keys:
-            return
-        self._stale = self._stale or any(path in arm.folders or os.path.isdir(path) for path in relevant)
+        self._stale = self._stale or folders_changed
         self._changed |= keys
         self._wake.set()
 
@@ -192,10 +187,14 @@ class _Places:
         return {place.key for place, root in near if touches(root, place.files, path)}
 
 
-class _Arm:
-    """One set of watched folders, and the thread that waits for their changes."""
+_Heard = Callable[[frozenset[str], bool], None]
+"""Told which places changed, and whether folders came or went."""
 
-    def __init__(self, places: list[Watched], folders: list[str], heard: Callable[[Collection[str]], None]) -> None:
+
+class _Arm:
+    """One set of watched folders, and the thread that waits for their changes and finds out which places they touch."""
+
+    def __init__(self, places: list[Watched], folders: list[str], heard: _Heard) -> None:
         self.complete = len(folders) <= _FOLDER_LIMIT
         folders = folders[:_FOLDER_LIMIT]
         self.folders = frozenset(folders)
@@ -213,12 +212,19 @@ class _Arm:
             except RuntimeError as error:  # A name that is not UTF-8: the backend is of no use any more.
                 _log.debug("a change was not understood, everything is looked at again: %s", error)
                 if not self._stop.wait(_PAUSE):
-                    self._heard(self.folders)
+                    self._tell(self.folders)
                 return
             if changes in ("stop", "signal"):
                 return
             if isinstance(changes, set):
-                self._heard({path for _, path in changes})
+                self._tell({path for _, path in changes})
+
+    def _tell(self, paths: Collection[str]) -> None:
+        """A checkout changes thousands of files at once: looking at them all takes a while."""
+        relevant = [path for path in paths if not _is_temporary(path)]
+        keys = frozenset(key for path in relevant for key in self.places.concerned(path))
+        if keys:
+            self._heard(keys, any(path in self.folders or os.path.isdir(path) for path in relevant))
 
     def close(self, patience: float) -> None:
         """Stop watching after some seconds, so that what was noticed already is reported. Blocks."""
@@ -228,7 +234,7 @@ class _Arm:
         self._notify.close()
 
 
-def _open_arm(places: list[Watched], heard: Callable[[Collection[str]], None]) -> _Arm | None:
+def _open_arm(places: list[Watched], heard: _Heard) -> _Arm | None:
     """Look what is there and watch it; again when something goes in between."""
     while True:
         folders = list(dict.fromkeys(folder for place in places for folder in place.folders()))

@@ -29,7 +29,7 @@ MAX_ACTION_BYTES = 8 * 1024 * 1024
 """Of a message that dispatches an action: an image fits. It is written to the log and sent to every subscriber, each
 time as a whole."""
 
-LONG_MESSAGE = 256 * 1024
+LONG_MESSAGE = 64 * 1024
 """Bytes of a message that a thread reads, so that the event loop goes on."""
 
 MAX_SUBSCRIPTIONS = 4_096
@@ -68,6 +68,9 @@ MAX_SESSIONS = 50_000
 MAX_CHATS = 1_000
 """Chats of one session, those of sub-agents not counted. The session's state lists them all."""
 
+MAX_ID = 1_000
+"""Characters of an id that a client chooses: of a turn, a queued message, an annotation. Many actions repeat it."""
+
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -77,8 +80,11 @@ MAX_DIRECTORIES = 32
 MAX_TOOLS = 1_000
 """Tools that a client may offer in one session: more than any model can choose from."""
 
-MAX_TOOLS_BYTES = 1024 * 1024
-"""Of one client's tools together. They are in the session's state, which every client gets."""
+MAX_PLUGINS = 100
+"""Plugins that a client may bring into one session. Each is read over its connection and shown to everybody."""
+
+MAX_OFFERED_BYTES = 1024 * 1024
+"""Of all that a client offers in one session, its tools above all. It is in the state, which every client gets."""
 
 
 class FloodLimit:
@@ -128,14 +134,16 @@ __all__ = [
     "MAX_COMPLETIONS",
     "MAX_DIRECTORIES",
     "MAX_ESCAPES",
+    "MAX_ID",
+    "MAX_OFFERED_BYTES",
     "MAX_PENDING_REQUESTS",
+    "MAX_PLUGINS",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",
     "MAX_SESSIONS",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",
     "MAX_TOOLS",
-    "MAX_TOOLS_BYTES",
     "MAX_TYPED",
     "MAX_VALUES",
     "MAX_WATCHED_FOLDERS",

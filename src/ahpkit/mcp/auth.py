@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
-from mcp.client.auth.utils import build_protected_resource_metadata_discovery_urls
-from mcp.shared.auth_utils import check_resource_allowed
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.mcp import McpAuthRequiredReason, McpServerAuthRequiredState
+
+if TYPE_CHECKING:
+    import httpx2
 
 _PARAMETER = re.compile(r'([A-Za-z_]{1,40})\s*=\s*(?:"((?:[^"\\]|\\.){0,2000})"|([^\s,]{1,2000}))')
 _METADATA_LIMIT = 64 * 1024
@@ -82,6 +82,8 @@ def resource_of(url: str) -> str:
 
 def _resource(url: str, metadata: JsonObject) -> JsonObject:
     """RFC 9728 metadata with what AHP wants in it, whatever the server left out or made up."""
+    from mcp.shared.auth_utils import check_resource_allowed  # Here: it loads a lot, and few sessions have servers.
+
     own = resource_of(url)
     named = metadata.get("resource")
     allowed = isinstance(named, str) and check_resource_allowed(requested_resource=own, configured_resource=named)
@@ -91,6 +93,9 @@ def _resource(url: str, metadata: JsonObject) -> JsonObject:
 
 async def _metadata(url: str, named: str | None) -> JsonObject:
     """The server's own description of what protects it. Only its own host is asked: nobody sends us anywhere else."""
+    import httpx2
+    from mcp.client.auth.utils import build_protected_resource_metadata_discovery_urls
+
     places = build_protected_resource_metadata_discovery_urls(named, url)
     async with httpx2.AsyncClient(timeout=_PATIENCE, follow_redirects=False) as client:
         for place in places:
@@ -100,6 +105,8 @@ async def _metadata(url: str, named: str | None) -> JsonObject:
 
 
 async def _fetched(client: httpx2.AsyncClient, place: str) -> JsonObject:
+    import httpx2
+
     try:
         async with client.stream("GET", place, headers={"accept": "application/json"}) as response:
             if response.status_code != 200:

@@ -96,9 +96,16 @@ def _file(data: str, kind: str) -> JsonObject:
     if family in ("image", "audio"):
         return {"type": family, "data": data, "mimeType": kind}
     if family == "text":
-        text = base64.b64decode(data).decode("utf-8", "replace")
-        return {"type": "text", "text": text}
+        return {"type": "text", "text": _decoded(data)}
     return {"type": "resource", "resource": {"uri": "data:", "blob": data, "mimeType": kind}}
+
+
+def _decoded(data: str) -> str:
+    """The text in base64; what is not base64 as it is."""
+    try:
+        return base64.b64decode(data, validate=True).decode("utf-8", "replace")
+    except ValueError:
+        return data
 
 
 __all__ = ["definition_of", "outcome_of", "result_of"]

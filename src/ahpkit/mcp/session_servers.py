@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -105,8 +106,11 @@ class SessionServers:
         if self._closed or (not wanted and self._fleet is None and not self._shared.of(self)):
             self._show_stopped()
             return
+        await asyncio.to_thread(import_module, "ahpkit.mcp.fleet")  # It loads a lot: not in the event loop.
         from ahpkit.mcp.fleet import Fleet
 
+        if self._closed:
+            return
         if self._fleet is None:
             self._fleet = Fleet(self, cwd=self._directory(), limits=self._limits)
         self._origins = {offer.id: offer.origin or offer.name for offer in found}

@@ -1,4 +1,4 @@
-"""The system's limits for this process and its children: open files, memory, processes.
+"""Limits of this process and its children: open files, memory, processes, lines of a log.
 
 Memory of children is limited by `RLIMIT_DATA`: what a process can write to. `RLIMIT_AS` would count addresses that are
 only reserved, and Node.js and Java reserve far more than they use.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
 import os
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +23,14 @@ _ARENA_MAX: Final = -8
 
 _LARGE = 256 * 1024
 """Bytes of a block that goes back to the system as soon as it is freed."""
+
+_LINE = 4_000
+"""Characters of one line of a log. Many quote what somebody else sent, however long."""
+
+_LINES = 20
+"""Lines of a log that one place in the code may write in a minute."""
+
+_MINUTE = 60.0
 
 _HEAPS = 2
 """Heaps of the C library, for all threads together."""
@@ -37,6 +48,34 @@ def allow_open_files(wanted: int) -> None:
         most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+class LogLimit(logging.Filter):
+    """Keeps what others send from filling a log: long lines are cut, and of very many alike the first ones are shown.
+
+    Every line of a text but its first is indented, so that nobody's text can look like a record of its own.
+    """
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._counts: dict[tuple[str, int], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown; shortens it."""
+        now = self._monotonic()
+        if now - self._began >= _MINUTE:
+            self._began, self._counts = now, {}
+        place = (record.pathname, record.lineno)
+        count = self._counts[place] = self._counts.get(place, 0) + 1
+        if count > _LINES:
+            return False
+        text = record.getMessage()
+        shown = text if len(text) <= _LINE else f"{text[:_LINE]}… ({len(text)} characters)"
+        last = "; more lines like this are left out for a minute" if count == _LINES else ""
+        record.msg, record.args = "\n    ".join(shown.splitlines()) + last, ()
+        return True
 
 
 class ChildLimits(NamedTuple):
@@ -112,6 +151,7 @@ def _glibc(name: str) -> Any:
 
 __all__ = [
     "ChildLimits",
+    "LogLimit",
     "allow_open_files",
     "give_freed_memory_back",
     "keep_collections_short",

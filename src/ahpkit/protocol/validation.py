@@ -30,6 +30,9 @@ _MOST_ERRORS = 5
 _FEW_VALUES = 500
 """JSON values in which all errors are looked for."""
 
+_SHORT = 10_000
+"""Characters of a text in a value in which all errors are looked for: each error comes with a copy of it."""
+
 _LONGEST_VALUE = 60
 """Characters of a wrong value that an error quotes."""
 
@@ -95,6 +98,8 @@ def _is_small(value: Any) -> bool:
         if not todo:
             return True
         item = todo.pop()
+        if isinstance(item, str) and len(item) > _SHORT:
+            return False
         if isinstance(item, dict | list):
             if len(cast("list[Any]", item)) > _FEW_VALUES:
                 return False
@@ -126,7 +131,9 @@ class _Validator(Protocol):
 def _validator(shape: Shape) -> _Validator:
     import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
 
-    return cast("_Validator", jsonschema_rs.validator_for(json_schema(shape)))
+    return cast(
+        "_Validator", jsonschema_rs.validator_for(json_schema(shape), mask="value")
+    )  # Else an error quotes the value, however long.
 
 
 def _type_of(action: Any) -> str:
@@ -178,4 +185,4 @@ def _type_name(value: Any) -> str:
     return {str: "string", list: "array", dict: "object"}.get(cast("type[Any]", type(value)), "something else")
 
 
-__all__ = ["check", "check_action", "check_params", "make_whole"]
+__all__ = ["MAX_URI_LENGTH", "check", "check_action", "check_params", "make_whole"]

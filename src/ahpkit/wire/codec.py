@@ -42,6 +42,12 @@ near 1000 and 255: what is accepted must still be encodable when it sits deeper 
 MAX_ANSWER_DEPTH = 256
 """The same for an answer: it may hold a state, and that state everything that calls brought."""
 
+_MAX_DIGITS = 100
+"""Digits of a number in a message so long that its values are counted. Longer numbers take ever longer to write."""
+
+_LONG_NUMBER = b"0" * (_MAX_DIGITS + 1)
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+
 _SMALL = 64 * 1024
 """Bytes of a message that is encoded again to see whether it is spelt as we do."""
 
@@ -200,6 +206,8 @@ def _check_values(data: bytes, limit: int) -> None:
     if data.count(b'"') - data.count(b'\\"') <= 4 * limit:
         data = _outside_strings(data)
         if data.count(b",") + data.count(b"[") + data.count(b"{") <= limit:
+            if _LONG_NUMBER in data.translate(_AS_ZEROS):
+                raise InvalidRequest(f"Invalid request: in a long message a number has at most {_MAX_DIGITS} digits")
             return
     raise InvalidRequest(f"Invalid request: one message may hold {limit} values")
 

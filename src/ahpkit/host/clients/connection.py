@@ -118,6 +118,22 @@ class _TooMuch(InvalidRequest):
         self.sent = sent
 
 
+class _Asked(msgspec.Struct):
+    """What has to be known of a request to refuse it."""
+
+    id: int | str
+    method: str
+
+
+def _request_in(data: bytes) -> RequestId | None:
+    """Which request a message is, if it is one that can be answered."""
+    try:
+        asked = msgspec.json.decode(data, type=_Asked).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return asked if isinstance(asked, int) or len(asked) <= _MAX_NAMES else None
+
+
 def _skim(data: bytes) -> _Dispatched | None:
     """Which action a message dispatches, if it does. Nothing else is taken out of it, so it does not take long."""
     try:
@@ -241,8 +257,10 @@ class Connection(RpcLoop):
             reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
             return _TooMuch(reason, sent)
         message = self._peer.read(data)
-        if isinstance(message, InvalidRequest) and (sent := _skim(data)) is not None:
-            return _TooMuch(message.message, sent)
+        if type(message) is InvalidRequest and message.request_id is None:
+            if (sent := _skim(data)) is not None:
+                return _TooMuch(message.message, sent)
+            return InvalidRequest(message.message, request_id=_request_in(data))
         return message
 
     def _refuse_unread(self, error: _TooMuch) -> None:

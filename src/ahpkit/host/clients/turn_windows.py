@@ -24,6 +24,7 @@ from ahpkit.protocol.chat.constructors import chat_turns_loaded
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, decode_own, encode
 
 _PAGE = 50
@@ -138,7 +139,7 @@ def _cursor(uri: str, turn_id: str) -> str:
 def _turn_of(uri: str, cursor: str) -> str:
     """The newest turn of the page that a cursor names; raises `InvalidParams` for one that is not of this chat."""
     try:
-        chat, turn_id = decode_json(urlsafe_b64decode(cursor.encode()))
+        chat, turn_id = decode_json(urlsafe_b64decode(cursor[:MAX_URI_LENGTH].encode()))
     except Exception:  # A client made it up: it may be wrong in any way.
         chat, turn_id = None, None
     if chat != uri or not isinstance(turn_id, str):

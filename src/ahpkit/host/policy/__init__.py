@@ -12,7 +12,7 @@ from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
 from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
 from ahpkit.host.policy.directories import RULES as DIRECTORY_RULES
-from ahpkit.host.policy.proposed_action import ProposedAction, Rule, StateOf, TurnIds, allow
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, StateOf, TurnIds, allow, check_ids
 from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
@@ -54,6 +54,8 @@ def check_action(
     remembered from one question to the next.
     """
     if (reason := _check_type(action["type"], channel, kind)) is not None:
+        return reason
+    if (reason := check_ids(action)) is not None:
         return reason
     return RULES[action["type"]](ProposedAction(client_id, channel, action, state, state_of, session, turn_ids))
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
+from ahpkit.host.limits import MAX_ID
 from ahpkit.protocol.common.state import JsonObject
 
 StateOf = Callable[[str], JsonObject | None]
@@ -72,6 +73,14 @@ def find(entries: Iterable[JsonObject] | None, key: str, value: object) -> JsonO
     return next((entry for entry in entries or () if entry.get(key) == value), None)
 
 
+def check_ids(action: JsonObject) -> str | None:
+    """Why an action cannot name things as it does: an id comes back in many actions, so it is not long."""
+    for key, value in action.items():
+        if isinstance(value, str) and len(value) > MAX_ID and (key == "id" or key.endswith("Id")):
+            return f"{key}: an id has at most {MAX_ID} characters, this one has {len(value)}"
+    return None
+
+
 def repeated(values: Iterable[str]) -> str | None:
     """The first value that occurs twice."""
     seen: set[str] = set()
@@ -87,9 +96,11 @@ def check_names(what: str, names: Iterable[str], *, where: str = "") -> str | No
     names = list(names)
     if not all(names):
         return f"the {what} must not be empty{where}"
+    if (longest := max(map(len, names), default=0)) > MAX_ID:
+        return f"a {what} has at most {MAX_ID} characters, this one has {longest}{where}"
     if (name := repeated(names)) is not None:
         return f"{what} {name!r} is given twice{where}"
     return None
 
 
-__all__ = ["ProposedAction", "Rule", "StateOf", "TurnIds", "allow", "check_names", "find", "repeated"]
+__all__ = ["ProposedAction", "Rule", "StateOf", "TurnIds", "allow", "check_ids", "check_names", "find", "repeated"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ahpkit.dialects.generations import CHANGED, selection_of
 from ahpkit.dialects.states_down import primary_mark
-from ahpkit.host.limits import MAX_TITLE, MAX_TOOLS, MAX_TOOLS_BYTES
+from ahpkit.host.limits import MAX_OFFERED_BYTES, MAX_PLUGINS, MAX_TITLE, MAX_TOOLS
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, check_names, find
@@ -62,6 +62,8 @@ def check_active_client(session: JsonObject | None, client_id: str, claim: JsonO
         return "a client can claim the active role only for itself"
     if primary_mark(claim) and (holder := _other_primary(session, client_id)) is not None:
         return f"{holder.get('displayName') or 'another client'} is active in this session"
+    if (size := len(encode(claim))) > MAX_OFFERED_BYTES:
+        return f"what a client offers in a session may have {MAX_OFFERED_BYTES} bytes together, this has {size}"
     return (
         _check_tools(claim["tools"])
         or _check_published(session, client_id, claim.get("customizations", []))
@@ -133,8 +135,6 @@ def _active_client_removed(proposed: ProposedAction) -> str | None:
 def _check_tools(tools: list[JsonObject]) -> str | None:
     if len(tools) > MAX_TOOLS:
         return f"a client may offer {MAX_TOOLS} tools, not {len(tools)}"
-    if (size := len(encode(tools))) > MAX_TOOLS_BYTES:
-        return f"a client's tools may have {MAX_TOOLS_BYTES} bytes together, these have {size}"
     reasons = [check_names("tool name", (tool["name"] for tool in tools)), *map(_check_tool, tools)]
     return next((reason for reason in reasons if reason), None)
 
@@ -148,6 +148,8 @@ def _check_tool(tool: JsonObject) -> str | None:
 
 def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObject]) -> str | None:
     """Clients publish plugins, under ids that nobody else has in this session."""
+    if len(plugins) > MAX_PLUGINS:
+        return f"a client may bring {MAX_PLUGINS} plugins into a session, not {len(plugins)}"
     if other := next((plugin["type"] for plugin in plugins if plugin["type"] != "plugin"), None):
         return f"a client can publish plugins only, not a {other}"
     foreign = {placed.entry["id"] for placed in walk(session) if _publisher(placed) != client_id}

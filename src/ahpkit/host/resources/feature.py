@@ -202,7 +202,8 @@ class Resources(Feature):
 
     async def _write(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         uri, path = params["uri"], file_path(params["uri"])
-        data = reading.decode_content(params["data"], params["encoding"])
+        decode = reading.decode_content
+        data = await self._workers.run(lambda: decode(params["data"], params["encoding"]))
 
         def write(entry: Entry) -> None:
             files.write(

@@ -6,7 +6,6 @@ A large file stays on the disk until somebody reads it. What changes in it meanw
 from __future__ import annotations
 
 import base64
-import binascii
 import codecs
 import mimetypes
 import os
@@ -28,6 +27,9 @@ _SMALL = 256 * 1024
 
 _CHUNK = 192 * 1024
 """Bytes read at a time; a multiple of three, so that base64 can be joined."""
+
+_BASE64 = 1024 * 1024
+"""Characters of base64 read at a time, a multiple of four: between two pieces other threads may go on."""
 
 Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 """Does work that may block in a thread."""
@@ -138,12 +140,18 @@ def encode_content(data: bytes, encoding: str | None) -> JsonObject:
 
 
 def decode_content(data: str, encoding: str) -> bytes:
+    """The bytes that a client sent. Takes a while for a large file, so it belongs into a worker."""
     if encoding == "utf-8":
         return data.encode("utf-8", "replace")
+    pieces: list[bytes] = []
     try:
-        return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+        for start in range(0, len(data), _BASE64):
+            if pieces and len(pieces[-1]) < _BASE64 // 4 * 3:
+                raise ValueError("Excess data after padding")
+            pieces.append(base64.b64decode(data[start : start + _BASE64], validate=True))
+    except ValueError as error:
         raise InvalidParams(f"data: not valid base64: {error}") from error
+    return b"".join(pieces)
 
 
 __all__ = ["MAX_READ", "OpenFile", "decode_content", "encode_content", "read", "read_later"]

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -41,6 +41,9 @@ _MAX_PATTERNS = 100
 _MAX_PATTERN = 200
 """Characters. Each change is compared with each pattern of each watch."""
 
+_TOLD_AT_ONCE = 500
+"""Changes in one action: some milliseconds of work."""
+
 _CHANGES: dict[Change, ResourceChangeType] = {
     Change.added: "added",
     Change.modified: "updated",
@@ -48,6 +51,8 @@ _CHANGES: dict[Change, ResourceChangeType] = {
 }
 
 _Changes = set[tuple[int, str]]
+_Told = Callable[[_Changes, bool], Iterator[tuple[str, list[ResourceChange]]]]
+_Tell = Callable[[str, list[ResourceChange]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class Watches:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._watches: dict[str, _Watch] = {}
-        self._ears = [_Ears(recursive=recursive, heard=self._heard) for recursive in (False, True)]
+        self._ears = [_Ears(recursive=recursive, told=self._told, tell=self._tell) for recursive in (False, True)]
 
     def recover(self) -> None:
         """Nothing of an earlier run is watched any more."""
@@ -138,19 +143,27 @@ class Watches:
         if uri in self._watches and not self._services.subscribers(uri):
             self.release(uri)
 
-    def _heard(self, changes: _Changes, recursive: bool) -> None:
+    def _told(self, changes: _Changes, recursive: bool) -> Iterator[tuple[str, list[ResourceChange]]]:
+        """What each watch is to be told, in parts. Many changes and many patterns take a while: runs in a thread."""
         ordered = sorted(changes)
         for uri, watch in list(self._watches.items()):
-            if watch.recursive == recursive and self._services.state(uri) and (items := watch.items(ordered)):
-                self._services.dispatch(uri, resource_watch_changed(changes={"items": items}))
+            items = watch.items(ordered) if watch.recursive == recursive else []
+            for start in range(0, len(items), _TOLD_AT_ONCE):
+                yield uri, items[start : start + _TOLD_AT_ONCE]
+
+    def _tell(self, uri: str, items: list[ResourceChange]) -> None:
+        if uri in self._watches and self._services.state(uri):
+            self._services.dispatch(uri, resource_watch_changed(changes={"items": items}))
 
 
 class _Ears:
     """Hears of changes below a set of paths that may change."""
 
-    def __init__(self, *, recursive: bool, heard: Callable[[_Changes, bool], None]) -> None:
+    def __init__(self, *, recursive: bool, told: _Told, tell: _Tell) -> None:
+        """`told` finds out in a thread what is to be told; `tell` tells it in the event loop."""
         self._recursive = recursive
-        self._heard = heard
+        self._told = told
+        self._tell = tell
         self._wanted: frozenset[str] = frozenset()
         self._arming = asyncio.Lock()
         self._armed: tuple[frozenset[str], _Arm | None] = (frozenset(), None)
@@ -164,8 +177,10 @@ class _Ears:
                 return
             loop = asyncio.get_running_loop()
 
-            def heard(changes: _Changes) -> None:
-                loop.call_soon_threadsafe(self._heard, changes, self._recursive)
+            def heard(changes: _Changes) -> Iterator[None]:
+                for uri, items in self._told(changes, self._recursive):
+                    loop.call_soon_threadsafe(self._tell, uri, items)
+                    yield
 
             arm = await asyncio.to_thread(_open_arm, wanted, self._recursive, heard)
             self._armed = (wanted, arm)
@@ -173,10 +188,14 @@ class _Ears:
                 await asyncio.to_thread(old.close)
 
 
+_Heard = Callable[[_Changes], Iterator[None]]
+"""Told of changes; works in steps, so that a stop does not wait for all of them."""
+
+
 class _Arm:
     """One set of watched paths, and the thread that waits for their changes."""
 
-    def __init__(self, paths: Sequence[str], recursive: bool, heard: Callable[[_Changes], None]) -> None:
+    def __init__(self, paths: Sequence[str], recursive: bool, heard: _Heard) -> None:
         self._notify = open_notify(paths, recursive=recursive)
         self._heard = heard
         self._stop = threading.Event()
@@ -192,8 +211,9 @@ class _Arm:
                 return
             if changes in ("stop", "signal"):
                 return
-            if isinstance(changes, set) and not self._stop.is_set():
-                self._heard(changes)
+            for _ in self._heard(changes) if isinstance(changes, set) else ():
+                if self._stop.is_set():
+                    return
 
     def close(self) -> None:
         self._stop.set()
@@ -201,7 +221,7 @@ class _Arm:
         self._notify.close()
 
 
-def _open_arm(paths: Iterable[str], recursive: bool, heard: Callable[[_Changes], None]) -> _Arm | None:
+def _open_arm(paths: Iterable[str], recursive: bool, heard: _Heard) -> _Arm | None:
     """Watch what is there; again when something goes in between."""
     while there := [path for path in sorted(paths) if os.path.exists(path)]:
         try:

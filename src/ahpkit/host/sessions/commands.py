@@ -31,6 +31,7 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS, MORE
+from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, encode
 
 _MAX_TURNS = 200
@@ -206,7 +207,7 @@ def _cursor(summary: JsonObject) -> str:
 
 def _read_cursor(cursor: str) -> tuple[str, str]:
     try:
-        time, uri = decode_json(urlsafe_b64decode(cursor.encode()))
+        time, uri = decode_json(urlsafe_b64decode(cursor[:MAX_URI_LENGTH].encode()))
         return str(time), str(uri)
     except Exception:  # A client made it up: it may be wrong in any way.
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out") from None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.limits import MAX_TITLE
 from ahpkit.host.resources.access import Access
 from ahpkit.host.terminals import programs
 from ahpkit.host.terminals.agent import AgentTerminal
@@ -88,6 +89,8 @@ class Terminals(Feature):
         cols, rows = int(params.get("cols", 80)), int(params.get("rows", 24))  # 80.0 is an integer in JSON
         if not _fits(cols, rows):
             raise InvalidParams(f"cols, rows: must be between 1 and {MAX_SIZE}")
+        if len(params.get("name", "")) > MAX_TITLE:
+            raise InvalidParams(f"name: a terminal's name has at most {MAX_TITLE} characters")
         await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
 
     def _shell(self, client: ConnectedClient, params: JsonObject, *, cols: int, rows: int) -> Launch:
