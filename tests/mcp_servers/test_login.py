@@ -286,6 +286,9 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
         async with host_process(tmp_path, *options) as host:
             client = await host.client()
             await client.ask("createSession", "ahp-session:/s1", workingDirectories=[tmp_path.as_uri()])
+            state = await client.ask("subscribe", "ahp-session:/s1")
+            if "authRequired" not in json.dumps(state):
+                await client.action(lambda said: "authRequired" in json.dumps(said["action"]))
             browser = tmp_path / "browser"
             program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
             browser.write_text(f"#!/bin/sh\nexec python3 -c '{program}' \"$1\"\n")
