@@ -258,8 +258,8 @@ async def long_cursors(target: Target) -> None:
 
 async def malformed_import(target: Target) -> None:
     """The reason for a refusal does not quote 15 MB."""
-    turn = {"id": "t", "message": {"text": "x" * LARGE, "origin": {"kind": "user"}}, "responseParts": []}
-    document = {"format": 1, "chats": [{"resource": "ahp-chat:/i", "title": 7, "turns": [turn]}]}
+    turn: Json = {"id": "t", "message": {"text": "x" * LARGE, "origin": {"kind": "user"}}, "responseParts": []}
+    document: Json = {"format": 1, "chats": [{"resource": "ahp-chat:/i", "title": 7, "turns": [turn]}]}
     await target.client.refused("_ahpkit/sessions/import", document=document)
 
 
