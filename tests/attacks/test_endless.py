@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ahpkit.host.config import HostConfig
 from support.bench import running_bench
 from support.flow import open_session, say
