@@ -8,6 +8,7 @@ GET  /page/me                 what this browser may
 GET  /page/devices            who may come in; POST /page/devices/revoke
 POST /page/pair               a code for another device
 POST /page/link               a link for this machine's browser: for programs that have the token
+POST /page/frame              keep a `data:` canvas; GET /page/frame/ID shows it under a policy of its own
 POST /page/sign-in            begin to sign in to an MCP server
 POST /page/out                forget this browser
 """
@@ -30,6 +31,7 @@ from starlette.routing import Route
 
 from ahpkit.http.router import Access, Router
 from ahpkit.transports.auth import Admission, is_loopback
+from ahpkit.web import frames
 from ahpkit.web.devices import PAIR_SECONDS, RIGHTS, Device, DeviceError, Devices, Right
 from ahpkit.web.rights import RightsTransport
 from ahpkit.web.signin import Begin, SignInFailed
@@ -94,6 +96,7 @@ class PageServer:
         self.sign_in: Begin | None = None
         """Begins to sign in to an MCP server of a session; None: this host cannot."""
         self._open: dict[str, set[Transport]] = {}
+        self._frames = frames.Frames()
         devices.on_revoked.append(self._drop)
 
     def listening(self, url: str, *, page_url: str | None = None) -> None:
@@ -172,6 +175,8 @@ class PageServer:
             Route("/pair", self._pair, methods=["POST"]),
             Route("/link", self._link, methods=["POST"]),
             Route("/sign-in", self._sign_in, methods=["POST"]),
+            Route("/frame", self._keep_frame, methods=["POST"]),
+            Route("/frame/{id}", self._frame),
             Route("/out", self._out, methods=["POST"]),
         ]
         public = [
@@ -295,6 +300,19 @@ class PageServer:
         except SignInFailed as error:
             raise HTTPException(409, str(error)) from None
         return JSONResponse({"url": url})
+
+    async def _keep_frame(self, request: Request) -> Response:
+        try:
+            id = self._frames.keep(str((await _body(request)).get("data", "")))
+        except ValueError as error:
+            raise HTTPException(400, f"data: {error}") from None
+        return JSONResponse({"path": f"/page/frame/{id}"})
+
+    async def _frame(self, request: Request) -> Response:
+        if (found := self._frames.get(request.path_params["id"])) is None:
+            return PlainTextResponse("not found\n", 404)
+        kind, content = found
+        return Response(content, headers=frames.HEADERS | {"Content-Type": kind})
 
     async def _out(self, request: Request) -> Response:
         if (device := self._device(request)) is not None:

@@ -1,8 +1,9 @@
 /** Canvases beside the chat, each in a frame of its own that can reach neither the page nor its cookie. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { CanvasInstance } from "../ahp/index.ts";
+import { frameFor } from "../local/me.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Icon, tellRefused } from "../ui/bits.tsx";
 import { checkCanvasUrl } from "./canvas-policy.ts";
@@ -16,8 +17,26 @@ function Frame({ instance }: { instance: CanvasInstance }): JSX.Element {
   if (!verdict.url) return <div class="empty"><p>Not shown: {verdict.reason}.</p></div>;
   if (verdict.foreign && agreed !== verdict.url)
     return <div class="empty"><p class="break">This canvas is a page of <strong>{verdict.foreign}</strong>.</p><button type="button" class="btn" onClick={() => agree(verdict.url)}>Load it from there</button></div>;
+  if (verdict.url.startsWith("data:")) return <DataFrame url={verdict.url} title={instance.title ?? instance.instanceId} />;
   const extra = { credentialless: "" } as Record<string, string>;
   return <iframe key={verdict.url} class="canvas-frame" title={instance.title ?? instance.instanceId} src={verdict.url} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow="" {...extra} />;
+}
+
+/** A canvas that is all in its address. It would inherit this page's policy, so the host serves it under one of its own. */
+function DataFrame({ url, title }: { url: string; title: string }): JSX.Element {
+  const [path, lead] = useState<string | undefined>(undefined);
+  const [error, fail] = useState("");
+  useEffect(() => {
+    let here = true;
+    lead(undefined);
+    frameFor(url).then((answer) => here && lead(answer.path), (problem: Error) => here && fail(problem.message));
+    return () => {
+      here = false;
+    };
+  }, [url]);
+  if (error) return <div class="empty"><p>Not shown: {error}</p></div>;
+  if (!path) return <div class="empty"><p>Loading…</p></div>;
+  return <iframe class="canvas-frame" title={title} src={path} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow="" />;
 }
 
 export default function Canvases({ uri, session }: PanelProps): JSX.Element {

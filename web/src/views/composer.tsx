@@ -278,6 +278,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
           void attach(event.currentTarget.files ?? []);
           event.currentTarget.value = "";
         }} />
+        <div class="picks">
         <Modes uri={uri} session={session} />
         {agent && agent.models.length > 1 && (
           <select aria-label="Model" title="Model" value={model?.id ?? ""} onChange={(event) => setModel(event.currentTarget.value ? { id: event.currentTarget.value } : undefined)}>
@@ -285,6 +286,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
             {agent.models.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
           </select>
         )}
+        </div>
         <div class="send">
           {busy && <button type="button" class="btn" onClick={stop} title="Stop (Ctrl+.)"><Icon name="stop" /><span class="wide-only">Stop</span><span class="phone-only sr">Stop</span></button>}
           {busy ? (

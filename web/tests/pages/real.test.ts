@@ -14,7 +14,7 @@ let here: Opened;
 let page: Page;
 
 beforeAll(async () => {
-  host = await new RealHost(["--terminals"]).start();
+  host = await new RealHost(["--terminals", "--extension", `${PYTHON} ${fileURLToPath(new URL("./stage/canvas.py", import.meta.url))}`]).start();
   here = await open(host.announced.page);
   page = here.page;
 }, 90_000);
@@ -193,6 +193,19 @@ describe("a session", () => {
     await page.frameLocator("iframe").getByText("Pack").waitFor();
     await shot(page, "real-canvas");
     expect(await page.locator("iframe").getAttribute("sandbox")).not.toContain("same-origin");
+  });
+
+  it("runs a canvas that is all in its address, and lets it reach nothing", async () => {
+    await newSession("/canvas open escape one");
+    await idle();
+    await page.getByRole("link", { name: /Canvases/ }).first().click();
+    const frame = page.frameLocator("iframe[title=Escape]");
+    await frame.getByText("reached:").waitFor();
+    expect(await frame.locator("body").textContent()).toBe("reached: .");
+    const alone = await open(await page.locator("iframe[title=Escape]").evaluate((each) => (each as HTMLIFrameElement).src));
+    expect(await alone.page.locator("body").textContent()).not.toContain("reached"); // A stranger has no cookie.
+    await alone.close();
+    here.problems.splice(0); // The browser says what it forbade.
   });
 
   it("shows its setup, timeline and usage", async () => {

@@ -20,6 +20,8 @@ export class RealHost {
   readonly home = join(this.base, "home");
   readonly work = join(this.base, "work");
   announced!: Announced;
+  /** 0 takes a free one. */
+  port = "0";
   #process: ChildProcess | undefined;
   errors = "";
 
@@ -60,7 +62,7 @@ export class RealHost {
 
   /** Start, or start again on the same port. */
   async start(): Promise<this> {
-    const port = this.announced ? new URL(this.announced.url).port : "0";
+    const port = this.announced ? new URL(this.announced.url).port : this.port;
     const args = ["serve", "--json", "--port", port, "--data-dir", join(this.home, "data"), "--root", this.work, ...this.options];
     const environment = { ...process.env, HOME: this.home, XDG_RUNTIME_DIR: this.home, XDG_DATA_HOME: join(this.home, "share"), XDG_CONFIG_HOME: join(this.home, "config") };
     const child = spawn(COMMAND, args, { cwd: this.work, env: environment });

@@ -124,7 +124,7 @@ describe("a client", () => {
     expect(channel.error).toBeInstanceOf(Error);
   });
 
-  it("notices a link that went silent, after three intervals that the host announced", async () => {
+  it("notices a link that went silent, after three intervals that the host announced (6)", async () => {
     host.meta = { "ahpkit/heartbeat": { intervalMs: 20_000 } };
     const c = client();
     await settle();

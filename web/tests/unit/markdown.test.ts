@@ -53,7 +53,7 @@ describe("a stream of Markdown", () => {
     expect(root.textContent).toContain("done");
   });
 
-  it("takes half a language name and an unknown one", () => {
+  it("takes half a language name and an unknown one (17)", () => {
     const stream = new MarkdownStream(root);
     for (const text of ["```", "```py", "```pyth\n", "```klingon\nQapla'\n```\n"]) stream.show(text, false);
     expect(root.textContent).toContain("Qapla'");
