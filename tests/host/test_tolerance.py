@@ -104,6 +104,27 @@ async def test_a_configuration_is_asked_for_with_one_directory_or_with_a_list(
         assert list(found["schema"]["properties"]) == ["tone"]
 
 
+@pytest.mark.parametrize("version", NEWER)
+async def test_folders_of_a_vscode_server_beside_the_host_are_folders_of_this_machine(
+    bench: Bench, version: str
+) -> None:
+    client = await bench.client(offer=[version])
+    remote = here(bench).replace("file://", "vscode-remote://127.0.0.1:8000")
+    directories: Json = {"workingDirectory": remote} if version < "0.7" else {"workingDirectories": [remote]}
+    session, _ = await bench.session(client, **directories)
+    assert (await bench.state(client, session))["workingDirectories"] == [here(bench)]
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [("remote_extension_host", False), ("local", True), (None, True)])
+async def test_a_window_behind_a_bridge_is_told_no_default_directory_so_that_it_names_its_own_folder(
+    bench: Bench, kind: str | None, is_told: bool
+) -> None:
+    client = await bench.connect()
+    meta: Json = {} if kind is None else {"vscode.clientConnectionKind": kind}
+    result = await client.initialize(protocolVersions=["0.9.0"], _meta=meta)
+    assert ("defaultDirectory" in result) is is_told
+
+
 @pytest.mark.parametrize("version", ["0.4.0", *NEWER])
 async def test_settings_that_the_agent_lacks_are_left_out_of_a_new_session_and_named_in_a_warning(
     bench: Bench, version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

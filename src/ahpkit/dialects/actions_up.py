@@ -235,11 +235,17 @@ def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObj
 
 # -- params of requests --------------------------------------------------------------------------------------------
 
+_WITH_DIRECTORIES: Final = frozenset(
+    {"createSession", "createChat", "createTerminal", "resolveSessionConfig", "sessionConfigCompletions"}
+)
+
 
 def params(
     method: str, value: JsonObject, state_of: Callable[[str], JsonObject | None], *, by: Generation
 ) -> JsonObject:
     """The params of a client's request, valid in its own generation, as 1.0.0."""
+    if method in _WITH_DIRECTORIES and by > V.V0_4:
+        value = states.local_directories(value)
     match method:
         case "createSession":
             return _create_session(value, by)

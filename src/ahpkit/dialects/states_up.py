@@ -14,6 +14,8 @@ from ahpkit.dialects.states_down import primary_mark
 from ahpkit.protocol.common.reducing import iso_time, put, without
 from ahpkit.protocol.common.state import JsonObject
 
+_REMOTE: Final = "vscode-remote://"
+
 DefaultChat = Callable[[str], str | None]
 """The default chat of a session."""
 
@@ -37,6 +39,24 @@ def working_directories(value: JsonObject) -> JsonObject:
     directory: str | None = value["workingDirectory"]
     rest = without(value, "workingDirectory")
     return rest if directory is None or "workingDirectories" in rest else {**rest, "workingDirectories": [directory]}
+
+
+def local_directories(value: JsonObject) -> JsonObject:
+    """Directories as they are called on this machine. VS Code up to 1.136 names the folders of its server, which runs
+    beside the host, by the address of its page: `vscode-remote://127.0.0.1:8000/work` is `file:///work`.
+    """
+    after = value
+    for key in ("workingDirectory", "cwd"):
+        if isinstance(value.get(key), str):
+            after = put(after, key, _local(value[key]))
+    directories: Sequence[str] | None = value.get("workingDirectories")
+    return put(after, "workingDirectories", [_local(one) for one in directories]) if directories else after
+
+
+def _local(uri: str) -> str:
+    if not uri.startswith(_REMOTE):
+        return uri
+    return f"file:///{uri.removeprefix(_REMOTE).partition('/')[2]}"
 
 
 # -- customizations and clients ------------------------------------------------------------------------------------

@@ -115,8 +115,10 @@ class Services(Protocol):
         """The door: reduce, log and send an action of the host's own. One that is malformed raises."""
         ...
 
-    def open_channel(self, uri: str, state: JsonObject) -> None:
-        """Create a state-bearing channel (a terminal, a watch)."""
+    def open_channel(self, uri: str, state: JsonObject, *, is_retold: bool = False) -> None:
+        """Create a state-bearing channel (a terminal, a watch). `is_retold`: its first action replaces the whole state,
+        so a client that saw an earlier life of the channel is brought up to date by actions.
+        """
         ...
 
     def close_channel(self, uri: str) -> None: ...

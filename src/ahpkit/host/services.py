@@ -82,8 +82,8 @@ class HostServices:
     def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)
 
-    def open_channel(self, uri: str, state: JsonObject) -> None:
-        self.store.open(uri, state)
+    def open_channel(self, uri: str, state: JsonObject, *, is_retold: bool = False) -> None:
+        self.store.open(uri, state, is_retold=is_retold)
 
     def close_channel(self, uri: str) -> None:
         self.store.close(uri)

@@ -50,6 +50,9 @@ from ahpkit.wire.codec import decode_own
 
 _log = logging.getLogger(__name__)
 
+_BRIDGE = ("vscode.clientConnectionKind", "remote_extension_host")
+"""What VS Code says in `_meta`: how a window reaches this host, here through VS Code's server."""
+
 _CONFIG_ACTIONS = frozenset({"root/configChanged", "session/configChanged"})
 
 
@@ -143,7 +146,7 @@ class Handshake:
             "serverInfo": {"name": "ahpkit", "version": __version__},
             "serverSeq": self._store.committed_head,
             "snapshots": snapshots,
-            "defaultDirectory": self._default_directory.as_uri(),
+            **({} if _is_bridged(params) else {"defaultDirectory": self._default_directory.as_uri()}),
             "completionTriggerCharacters": ["/", "@", "#"],
             **({"telemetry": self._registered.telemetry} if self._registered.telemetry else {}),
             "_meta": root.get("_meta", {}),
@@ -192,7 +195,7 @@ class Handshake:
             return None
         can_replay = partial(self._windows.can_replay, client.client_id)
         missed = Missed(self._log, client.outlet, channels, after=after, until=until, can_replay=can_replay)
-        prefer = params.get("_meta", {}).get(MISSED)
+        prefer = "actions" if _is_vscode(params) else params.get("_meta", {}).get(MISSED)
         return await missed.actions(snapshots, at_most=self._max_replay, prefer=prefer)
 
     # -- subscriptions ---------------------------------------------------------------------------------------------
@@ -374,6 +377,19 @@ def _no_channel(uri: str) -> NotFound | SessionNotFound:
     if channel is not None and channel.name == "session":
         return SessionNotFound(f"there is no session {uri}")
     return NotFound(f"there is no channel {uri}")
+
+
+def _is_vscode(params: JsonObject) -> bool:
+    """VS Code shows turns that begin while it looks. Those that a snapshot brings are not shown in an open chat."""
+    return _BRIDGE[0] in params.get("_meta", {})
+
+
+def _is_bridged(params: JsonObject) -> bool:
+    """Whether a VS Code window is at the other end of a bridge. It compares the default directory with its own folders
+    before it translates them (1.139), finds that none fits, and would make sessions without a directory.
+    """
+    key, value = _BRIDGE
+    return params.get("_meta", {}).get(key) == value
 
 
 __all__ = ["Handshake"]

@@ -55,6 +55,8 @@ class _Channel:
     """None while it rests."""
     opened_at: int
     """The number after which the state can be rebuilt from actions alone."""
+    is_retold: bool = False
+    """Its first action replaces the whole state, so whoever saw an earlier life of it needs actions only."""
     committed: JsonObject | None = None
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
@@ -173,15 +175,16 @@ class Store:
     def _visible(self, uri: str) -> _Channel | None:
         return self._channels.get(uri) or self._closing.get(uri)
 
-    def open(self, uri: str, state: JsonObject, *, kind: str | None = None) -> None:
+    def open(self, uri: str, state: JsonObject, *, kind: str | None = None, is_retold: bool = False) -> None:
         """Create a channel, or give an existing one a new beginning, at the present place in the sequence.
 
-        `kind` is what its URI says, unless another one is given.
+        `kind` is what its URI says, unless another one is given. `is_retold`: its first action replaces the state.
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
         step = self._log.open(uri, encode(stored_state(state)))
-        channel = _Channel(uri, state, self._log.head_seq, self.committed(uri))
+        opened_at = 0 if is_retold else self._log.head_seq
+        channel = _Channel(uri, state, opened_at, is_retold, self.committed(uri))
         self._channels[uri] = channel
         self._uncommitted.append(_Change(step, channel, state))
 
@@ -244,7 +247,7 @@ class Store:
                     channel.told_at = entry.seq
                     payload = Draft(channel.uri, entry.type, change.told, None, None, 0).numbered(entry.seq).payload
                     commit.entries[place] = entry._replace(payload=payload)
-            elif change.state is not None:
+            elif change.state is not None and not channel.is_retold:
                 channel.opened_at = self.committed_head
             if change.state is None:
                 del self._closing[channel.uri]
