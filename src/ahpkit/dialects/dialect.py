@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ahpkit.dialects import actions_down, actions_up, mcp_apps, shapes
+from ahpkit.dialects import actions_down, actions_up, any_model, mcp_apps, shapes
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.base import Dialect, Forms, Reading, Resync
 from ahpkit.dialects.generations import (
@@ -66,10 +66,13 @@ class GenerationDialect:
     """It takes our canvas state and actions. 0.4 always does: they were promised to it."""
     apps: bool = False
     """It renders MCP Apps (`mcpApps`): only then it is told what it needs to talk to MCP servers."""
+    needs_models: bool = False
+    """Its people cannot choose an agent without models (VS Code): such agents are shown with one (`any_model`)."""
 
     @property
     def stream(self) -> str:
-        return f"{self.generation.release}{'+canvases' if self.ours else ''}{'+apps' if self.apps else ''}"
+        marks = {"+canvases": self.ours, "+apps": self.apps, "+models": self.needs_models}
+        return self.generation.release + "".join(mark for mark, is_set in marks.items() if is_set)
 
     @property
     def ours(self) -> bool:
@@ -81,7 +84,8 @@ class GenerationDialect:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
         shapes.check_params(method, params, by=self.generation)
-        return method, actions_up.params(method, params, reading.state_of, by=self.generation)
+        said = any_model.without_it(params)
+        return method, actions_up.params(method, said, reading.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
         shapes.check_action(action, by=self.generation)
@@ -90,7 +94,7 @@ class GenerationDialect:
         said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
         if (reason := actions_up.refusal(action, said)) is not None:
             raise InvalidParams(reason)
-        return actions_up.action(action, said, by=self.generation)
+        return actions_up.action(any_model.without_it(action), said, by=self.generation)
 
     def _refuse(self, action_type: str) -> str | None:
         """Why a client of this version may not dispatch an action, or None."""
@@ -105,11 +109,13 @@ class GenerationDialect:
 
     def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
         projected = self._action(logged)
-        return projected is not None and actions_down.covers(sent, projected)
+        return projected is not None and actions_down.covers(any_model.without_it(sent), projected)
 
     # -- what the client is told -----------------------------------------------------------------------------------
 
     def is_same(self, action_type: str) -> bool:
+        if action_type == any_model.ACTION and self.needs_models:
+            return False
         return action_type in IDENTICAL and (self.apps or action_type not in mcp_apps.ACTIONS)
 
     def is_told(self, action_type: str) -> bool:
@@ -122,6 +128,8 @@ class GenerationDialect:
         if stream is Stream.OMIT:
             return None
         told = envelope if stream is Stream.N else actions_down.payload(envelope, stream, forms)
+        if action_type == any_model.ACTION and self.needs_models:
+            return any_model.envelope_with(told)
         return told if self.apps or action_type not in mcp_apps.ACTIONS else mcp_apps.without(told)
 
     def _action(self, action: JsonObject) -> JsonObject | None:
@@ -138,6 +146,8 @@ class GenerationDialect:
         kind = self.host.kind(channel)
         if kind == "chat":
             state = states.titled(state, self.host.title(channel))
+        if kind == "root" and self.needs_models:
+            state = any_model.with_models(state)
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}
@@ -195,9 +205,11 @@ class GenerationDialect:
         return self.generation >= V.V0_5_1
 
 
-def dialect_for(agreed: Agreed, host: Surroundings, *, canvases: bool = False, apps: bool = False) -> Dialect:
+def dialect_for(
+    agreed: Agreed, host: Surroundings, *, canvases: bool = False, apps: bool = False, needs_models: bool = False
+) -> Dialect:
     """The dialect of a connection whose version was agreed on."""
-    return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps)
+    return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps, needs_models)
 
 
 def _completion(item: JsonObject, to: Generation) -> JsonObject:

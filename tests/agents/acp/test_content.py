@@ -37,8 +37,8 @@ def test_a_diff_refers_to_stored_texts_and_counts_lines() -> None:
 
     assert edit == {
         "type": "fileEdit",
-        "before": {"uri": "file:///project/a.py", "content": {"uri": "store:/2"}},
-        "after": {"uri": "file:///project/a.py", "content": {"uri": "store:/1"}},
+        "before": {"uri": "file:///project/a.py", "content": {"uri": "store:/2/a.py"}},
+        "after": {"uri": "file:///project/a.py", "content": {"uri": "store:/1/a.py"}},
         "diff": {"added": 2, "removed": 1},
     }
     assert store.kept == [(b"x\nz\nw", "text/plain"), (b"x\ny", "text/plain")]

@@ -99,15 +99,17 @@ class Contents:
 
     def _diff(self, item: JsonObject) -> FileEdit:
         path = (self._root / str(item.get("path"))).as_uri()
+        name = path.rpartition("/")[2]
         old, new = item.get("oldText"), str(item.get("newText") or "")
-        edit: FileEdit = {"after": {"uri": path, "content": {"uri": self._keep_text(new)}}}
+        edit: FileEdit = {"after": {"uri": path, "content": {"uri": self._keep_text(new, name)}}}
         if isinstance(old, str):
-            edit["before"] = {"uri": path, "content": {"uri": self._keep_text(old)}}
+            edit["before"] = {"uri": path, "content": {"uri": self._keep_text(old, name)}}
         edit["diff"] = _changed_lines(old if isinstance(old, str) else "", new)
         return edit
 
-    def _keep_text(self, content: str) -> str:
-        return self._keep(content.encode("utf-8", "replace"), "text/plain")
+    def _keep_text(self, content: str, name: str) -> str:
+        """The URI ends with the file's name: editors show it above a difference."""
+        return f"{self._keep(content.encode('utf-8', 'replace'), 'text/plain')}/{name}"
 
     def _keep(self, data: bytes, content_type: str) -> str:
         key = (hashlib.sha256(data).digest(), content_type)

@@ -18,7 +18,9 @@ _PREFIX: Final = "client-version/"
 
 _CANVASES: Final = "canvases"
 _APPS: Final = "apps"
-"""After the version: a client that takes our canvas state and actions, and one that renders MCP Apps."""
+_MODELS: Final = "models"
+"""After the version: a client that takes our canvas state and actions, one that renders MCP Apps, and one that can use
+agents with models only."""
 
 _MAX_NOTED: Final = 10_000
 """Clients whose version is remembered; whoever was not seen for that many others is long gone."""
@@ -33,6 +35,11 @@ def announces_canvases(capabilities: JsonObject) -> bool:
 def renders_apps(capabilities: JsonObject) -> bool:
     """Whether a client renders MCP Apps."""
     return isinstance(capabilities.get("mcpApps"), dict)
+
+
+def needs_models(info: JsonObject) -> bool:
+    """Whether a client's people can choose agents with models only, by what it says about itself: VS Code."""
+    return str(info.get("name", "")).startswith("vscode-")
 
 
 class Summaries(Protocol):
@@ -74,18 +81,21 @@ class DialectChoice:
     values: Values
     spoken: Sequence[Generation]
 
-    def choose(self, client_id: str, offered: Sequence[str], capabilities: JsonObject) -> Dialect:
+    def choose(
+        self, client_id: str, offered: Sequence[str], capabilities: JsonObject, info: JsonObject | None = None
+    ) -> Dialect:
         """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
         agreed = negotiate(offered, self.spoken)
-        canvases, apps = announces_canvases(capabilities), renders_apps(capabilities)
-        self._remember(client_id, agreed, [*[_CANVASES] * canvases, *[_APPS] * apps])
-        return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps)
+        canvases, apps, models = announces_canvases(capabilities), renders_apps(capabilities), needs_models(info or {})
+        self._remember(client_id, agreed, [*[_CANVASES] * canvases, *[_APPS] * apps, *[_MODELS] * models])
+        return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps, needs_models=models)
 
     def again(self, client_id: str) -> Dialect:
         """The dialect of a client that comes back: `reconnect` says no version, so the last one holds."""
         noted: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
         version, *words = noted.split(" ")
-        return dialect_for(negotiate([version]), self.surroundings, canvases=_CANVASES in words, apps=_APPS in words)
+        marks = {"canvases": _CANVASES in words, "apps": _APPS in words, "needs_models": _MODELS in words}
+        return dialect_for(negotiate([version]), self.surroundings, **marks)
 
     def _remember(self, client_id: str, agreed: Agreed, words: Sequence[str]) -> None:
         """Clients of 0.4 need no note: whoever is not noted is one. Those that render apps do."""

@@ -125,14 +125,14 @@ class Handshake:
 
     async def _initialize(self, client: Connection, params: JsonObject) -> JsonObject:
         capabilities: JsonObject = params.get("capabilities", {})
+        info: JsonObject = params.get("clientInfo") or {}
         try:
-            dialect = self._dialects.choose(params["clientId"], params["protocolVersions"], capabilities)
+            dialect = self._dialects.choose(params["clientId"], params["protocolVersions"], capabilities, info)
         except UnsupportedVersion as error:
             client.close(error.message)
             raise
         wanted = dict.fromkeys(params.get("initialSubscriptions", ()))
         _check_subscriptions(len(wanted))
-        info: JsonObject = params.get("clientInfo") or {}
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect, info=info)
         _log.info("%s speaks %s: %s", client.client_id, dialect.version, info.get("name") or "it gives no name")
         self._repeated.begin(client.client_id)

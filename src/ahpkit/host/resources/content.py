@@ -53,8 +53,8 @@ class ContentStore:
             os.close(folder)
 
     def open(self, uri: str) -> tuple[bytes | OpenFile, str]:
-        """The bytes, or the file that they are in, and their type."""
-        name = uri.removeprefix(_SCHEME)
+        """The bytes, or the file that they are in, and their type. What follows the hash is a name for people."""
+        name = uri.removeprefix(_SCHEME).partition("/")[0]
         missing = ContentNotFound(f"there is no content {uri}")
         if not _NAME.fullmatch(name):
             raise missing

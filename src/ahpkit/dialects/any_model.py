@@ -1,0 +1,58 @@
+"""For VS Code, which lets nobody choose an agent without models: one that stands for whatever the agent takes. Pure.
+
+Agents that tell their models later, or never, are shown with it. A message that names it names no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from ahpkit.protocol.common.reducing import without
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.codec import decode_own, encode
+
+ACTION: Final = "root/agentsChanged"
+"""The action that shows agents."""
+
+ID: Final = "ahpkit-any-model"
+_NAME: Final = "The agent's own choice"
+_MESSAGES: Final = ("message", "draft", "initialMessage")
+"""Members of actions and params that are a message."""
+
+
+def envelope_with(envelope: bytes) -> bytes:
+    """The envelope of an `ACTION`; nothing is decoded when every agent has models."""
+    if b'"models":[]' not in envelope:
+        return envelope
+    told: JsonObject = decode_own(envelope)
+    return encode({**told, "action": with_models(told["action"])})
+
+
+def with_models(value: JsonObject) -> JsonObject:
+    """Something with agents: the root's state, or an `ACTION`."""
+    agents: Sequence[JsonObject] = value.get("agents") or ()
+    return {**value, "agents": [_agent(one) for one in agents]} if agents else value
+
+
+def _agent(agent: JsonObject) -> JsonObject:
+    if agent.get("models"):
+        return agent
+    return {**agent, "models": [{"id": ID, "provider": agent["provider"], "name": _NAME}]}
+
+
+def without_it(value: JsonObject) -> JsonObject:
+    """An action or params as the client meant it."""
+    for key in _MESSAGES:
+        message: Any = value.get(key)
+        if isinstance(message, dict) and _is_it(cast("JsonObject", message)):
+            value = {**value, key: without(cast("JsonObject", message), "model")}
+    return value
+
+
+def _is_it(message: JsonObject) -> bool:
+    model: Any = message.get("model")
+    return isinstance(model, dict) and cast("JsonObject", model).get("id") == ID
+
+
+__all__ = ["ACTION", "ID", "envelope_with", "with_models", "without_it"]
