@@ -50,17 +50,18 @@ const enter = async (window) => {
   await window.getByText('Build with Agent').waitFor();
 };
 const choose = async (window, agent) => {  // The list has our agents once VS Code is connected to the host.
-  const row = window.locator('.action-widget .monaco-list-row').filter({ hasText: new RegExp(`^\\s*${agent}\\s*$`) }).first();
-  for (let attempt = 0; ; attempt += 1) {
+  const focused = () => window.locator('.action-widget .monaco-list-row.focused').allInnerTexts();
+  for (let attempt = 0; attempt < 60; attempt += 1) {
     await window.locator('a,div,span').filter({ hasText: /^Local$/ }).last().click();
     await window.locator('.action-widget .monaco-list-row').first().waitFor();
-    if (await row.isVisible()) break;
-    if (attempt > 60) throw new Error(`${agent} is not in the list of agents`);
-    await window.keyboard.press('Escape');
+    for (let row = 0; row < 6; row += 1) {
+      await window.keyboard.press('ArrowDown');
+      if ((await focused()).some((text) => text.trim() === agent)) return window.keyboard.press('Enter');
+    }
+    await window.mouse.click(20, 450);  // Anywhere else: the Escape key does not close the list in every release.
     await window.waitForTimeout(1_000);
   }
-  await row.click();
-  await row.waitFor({ state: 'hidden' });
+  throw new Error(`${agent} is not in the list of agents`);
 };
 const begin = async (window, text, answer) => {  // The first words of a session; VS Code may ask whether it trusts the folder.
   await say(window, text);

@@ -375,6 +375,7 @@ async def test_content_of_agents_is_served_by_its_uri(client: RawClient, bench: 
     read = await client.ask("resourceRead", uri=uri)
     assert base64.b64decode(read["data"]) == b"\x89PNG\xff"
     assert read["contentType"] == "image/png"
+    assert await client.ask("resourceRead", uri=f"{uri}/a%20name for people.png") == read
     assert (await client.refused("resourceRead", uri="ahp-content:/../../etc/passwd"))["code"] == -32006
 
 
