@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,14 @@ class Desk:
         if "changesets" not in await self.bench.state(client, self.uri):
             await client.action("session/changesetsChanged")
 
-    async def turn(self, work: Callable[[Path], Any]) -> str:
-        """A turn in which the agent changes files."""
+    async def turn(self, work: Callable[[Any], Any]) -> str:
+        """A turn in which the agent changes files; or, where `work` is a script, does more."""
 
         async def script(turn: Turn) -> None:
             work(self.repo.root)
             turn.text("Done.")
 
-        self.bench.agent.script = script
+        self.bench.agent.script = work if inspect.iscoroutinefunction(work) else script
         self.turns += 1
         turn_id = f"turn-{self.turns}"
         await self.client.accepted(self.chat, say("go", turn_id, **self.started))

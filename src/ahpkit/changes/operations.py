@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,21 +64,25 @@ class Operations:
             return await self._own_trees.remove(followed.session)
         async with followed.lock:
             changes = followed.own(await changes_of(followed, view))
-            paths = {path for change in changes for path in change.paths if not change.note}
-            chosen = paths if only is None else paths & only
+            meant = [change for change in changes if only is None or change.paths & only]
+            chosen = {
+                path for change in meant if not change.note for path in change.paths if only is None or path in only
+            }
+            noted = {change.path: change.note for change in meant if change.note}
             tree = followed.changes.tree
             match operation:
                 case "undo":
-                    return (await followed.changes.undo(changes, chosen)).describe()
+                    return (await followed.changes.undo(changes, {*chosen, *noted})).describe()
                 case "keep":
-                    followed.changes.accept(chosen)
-                    return f"Kept {len(chosen)} changed files."
+                    followed.changes.accept({*chosen, *noted})
+                    return f"Kept {len(chosen) + len(noted)} changed files."
                 case "stage":
                     await commit.stage(tree, chosen)
-                    return f"Staged {len(chosen)} files."
+                    return f"Staged {len(chosen)} files.{_left_out(noted)}"
                 case "commit":
                     message, trusted = self._message(followed, params), self._trusts(tree.root)
-                    return f"Committed as {await commit.commit(tree, chosen, message, trusted=trusted)}."
+                    done = await commit.commit(tree, chosen, message, trusted=trusted)
+                    return f"Committed as {done}.{_left_out(noted)}"
                 case _:
                     raise GitError(f"there is no operation {operation}")
 
@@ -90,6 +94,12 @@ class Operations:
             return given
         state: JsonObject = self.services.state(followed.session) or {}
         return str(state.get("title") or "Changes of a session")
+
+
+def _left_out(noted: Mapping[str, str]) -> str:
+    """What an operation did not take along, and why."""
+    listed = "; ".join(f"{path}: {why}" for path, why in sorted(noted.items())[:10])
+    return f" Left out: {listed}{' and more' if len(noted) > 10 else ''}." if noted else ""
 
 
 def _operation(state: JsonObject, wanted: str) -> JsonObject:

@@ -31,6 +31,10 @@ class TurnRecord:
     after: str = ""
     foreign: list[str] = field(default_factory=list[str])
     """Paths that another session is known to have written meanwhile."""
+    outside: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Path → why its content was not kept before the turn, and its mark then."""
+    unkept: dict[str, str] = field(default_factory=dict[str, str])
+    """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
     shared: bool = False
     """Another session worked in the same directory at the same time: what nobody told of may be either's."""
 
@@ -72,7 +76,8 @@ class SessionChanges:
     async def begin(self, turn_id: str) -> None:
         """Remember the files as they are before a turn."""
         checkpoint = await self._checkpoint()
-        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree)
+        outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
+        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree, outside=outside)
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
@@ -94,7 +99,14 @@ class SessionChanges:
         if (turn := self.record.turns.get(turn_id)) is None:  # It was truncated away meanwhile.
             return
         turn.after = checkpoint.tree
-        self.record.notes |= {path: why for path, why in checkpoint.left_out.items() if why != "another repository"}
+        turn.unkept |= {
+            path: why
+            for path, why in checkpoint.left_out.items()
+            if path not in turn.outside or turn.outside[path][1] != checkpoint.marks[path]
+        }
+        if paths is None:  # What was left out before and is not any more has gone, or is small now.
+            turn.unkept |= {path: was[0] for path, was in turn.outside.items() if path not in checkpoint.left_out}
+        self.record.notes |= turn.unkept
 
     async def end(self, turn_id: str) -> None:
         """Close a turn and add what it changed to the session's sum."""
@@ -102,7 +114,8 @@ class SessionChanges:
             return
         await self.refresh(turn_id)
         for change in await self.turn(turn_id):
-            add(self.record.total, change)
+            if not change.note:
+                add(self.record.total, change)
         self.told.clear()
 
     async def turn(self, turn_id: str) -> list[FileChange]:
@@ -110,7 +123,9 @@ class SessionChanges:
         if (turn := self.record.turns.get(turn_id)) is None:
             return []
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
-        return [change for change in changes if not change.paths & set(turn.foreign)]
+        hidden = {*turn.foreign, *turn.unkept}
+        named = [_noted(path, why) for path, why in sorted(turn.unkept.items()) if path not in turn.foreign]
+        return [*(change for change in changes if not change.paths & hidden), *named]
 
     async def between(self, first: str, last: str) -> list[FileChange]:
         """What changed from the start of one turn to the end of another."""
@@ -122,7 +137,8 @@ class SessionChanges:
         total = dict(self.record.total)
         for turn_id in running:
             for change in await self.turn(turn_id):
-                add(total, change)
+                if not change.note:
+                    add(total, change)
         return [*await compare_pairs(self.tree, total), *self._noted(total)]
 
     async def uncommitted(self) -> list[FileChange]:
@@ -141,6 +157,7 @@ class SessionChanges:
         """Keep changes for good: they leave the session's sum, and undoing the session leaves them alone."""
         for path in paths:
             self.record.total.pop(path, None)
+            self.record.notes.pop(path, None)
 
     async def _resum(self, paths: Collection[str]) -> None:
         checkpoint = await self.tree.checkpoint(paths)

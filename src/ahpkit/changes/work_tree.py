@@ -12,7 +12,7 @@ import itertools
 import os
 import shutil
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,6 +68,8 @@ class Checkpoint:
     tree: str
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     """Path → why its content is not in the tree."""
+    marks: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Path → size and time of what was left out: other ones mean that it was written."""
 
 
 class WorkTree:
@@ -94,14 +96,17 @@ class WorkTree:
                 changed = await self.git.lines(
                     "ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", index=self._index
                 )
+                elsewhere: dict[str, str] = {}
             else:
-                changed = await self._not_ignored(sorted(paths))
+                elsewhere = await asyncio.to_thread(self._elsewhere, paths)
+                changed = await self._not_ignored(sorted(set(paths) - elsewhere.keys()))
             keep, left_out = await self._sort(sorted(set(changed)))
+            left_out |= elsewhere
             there, gone = await asyncio.to_thread(self._there, keep)
             await self._update(there, "--add", "--replace")
             await self._update(gone, "--force-remove")
             tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
-            return Checkpoint(tree, left_out)
+            return Checkpoint(tree, left_out, await asyncio.to_thread(self._marks, left_out))
 
     async def _update(self, paths: Sequence[str], *options: str) -> None:
         if paths:
@@ -124,6 +129,29 @@ class WorkTree:
             mode = _mode(self.root / path) if real(path.rpartition("/")[0]) else 0
             (there if mode and (not stat.S_ISDIR(mode) or _is_repository(self.root / path)) else gone).append(path)
         return there, gone
+
+    def _elsewhere(self, paths: Collection[str]) -> dict[str, str]:
+        """Named files that lie in a submodule or another repository."""
+        inner: dict[str, bool] = {}
+
+        def is_inner(folder: str) -> bool:
+            if not folder:
+                return False
+            if folder not in inner:
+                inner[folder] = _is_repository(self.root / folder) or is_inner(folder.rpartition("/")[0])
+            return inner[folder]
+
+        return {path: "in a repository of its own" for path in paths if is_inner(path.rpartition("/")[0])}
+
+    def _marks(self, paths: Iterable[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in paths:
+            try:
+                status = os.lstat(self.root / path)
+                found[path] = "" if path.endswith("/") else f"{status.st_size} {status.st_mtime_ns}"
+            except (OSError, ValueError):
+                found[path] = ""
+        return found
 
     async def _seed(self) -> None:
         """Start from the user's index: it knows which files have not been touched since git last looked."""

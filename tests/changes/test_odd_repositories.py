@@ -1,0 +1,139 @@
+"""Changesets of a running host where repositories are odd: renames, binary and huge files, submodules, a rebase."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from ahpkit.host.agent import Turn
+from changes.test_feature import Desk, desk, names
+from support import requirement
+from support.repository import Repository
+
+__all__ = ["desk"]
+
+
+@requirement("changesets:odd:renames")
+async def test_a_renamed_file_is_one_file_with_two_names(desk: Desk) -> None:
+    desk.repo.commit(long_txt="".join(f"line {number}\n" for number in range(50)))
+    turn_id = await desk.turn(lambda root: (root / "long.txt").rename(root / "moved.txt"))
+    _, state = await desk.look("turn", turn_id)
+    [entry] = state["files"]
+    assert entry["edit"]["before"]["uri"].endswith("/long.txt")
+    assert entry["edit"]["after"]["uri"].endswith("/moved.txt")
+    uri, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert desk.repo.status() == set()
+
+
+@requirement("changesets:odd:binary")
+async def test_a_binary_file_has_contents_and_no_line_counts(desk: Desk) -> None:
+    data = bytes(range(256)) * 4
+    turn_id = await desk.turn(lambda root: (root / "image.bin").write_bytes(data))
+    _, state = await desk.look("turn", turn_id)
+    [entry] = state["files"]
+    assert "diff" not in entry["edit"]
+    side = entry["edit"]["after"]["content"]["uri"]
+    read = await desk.client.ask("resourceRead", uri=side, encoding="base64")
+    assert base64.b64decode(read["data"]) == data
+
+
+@requirement("changesets:odd:huge")
+async def test_a_huge_file_of_a_person_is_no_change_of_the_session(desk: Desk) -> None:
+    desk.repo.write("film.mov", "x" * (17 * 1024 * 1024))
+    await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    _, session = await desk.look("session")
+    _, uncommitted = await desk.look("uncommitted")
+    assert (names(session), names(uncommitted)) == ({"a.txt"}, {"a.txt", "film.mov"})
+    [film] = [entry for entry in uncommitted["files"] if entry["id"].endswith(".mov")]
+    assert film["_meta"] == {"ahpkit/note": "too large"}
+
+
+@requirement("changesets:odd:huge")
+async def test_a_huge_file_is_named_and_what_undo_leaves_is_said(desk: Desk) -> None:
+    desk.repo.commit(big_txt="x" * (17 * 1024 * 1024))
+    turn_id = await desk.turn(
+        lambda root: [(root / "big.txt").write_text("y" * (17 * 1024 * 1024)), (root / "a.txt").write_text("agent\n")]
+    )
+    _, state = await desk.look("turn", turn_id)
+    assert names(state) == {"a.txt", "big.txt"}
+    uri, _ = await desk.look("session")
+    result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "big.txt" in result["message"]
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+    assert (desk.repo.root / "big.txt").read_text()[0] == "y"
+
+
+@requirement("changesets:odd:ignored")
+async def test_ignored_files_are_no_changes_and_stay(desk: Desk) -> None:
+    desk.repo.write(".gitignore", "*.log\nbuild/\n")
+    desk.repo.commit()
+    await desk.turn(lambda root: [(root / "x.log").write_text("log"), (root / "a.txt").write_text("agent\n")])
+    uri, state = await desk.look("session")
+    assert names(state) == {"a.txt"}
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert (desk.repo.root / "x.log").read_text() == "log"
+
+
+@requirement("changesets:odd:in-progress")
+async def test_in_the_middle_of_a_rebase_views_work_and_a_commit_is_refused(desk: Desk) -> None:
+    repo = desk.repo
+    repo.git("checkout", "--quiet", "-b", "side")
+    repo.commit(a_txt="side\n")
+    repo.git("checkout", "--quiet", "main")
+    repo.commit(a_txt="main\n")
+    repo.git("rebase", "side", check=False)
+    assert (repo.root / ".git/rebase-merge").exists()
+    turn_id = await desk.turn(lambda root: (root / "b.txt").write_text("agent\n"))
+    _, state = await desk.look("turn", turn_id)
+    assert names(state) == {"b.txt"}
+    uri, shown = await desk.look("uncommitted")
+    assert names(shown) == {"a.txt", "b.txt"}
+    error = await desk.client.refused("invokeChangesetOperation", uri, operationId="commit")
+    assert "rebase" in error["message"]
+    session, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", session, operationId="undo")
+    assert (repo.root / "b.txt").read_text() == "b\n"
+    assert "<<<<<<<" in (repo.root / "a.txt").read_text()
+
+
+@pytest.fixture
+def library(desk: Desk, tmp_path: Path) -> Path:
+    inner = Repository(tmp_path / "library")
+    inner.commit(x_txt="x\n")
+    desk.repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "library")
+    desk.repo.commit()
+    return desk.repo.root / "library"
+
+
+@requirement("changesets:odd:submodules")
+async def test_files_in_a_submodule_are_named_and_left_alone_and_a_new_commit_in_it_is_one_entry(
+    desk: Desk, library: Path
+) -> None:
+    async def script(turn: Turn) -> None:
+        (library / "x.txt").write_text("agent\n")
+        (desk.repo.root / "a.txt").write_text("agent\n")
+        call = turn.tool_call("edit")
+        call.running(tool_input="{}")
+        sides = {"uri": (library / "x.txt").as_uri(), "content": {"uri": (library / "x.txt").as_uri()}}
+        call.complete(content=[{"type": "fileEdit", "after": sides}])
+
+    turn_id = await desk.turn(script)
+    _, state = await desk.look("turn", turn_id)
+    assert names(state) == {"a.txt", "x.txt"}
+    [named] = [entry for entry in state["files"] if entry["id"].endswith("/x.txt")]
+    assert named["_meta"] == {"ahpkit/note": "in a repository of its own"}
+    uri, _ = await desk.look("session")
+    result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "library/x.txt: its earlier content was not kept (in a repository of its own)" in str(result["message"])
+    assert (library / "x.txt").read_text() == "agent\n"
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    commit = ("-C", "library", *identity, "commit", "--quiet", "-a", "-m", "new")
+    later = await desk.turn(lambda root: desk.repo.git(*commit))
+    _, state = await desk.look("turn", later)
+    assert names(state) == {"library"}
+    result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "library: it is a submodule; use git in it" in str(result["message"])
