@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,8 +118,9 @@ async def test_files_in_a_submodule_are_named_and_left_alone_and_a_new_commit_in
         (desk.repo.root / "a.txt").write_text("agent\n")
         call = turn.tool_call("edit")
         call.running(tool_input="{}")
-        sides = {"uri": (library / "x.txt").as_uri(), "content": {"uri": (library / "x.txt").as_uri()}}
-        call.complete(content=[{"type": "fileEdit", "after": sides}])
+        uri = (library / "x.txt").as_uri()
+        edit: Any = {"type": "fileEdit", "after": {"uri": uri, "content": {"uri": uri}}}
+        call.complete(content=[edit])
 
     turn_id = await desk.turn(script)
     _, state = await desk.look("turn", turn_id)
