@@ -41,13 +41,13 @@ class Agents:
 
 
 @pytest.fixture
-def limits() -> dict[str, int]:
+def limits() -> dict[str, Any]:
     """Limits of the host that a test sets."""
     return {}
 
 
 @pytest.fixture
-async def agents(tmp_path: Path, limits: dict[str, int]) -> AsyncGenerator[Agents]:
+async def agents(tmp_path: Path, limits: dict[str, Any]) -> AsyncGenerator[Agents]:
     directory = tmp_path / "work"
     directory.mkdir()
     async with terminal_bench(directory, enabled=False, **limits) as bench, asyncio.timeout(BOUND):
