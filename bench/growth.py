@@ -1,19 +1,25 @@
 """What one more costs when there are many already: sessions, chats, turns, customizations, clients, subscriptions.
 
-    python bench/growth.py [--quick] [--json FILE]
+    python bench/growth.py [--quick] [--only KIND] [--json FILE]
 
 For each kind the host is filled to 10, 100, 1,000 and 10,000 (with --quick to 1,000), and one more is made a few times.
 Shown is the CPU time of the host's process for one more, in milliseconds, and the ratio of the last to the first: flat
 costs have a ratio near 1. The host runs in this process over memory, with SQLite on disk and all features of
-`ahpkit serve`; the clients are as cheap as they can be, and their share is the same at every size.
+`ahpkit serve`; the clients are as cheap as they can be, and their share is the same at every size. What one more of
+each is, `tests/support/growth.py` says.
+
+Then: the memory of a session that rests, beyond its text; and a restart with as many sessions, in a process of its own,
+beside a start without any.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
 import gc
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -23,10 +29,18 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.growth import KINDS, Kind, bed
+from caller import Start, measure_start
+
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.wire.codec import encode
+from support.growth import KINDS, Bed, Kind, bed
 
 TARGET = 1.5
 REPEAT = 15
+MAX_KIB = 16
+"""Of a session that rests, beyond its text."""
+MAX_RESTART = 2.0
+"""Seconds for a restart with ten thousand sessions."""
 
 Json = dict[str, Any]
 
@@ -55,6 +69,76 @@ async def measure(kind: Kind, sizes: list[int]) -> dict[int, float]:
     return costs
 
 
+async def measure_memory(count: int) -> Json:
+    """Bytes of this process for each session that rests, and the bytes of its text."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with bed(Path(folder)) as made:
+            await make_sessions(made, 200)
+            before = resident(), text_of(made)
+            await make_sessions(made, count)
+            after = resident(), text_of(made)
+    all, text = ((then - now) / count for then, now in zip(after, before, strict=True))
+    return {"memory_kib": all / 1024, "text_kib": text / 1024, "beyond_kib": (all - text) / 1024}
+
+
+async def make_sessions(made: Bed, count: int) -> None:
+    for _ in range(count):
+        await made.new_session()
+    made.client.received.clear()
+    await made.host.services.durable()
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds, without what it could give back."""
+    gc.unfreeze()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def text_of(made: Bed) -> int:
+    store = made.host.spine.store
+    return sum(len(encode(store.committed(uri))) for uri in store.channels())
+
+
+async def measure_restart(sessions: int, rounds: int) -> Json:
+    """Seconds from the start of `ahpkit serve` to an answered initialize: with so many sessions, and with none."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        data = home / "data"
+        data.mkdir(mode=0o700)
+        async with bed(home, SqliteStorage(data / "log.db", durability="normal")) as made:
+            await make_sessions(made, sessions)
+        await measure_start(home / "first")
+        starts: dict[str, list[Start]] = {"empty": [], "full": []}
+        for number in range(rounds):
+            starts["empty"].append(await measure_start(home / f"empty-{number}"))
+            starts["full"].append(await measure_start(data))
+    return {name: least(found) for name, found in starts.items()}
+
+
+def least(starts: list[Start]) -> Json:
+    """The least of each number: what else the machine does only adds to it."""
+    return {field: min(getattr(one, field) for one in starts) for field in Start._fields}
+
+
+def show_memory(found: Json) -> None:
+    met = "ok" if found["beyond_kib"] <= MAX_KIB else f"over {MAX_KIB}"
+    print(
+        f"\na session at rest: {found['memory_kib']:.1f} KiB, {found['text_kib']:.1f} of it text; "
+        f"beyond its text {found['beyond_kib']:.1f} KiB  {met}"
+    )
+
+
+def show_restart(sessions: int, found: Json) -> None:
+    full, empty = found["full"], found["empty"]
+    print(f"\n{'to an answered initialize':32}{'wall s':>8}{'CPU s':>8}   then listSessions, s")
+    print(f"{'a start without sessions':32}{empty['wall']:>8.2f}{empty['cpu']:>8.2f}{empty['listed']:>10.2f}")
+    met = "ok" if full["wall"] <= MAX_RESTART else f"over {MAX_RESTART} s"
+    label = f"a restart with {sessions:,}"
+    print(f"{label:32}{full['wall']:>8.2f}{full['cpu']:>8.2f}{full['listed']:>10.2f}  {met}", flush=True)
+
+
 def sizes_of(most: int, quick: bool) -> list[int]:
     """The sizes up to what there may be; a limit just below one of them stands for it."""
     return sorted({min(size, most) for size in (10, 100, 1_000, 10_000) if not (quick and size > 1_000)})
@@ -63,11 +147,12 @@ def sizes_of(most: int, quick: bool) -> list[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="up to 1,000 only")
-    parser.add_argument("--only", help="one kind")
+    parser.add_argument("--only", help="one kind, `memory` or `restart`")
     parser.add_argument("--json", type=Path, help="write the numbers here")
     options = parser.parse_args()
     results: dict[str, Json] = {}
-    print(f"{'one more of':26}" + "".join(f"{size:>10,}" for size in (10, 100, 1_000, 10_000)) + "     ratio")
+    if options.only not in ("memory", "restart"):
+        print(f"{'one more of':26}" + "".join(f"{size:>10,}" for size in (10, 100, 1_000, 10_000)) + "     ratio")
     for name, kind in KINDS.items():
         if options.only not in (None, name):
             continue
@@ -76,6 +161,13 @@ def main() -> None:
         shown = "".join(f"{cost:>10.2f}" for cost in costs.values()).ljust(40)
         print(f"{name:26}{shown}{ratio:>10.2f}  {'ok' if ratio <= TARGET else f'over {TARGET}'}", flush=True)
         results[name] = {"cpu_ms": costs, "ratio": ratio}
+    if options.only in (None, "memory"):
+        results["memory"] = asyncio.run(measure_memory(500 if options.quick else 3_000))
+        show_memory(results["memory"])
+    if options.only in (None, "restart"):
+        sessions = 1_000 if options.quick else 10_000
+        results["restart"] = asyncio.run(measure_restart(sessions, 3 if options.quick else 5))
+        show_restart(sessions, results["restart"])
     if options.json:
         options.json.write_text(json.dumps(results, indent=2))
 

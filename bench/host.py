@@ -24,15 +24,15 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from caller import Caller, measure_start, milliseconds
 from host_roles import RUN, SESSION, connect, initialize
 
 from ahpkit.transports.connect import connect_transport
-from ahpkit.wire.transport import Transport
 
 ROLES = Path(__file__).with_name("host_roles.py")
 COALESCED = 8
@@ -66,7 +66,9 @@ BESIDE = {
     "replay_bytes": "bytes of the actions themselves",
     "replay_ms": "ms for them",
     "stalled_dropped_s": "seconds until the stalled reader is dropped",
-    "start_s": "seconds from start to an answered initialize",
+    "restart_cpu_s": "seconds of CPU for that restart",
+    "start_s": "seconds from start to an answered initialize, empty log",
+    "start_cpu_s": "seconds of CPU for that start",
 }
 
 Result = dict[str, Any]
@@ -103,55 +105,6 @@ class Child:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(question).encode() + b"\n")
         return await self.said()
-
-
-class Caller:
-    """A client that waits for each answer."""
-
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
-        self._number = 0
-
-    @classmethod
-    async def connect(cls, url: str, *, token: str | None = None) -> Caller:
-        caller = cls(await connect_transport(url, token=token))
-        await caller.call("initialize", protocolVersions=["0.4.0"], clientId="caller")
-        return caller
-
-    def send(self, message: Result) -> None:
-        self.transport.write(self.transport.frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
-
-    async def answer(self, method: str, channel: str = "ahp-root://", **params: Any) -> bytes:
-        """Ask; the answer as it came."""
-        self._number += 1
-        self.send({"id": self._number, "method": method, "params": {"channel": channel, **params}})
-        while True:
-            data = await self.transport.receive()
-            if data.startswith(b'{"jsonrpc":"2.0","id":%d,' % self._number):
-                return data
-
-    async def call(self, method: str, channel: str = "ahp-root://", **params: Any) -> Any:
-        return json.loads(await self.answer(method, channel, **params))["result"]
-
-    def dispatch(self, channel: str, action: Result) -> int:
-        self._number += 1
-        self.send(
-            {
-                "method": "dispatchAction",
-                "params": {"channel": channel, "clientSeq": self._number, "action": action},
-            }
-        )
-        return self._number
-
-    async def echo(self) -> None:
-        """Dispatch and wait until the action comes back."""
-        seq = self.dispatch(SESSION, {"type": "session/titleChanged", "title": "a title like any other"})
-        while b'"clientSeq":%d}' % seq not in await self.transport.receive():
-            pass
-
-    def start_turn(self, chat: str, prompt: str) -> None:
-        message = {"text": prompt, "origin": {"kind": "user"}}
-        self.dispatch(chat, {"type": "chat/turnStarted", "turnId": f"turn-{self._number}", "message": message})
 
 
 @contextlib.asynccontextmanager
@@ -326,12 +279,6 @@ async def longest_gap(url: str, caller: Caller, chat: str, deltas: int) -> float
         return (await watching.said())["longest"]
 
 
-async def milliseconds(work: Callable[[], Awaitable[object]]) -> float:
-    begun = time.perf_counter()
-    await work()
-    return (time.perf_counter() - begun) * 1000
-
-
 async def measure_memory(directory: Path, count: int) -> Result:
     """What an idle subscriber costs, and what one that never reads costs before it is dropped."""
     async with running_host(directory / "memory") as (host, url, caller, chat):
@@ -360,32 +307,20 @@ async def measure_stalled(host: Child, url: str, caller: Caller, chat: str) -> R
     return {"stalled_mib": most / 2**20, "stalled_dropped_s": dropped}
 
 
-async def measure_start(directory: Path) -> float:
-    """Seconds from starting `ahpkit serve` to an answered initialize."""
-    begun = time.perf_counter()
-    command = [sys.executable, "-m", "ahpkit", "serve", "--port", "0", "--json", "--data-dir", str(directory)]
-    environment = {**os.environ, "XDG_RUNTIME_DIR": str(directory.parent)}
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
-    try:
-        assert process.stdout is not None
-        announced = json.loads(await process.stdout.readline())
-        caller = await Caller.connect(announced["url"], token=announced["token"])
-        seconds = time.perf_counter() - begun
-        await caller.transport.aclose()
-    finally:
-        process.terminate()
-        await process.wait()
-    return seconds
-
-
 async def measure_restart(directory: Path, actions: int, rounds: int) -> Result:
     """A restart on a long log, beside a start on an empty one."""
     place = directory / "restart"
     async with running_host(place) as (host, *_):
         await host.ask(actions=actions)
+    await measure_start(directory / "first")
     fresh = [await measure_start(directory / f"start-{number}") for number in range(rounds)]
     again = [await measure_start(place) for _ in range(rounds)]
-    return {"restart_s": statistics.median(again), "start_s": statistics.median(fresh)}
+    return {
+        "restart_s": min(one.wall for one in again),
+        "restart_cpu_s": min(one.cpu for one in again),
+        "start_s": min(one.wall for one in fresh),
+        "start_cpu_s": min(one.cpu for one in fresh),
+    }
 
 
 async def measure_listing(directory: Path, sessions: int) -> Result:

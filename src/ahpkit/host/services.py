@@ -77,7 +77,8 @@ class HostServices:
         return self.open_matters.uris()
 
     def channels(self, kind: str) -> Sequence[str]:
-        return [uri for uri in self.store.channels() if self.kinds.name_of(uri) == kind]
+        others = (uri for uri in self.store.channels() if not self.index.has_channel(uri))  # Most belong to sessions.
+        return [uri for uri in others if self.kinds.name_of(uri) == kind]
 
     def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)

@@ -28,7 +28,11 @@ class DurableValues:
                 self._group(own)[own] = decode_own(data)
 
     def _group(self, key: str) -> dict[str, Any]:
-        return self._groups.setdefault(key.partition("/")[0], {})
+        name = key.partition("/")[0]
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = {}
+        return group
 
     def get(self, key: str) -> Any | None:
         group = self._groups.get(key.partition("/")[0])

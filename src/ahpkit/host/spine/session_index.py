@@ -34,11 +34,12 @@ class SessionIndex:
         """Know the sessions of an earlier run again, in the order of their channels; False when nobody kept them."""
         if self._values.get(_KEPT) is None:
             return False
+        sessions, session_of = self._values.keys(_SESSION), dict(self._values.items(_CHAT))
         chats: list[tuple[str, str]] = []
         for uri in channels:
-            if self._values.get(_SESSION + uri) is not None:
-                self._chats.setdefault(uri, {})
-            elif (session := self._values.get(_CHAT + uri)) is not None:
+            if _SESSION + uri in sessions:
+                self._chats[uri] = {}
+            elif (session := session_of.get(_CHAT + uri)) is not None:
                 chats.append((uri, session))
         for uri, session in chats:
             if session in self._chats:
@@ -62,6 +63,10 @@ class SessionIndex:
 
     def session_of(self, chat_uri: str) -> str | None:
         return self._session_of.get(chat_uri)
+
+    def has_channel(self, uri: str) -> bool:
+        """Whether a channel is a session, its annotations, or one of its chats."""
+        return uri in self._session_of or uri.removesuffix("/annotations") in self._chats
 
     def chats(self, session_uri: str) -> list[str]:
         return list(self._chats.get(session_uri, ()))

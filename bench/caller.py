@@ -1,0 +1,109 @@
+"""A client for measurements that waits for each answer, and starts of `ahpkit serve` up to its first answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from host_roles import SESSION
+
+from ahpkit.transports.connect import connect_transport
+from ahpkit.wire.transport import Transport
+
+Result = dict[str, Any]
+
+
+class Caller:
+    """A client that waits for each answer."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self._number = 0
+
+    @classmethod
+    async def connect(cls, url: str, *, token: str | None = None) -> Caller:
+        caller = cls(await connect_transport(url, token=token))
+        await caller.call("initialize", protocolVersions=["0.4.0"], clientId="caller")
+        return caller
+
+    def send(self, message: Result) -> None:
+        self.transport.write(self.transport.frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+
+    async def answer(self, method: str, channel: str = "ahp-root://", **params: Any) -> bytes:
+        """Ask; the answer as it came."""
+        self._number += 1
+        self.send({"id": self._number, "method": method, "params": {"channel": channel, **params}})
+        while True:
+            data = await self.transport.receive()
+            if data.startswith(b'{"jsonrpc":"2.0","id":%d,' % self._number):
+                return data
+
+    async def call(self, method: str, channel: str = "ahp-root://", **params: Any) -> Any:
+        return json.loads(await self.answer(method, channel, **params))["result"]
+
+    def dispatch(self, channel: str, action: Result) -> int:
+        self._number += 1
+        self.send(
+            {
+                "method": "dispatchAction",
+                "params": {"channel": channel, "clientSeq": self._number, "action": action},
+            }
+        )
+        return self._number
+
+    async def echo(self) -> None:
+        """Dispatch and wait until the action comes back."""
+        seq = self.dispatch(SESSION, {"type": "session/titleChanged", "title": "a title like any other"})
+        while b'"clientSeq":%d}' % seq not in await self.transport.receive():
+            pass
+
+    def start_turn(self, chat: str, prompt: str) -> None:
+        message = {"text": prompt, "origin": {"kind": "user"}}
+        self.dispatch(chat, {"type": "chat/turnStarted", "turnId": f"turn-{self._number}", "message": message})
+
+
+async def milliseconds(work: Callable[[], Awaitable[object]]) -> float:
+    begun = time.perf_counter()
+    await work()
+    return (time.perf_counter() - begun) * 1000
+
+
+class Start(NamedTuple):
+    """What a start of `ahpkit serve` took up to an answered initialize, in seconds."""
+
+    wall: float
+    cpu: float
+    listed: float
+    """From there to the answer to `listSessions`."""
+
+
+async def measure_start(directory: Path) -> Start:
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "ahpkit", "serve", "--port", "0", "--json", "--data-dir", str(directory)]
+    # Bytecode is kept between starts, as it is for an installed package.
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory.parent / "bytecode")}
+    environment = {**os.environ, **bytecode, "XDG_RUNTIME_DIR": str(directory.parent)}
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
+    try:
+        assert process.stdout is not None
+        announced = json.loads(await process.stdout.readline())
+        caller = await Caller.connect(announced["url"], token=announced["token"])
+        wall, cpu = time.perf_counter() - begun, cpu_of(process.pid)
+        listed = await milliseconds(lambda: caller.answer("listSessions")) / 1000
+        await caller.transport.aclose()
+    finally:
+        process.terminate()
+        await process.wait()
+    return Start(wall, cpu, listed)
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process took so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
