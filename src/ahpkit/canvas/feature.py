@@ -59,7 +59,7 @@ class Canvases(Feature):
         host.offer_canvases(self._runtime)
         host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
         host.refuse(self._refuse)
-        host.listen(self._heard)
+        host.listen(self._heard, "session/canvas", "session/activeClient")
 
     def _recover(self) -> None:
         for uri in self.services.unsettled():

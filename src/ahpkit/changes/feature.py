@@ -83,7 +83,7 @@ class Changesets(Feature):
         host.make_directory(self._own_trees.make)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
-        host.listen(self._heard)
+        host.listen(self._heard, "changeset/", "chat/", *_MOVED)
         host.refuse(self._views.refuse)
         host.on_unsubscribed(self._views.unsubscribed)
         host.on_session_disposed(self._disposed)

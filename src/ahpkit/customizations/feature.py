@@ -63,6 +63,9 @@ _NAMED = "named by "
 _SPARE = 200
 """Places where nobody looks any more that stay watched: setting up all watches anew costs more than they do."""
 
+_AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
+"""Actions after which hooks run."""
+
 _UNREAD: Any = object()
 """Stands for what was never read."""
 
@@ -143,7 +146,7 @@ class Customizations(Feature):
             now=services.now,
             off=frozenset(self._settings.off),
         )
-        host.listen(self._heard)
+        host.listen(self._heard, "session/", *_AFTER_WORK)
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
         host.on_session_rested(self._session_rested)
@@ -235,7 +238,7 @@ class Customizations(Feature):
                 self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
             case "session/mcpServerStateChanged" | "session/mcpServerStartRequested" | "session/mcpServerStopRequested":
                 self._server_changed(applied)
-            case "chat/turnComplete" | "chat/toolCallComplete" if self._hooks.allowed:
+            case kind if kind in _AFTER_WORK and self._hooks.allowed:
                 self._run_hooks_after(applied)
             case _:
                 pass

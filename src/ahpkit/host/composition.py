@@ -84,7 +84,7 @@ class Spine:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(self.unsettled.heard)
+        registered.listen(self.unsettled.heard, "session/", "chat/")
 
     def restore(self) -> None:
         """Take over the states and values of an earlier run."""
@@ -114,7 +114,7 @@ class ClientParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(lambda applied: self.times.heard(applied, self._now()))
+        registered.listen(lambda applied: self.times.heard(applied, self._now()), "session/")
 
 
 class TurnParts:
@@ -229,7 +229,7 @@ class SessionParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(self.sessions.heard)
+        registered.listen(self.sessions.heard, "session/defaultChatChanged")
         registered.recover(self.sessions.recover)
 
 

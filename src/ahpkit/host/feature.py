@@ -229,7 +229,8 @@ class Registration:
     def __init__(self) -> None:
         self.commands: dict[str, Command] = {}
         self.notifications: dict[str, Callable[[Any, JsonObject], None]] = {}
-        self.listeners: list[Callable[[Applied], None]] = []
+        self._listeners: list[tuple[Callable[[Applied], None], tuple[str, ...]]] = []
+        self._listeners_of: dict[str, Sequence[Callable[[Applied], None]]] = {}
         self.refusals: list[Callable[[str, str, JsonObject, JsonObject], str | None]] = []
         self.amendments: dict[str, list[Callable[[str, JsonObject], JsonObject]]] = {}
         self.client_back: list[Callable[[str, bool], None]] = []
@@ -311,9 +312,20 @@ class Registration:
 
     # What happens.
 
-    def listen(self, heard: Callable[[Applied], None]) -> None:
-        """Hear of every action that was applied. Must not block, may dispatch: it runs inside the sequence."""
-        self.listeners.append(heard)
+    def listen(self, heard: Callable[[Applied], None], *beginnings: str) -> None:
+        """Hear of every action that was applied; with `beginnings`, of those whose type begins with one of them.
+
+        Must not block, may dispatch: it runs inside the sequence.
+        """
+        self._listeners.append((heard, beginnings or ("",)))
+        self._listeners_of.clear()
+
+    def listeners(self, action_type: str) -> Sequence[Callable[[Applied], None]]:
+        """Who hears of actions of this type, in the order in which they registered."""
+        if action_type not in self._listeners_of:
+            found = [heard for heard, beginnings in self._listeners if action_type.startswith(beginnings)]
+            self._listeners_of[action_type] = found
+        return self._listeners_of[action_type]
 
     def refuse(self, rule: Callable[[str, str, JsonObject, JsonObject], str | None]) -> None:
         """`rule(client_id, channel, action, state)`: a reason not to apply a client's action, or None.

@@ -75,6 +75,10 @@ _INSERT = {
     size: f"INSERT INTO entries VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * size)}" for size in _ROWS_AT_ONCE
 }
 
+_SET_VALUE = """
+    INSERT INTO keyed VALUES (?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET checksum = excluded.checksum, data = excluded.data"""
+
 _PORTION = 64
 """Numbers of entries that are looked up first; more are looked up when these were not enough."""
 
@@ -215,9 +219,10 @@ class Tables:
                 self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
                 self._ids.pop(channel, None)
             case Value(key, data):
-                self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
-                if data is not None:
-                    self._db.execute("INSERT INTO keyed VALUES (?, ?, ?)", (key, checksum(data, key), data))
+                if data is None:
+                    self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
+                else:  # One that is there keeps its place: fewer pages are written than for a new one.
+                    self._db.execute(_SET_VALUE, (key, checksum(data, key), data))
             case Entry():
                 self._insert((step,))
 

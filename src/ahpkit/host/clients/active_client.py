@@ -49,7 +49,7 @@ class ActiveClients(Feature):
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
         host.recover(self._recover)
-        host.listen(self._heard)
+        host.listen(self._heard, "session/activeClientSet")
         host.on_client_back(self._client_back)
         host.on_client_gone(self._client_gone)
         host.on_client_unsubscribed(self._client_unsubscribed)

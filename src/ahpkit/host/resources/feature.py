@@ -64,7 +64,7 @@ class Resources(Feature):
         host.check_directory(self._check_directory)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
-        host.listen(self._heard)
+        host.listen(self._heard, "session/customization", "session/workingDirectory")
         host.on_session_disposed(self._stale.add)
         host.on_client_gone(self._access.forget)
         host.on_unsubscribed(self._watches.release)
@@ -121,8 +121,7 @@ class Resources(Feature):
         await self._learn()
 
     def _heard(self, applied: Applied) -> None:
-        opening = ("session/customization", "session/workingDirectory")
-        if applied.action["type"].startswith(opening) and applied.after is not applied.before:
+        if applied.after is not applied.before:
             self._stale.add(applied.channel)
 
     def _changes(self, *, all: bool = False) -> list[tuple[str, list[tuple[Opening, Path]]]]:

@@ -118,7 +118,7 @@ class Dispatcher:
         try:
             while self._telling:
                 current = self._telling.popleft()
-                for listener in self._registered.listeners:
+                for listener in self._registered.listeners(current.action["type"]):
                     try:
                         listener(current)
                     except Exception:  # The action stands, and the others have to hear of it.

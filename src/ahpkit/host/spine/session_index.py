@@ -95,9 +95,11 @@ class SessionIndex:
             self._values.set(_CHAT + uri, None)
 
 
-_UNDER_WAY: Final = (
-    *("activeTurn", "activity", "queuedMessages", "steeringMessage"),
-    *("inputNeeded", "activeClients", "canvasRequests", "openCanvases"),
+_UNDER_WAY: Final = frozenset(
+    {
+        *("activeTurn", "activity", "queuedMessages", "steeringMessage"),
+        *("inputNeeded", "activeClients", "canvasRequests", "openCanvases"),
+    }
 )
 """Members of a session or chat that are there while something is under way in it."""
 
@@ -135,7 +137,7 @@ class Unsettled:
 
 
 def is_under_way(state: JsonObject) -> bool:
-    return state.get("lifecycle") == "creating" or any(state.get(member) for member in _UNDER_WAY)
+    return state.get("lifecycle") == "creating" or any(state[member] for member in _UNDER_WAY & state.keys())
 
 
 class WaitingSelection(NamedTuple):

@@ -98,7 +98,7 @@ class ChatTerminals:
     def register(self, host: Registration) -> None:
         host.amend("chat/toolCallContentChanged", self._with_results)
         host.amend("chat/toolCallComplete", self._with_results)
-        host.listen(self._heard)
+        host.listen(self._heard, *_TURN_ENDS, "terminal/exited")
         host.keep_awake(self._is_needed)
         host.on_chat_moved(self._moved)
         host.on_chat_disposed(self._disposed)

@@ -38,7 +38,7 @@ class TurnTimes(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.listen(self._heard)
+        host.listen(self._heard, "chat/")
         host.on_session_disposed(self._forget)
         host.command(Command("_ahpkit/turns/times", self._serve))
 
