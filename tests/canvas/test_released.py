@@ -97,8 +97,8 @@ async def test_the_address_is_in_no_file_and_not_there_after_a_restart_or_withou
     old = await bench.client(session, offer=["0.4.0"])
     assert (await bench.state(old, session))["openCanvases"][0]["url"] == URL
     await agent.open("board", "one", input={"title": "Again"})
-    bench.host.spine.store.checkpoint(session)
-    bench.host.spine.store.checkpoint(uri)
+    await bench.host.spine.store.checkpoint(session)
+    await bench.host.spine.store.checkpoint(uri)
     assert (await bench.state(client, uri))["url"] == URL
     feature.remove_provider(made)
     await client.action(lambda said: said["channel"] == uri and "url" not in said["action"].get("canvas", {"url": 1}))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ahpkit.log.entry import Entry
+from ahpkit.log.memory import MemoryStorage
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json
@@ -273,6 +277,36 @@ async def test_reconnect_replays_what_was_missed_inside_the_response(bench: Benc
     live = await alice.accepted(session, {"type": "session/titleChanged", "title": "live"})
     assert await back.action("session/titleChanged") == live
     assert [m for m in back.received if m.get("method", "").startswith("root/")] == []
+
+
+class Counted(MemoryStorage):
+    """Counts how many entries were read of it."""
+
+    found = 0
+
+    def read(self, after: int, **options: Any) -> list[Entry]:
+        entries = super().read(after, **options)
+        self.found += len(entries)
+        return entries
+
+
+async def test_what_was_missed_is_read_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.storage = log = Counted()
+    await bench.start()
+    alice = await bench.client()
+    session, _ = await bench.session(alice)
+    last = (await alice.accepted(session, {"type": "session/titleChanged", "title": "seen"}))["serverSeq"]
+    for number in range(5000):
+        bench.host.services.dispatch(session, {"type": "session/titleChanged", "title": f"title {number}"})
+    await bench.host.services.durable()
+    back, wish = await bench.connect("bob"), {"ahpkit/missed": "actions"}
+    log.found = 0
+    params: Json = {"clientId": "bob", "subscriptions": [session], "_meta": wish}
+    result = await back.ask("reconnect", lastSeenServerSeq=last, **params)
+    assert [one["action"]["title"] for one in result["actions"]] == [f"title {number}" for number in range(5000)]
+    assert log.found < 1.1 * 5000
+    await bench.stop()
 
 
 @requirement("core:connection:reconnect-missing")

@@ -578,7 +578,7 @@ async def test_a_checkpoint_holds_nothing_that_could_not_be_stored(tmp_path: Pat
     disk.working.clear()
     client.post(session, title("cannot be stored"), client_seq=Picky.unholdable)
     await client.ask("ping")
-    bench.host.spine.store.checkpoint(session)  # It is made of the newest state, which nobody has refused yet.
+    await bench.host.spine.store.checkpoint(session)
     disk.working.set()
     await client.action(lambda said: "rejectionReason" in said)
     await bench.stop()

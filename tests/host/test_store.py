@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -92,20 +94,76 @@ def test_an_action_that_is_not_json_changes_nothing(store: Store, log: LateLog) 
     assert [entry.seq for entry in log.commit().entries] == [1]
 
 
-def test_a_restart_brings_back_what_the_log_has(store: Store, log: LateLog) -> None:
+async def test_a_restart_brings_back_what_the_log_has(store: Store, log: LateLog) -> None:
     store.open(ROOT, STATE)
     store.apply(ROOT, sessions(1))
-    store.checkpoint(ROOT)
+    store.commit(log.commit())
     store.apply(ROOT, sessions(2))
+    await store.checkpoint(ROOT)
     store.apply(ROOT, sessions(3))
     log.commit()
     snapshot = log.disk.snapshots[ROOT]
     assert (snapshot.seq, decode_json(snapshot.state)["activeSessions"]) == (1, 1)
 
-    again = Store(late := LateLog(log.disk), ChannelKinds(DurableValues(late.set_value)), now=lambda: 8)
-    again.restore(LateLog(log.disk).take_recovery())
+    again = restarted(log)
     assert again.state(ROOT) == again.committed(ROOT) == store.state(ROOT)
     assert again.committed_head == 3
+
+
+def restarted(log: LateLog) -> Store:
+    store = Store(late := LateLog(log.disk), ChannelKinds(DurableValues(late.set_value)), now=lambda: 8)
+    store.restore(LateLog(log.disk).take_recovery())
+    return store
+
+
+def steps(work: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """What the event loop does with `work`, one step at a time."""
+    with suppress(StopIteration):
+        while True:
+            work.send(None)
+            yield
+
+
+def large(megabytes: int) -> dict[str, Any]:
+    return STATE | {"_meta": {f"text {number}": "x" * 1024 for number in range(megabytes * 1024)}}
+
+
+def test_a_large_state_is_stored_in_many_small_steps_and_what_comes_meanwhile_is_not_lost(
+    store: Store, log: LateLog
+) -> None:
+    store.open(ROOT, large(5))
+    store.apply(ROOT, sessions(1))
+    store.commit(log.commit())
+    count = 0
+    for count, _ in enumerate(steps(store.checkpoint(ROOT)), start=1):
+        if count == 3:
+            store.apply(ROOT, sessions(2))
+            store.commit(log.commit())
+    assert count >= 50
+    assert log.disk.snapshots[ROOT].seq == 0
+    store.commit(log.commit())
+    assert log.disk.snapshots[ROOT].seq == 1
+    assert restarted(log).state(ROOT) == store.state(ROOT)
+
+
+def test_a_state_that_is_being_stored_is_not_that_of_a_channel_which_began_anew(store: Store, log: LateLog) -> None:
+    store.open(ROOT, large(1))
+    store.commit(log.commit())
+    work = steps(store.checkpoint(ROOT))
+    next(work)
+    store.open(ROOT, STATE)
+    list(work)
+    log.commit()
+    assert decode_json(log.disk.snapshots[ROOT].state) == STATE
+
+
+async def test_a_channel_whose_new_beginning_is_not_durable_is_not_stored_as_it_was(store: Store, log: LateLog) -> None:
+    store.open(ROOT, STATE)
+    store.commit(log.commit())
+    store.open(ROOT, STATE | {"activeSessions": 7})
+    await store.checkpoint(ROOT)
+    log.commit()
+    assert decode_json(log.disk.snapshots[ROOT].state)["activeSessions"] == 7
 
 
 def test_an_action_that_could_not_be_stored_never_happened(store: Store, log: LateLog) -> None:

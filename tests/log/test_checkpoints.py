@@ -36,6 +36,19 @@ def test_a_snapshot_settles_it() -> None:
     assert checkpoints.due(grown(checkpoints, "a", first=head + 6, count=1)) == ["a"]
 
 
+def test_entries_that_came_while_a_state_was_written_count_for_the_next_one() -> None:
+    checkpoints = Checkpoints(max_lag=100)
+    checkpoints.snapshot(opening("a"))
+    grown(checkpoints, "a", first=1, count=6)
+
+    checkpoints.snapshot(opening("a", 4))
+    assert checkpoints.due(103) == []
+    assert checkpoints.due(105) == ["a"]
+
+    checkpoints.snapshot(opening("a", 6))
+    assert checkpoints.due(1000) == []
+
+
 def test_a_channel_that_fell_silent_is_due_once_the_log_has_moved_on() -> None:
     checkpoints = Checkpoints(max_lag=100)
     checkpoints.snapshot(opening("silent"))

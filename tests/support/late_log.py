@@ -81,8 +81,8 @@ class LateLog:
     def open(self, channel: str, state: bytes) -> int:
         return self._put("open", channel, state)
 
-    def checkpoint(self, channel: str, state: bytes) -> int:
-        return self._put("checkpoint", channel, state)
+    def checkpoint(self, channel: str, state: bytes, *, at: int) -> int:
+        return self._put("checkpoint", ChannelSnapshot(channel, at, state), None)
 
     def close(self, channel: str) -> int:
         return self._put("close", channel, None)
@@ -150,10 +150,11 @@ class LateLog:
             case ("skip", int(at), _):
                 disk.head += 1 + self._gap
                 return hole(disk.head, at)
-            case ("open" | "checkpoint" as kind, str(channel), bytes(state)):
-                if kind == "open":
-                    disk.values[OPENED + channel] = b"%d" % disk.head
+            case ("open", str(channel), bytes(state)):
+                disk.values[OPENED + channel] = b"%d" % disk.head
                 disk.snapshots[channel] = ChannelSnapshot(channel, disk.head, state)
+            case ("checkpoint", ChannelSnapshot() as snapshot, _):
+                disk.snapshots[snapshot.channel] = snapshot
             case ("close", str(channel), _):
                 disk.values.pop(OPENED + channel, None)
                 disk.snapshots.pop(channel, None)

@@ -18,22 +18,29 @@ class Checkpoints:
         self._room: dict[str, int] = {}
         """Bytes of entries a channel may still log before it is due."""
         self._first: dict[str, int] = {}
-        """The first entry after the snapshot of each channel that has one; lowest number first."""
+        """The first entry after the snapshot of each channel that has one; lowest number first, nearly."""
+        self._last: dict[str, int] = {}
+        """The last entry of each channel that has one after its snapshot."""
         self._heavy: set[str] = set()
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None:
-        self.remove(snapshot.channel)
-        self._room[snapshot.channel] = max(self._min_bytes, len(snapshot.state))
+        channel, last = snapshot.channel, self._last.get(snapshot.channel, 0)
+        self.remove(channel)
+        self._room[channel] = max(self._min_bytes, len(snapshot.state))
+        if last > snapshot.seq:  # Entries came while a large state was written.
+            self._first[channel], self._last[channel] = snapshot.seq + 1, last
 
     def append(self, entry: Entry) -> None:
         channel = entry.channel
         self._first.setdefault(channel, entry.seq)
+        self._last[channel] = entry.seq
         self._room[channel] -= len(entry.payload)
         if self._room[channel] < 0:
             self._heavy.add(channel)
 
     def remove(self, channel: str) -> None:
         self._first.pop(channel, None)
+        self._last.pop(channel, None)
         self._room.pop(channel, None)
         self._heavy.discard(channel)
 

@@ -125,8 +125,8 @@ class LogEngine(Protocol):
         """A channel begins here, with this state."""
         ...
 
-    def checkpoint(self, channel: str, state: bytes) -> int:
-        """The state of a channel with everything appended so far: a restart need not replay what led to it."""
+    def checkpoint(self, channel: str, state: bytes, *, at: int) -> int:
+        """The state of a channel with every entry up to a number that is durable: a restart need not replay those."""
         ...
 
     def close(self, channel: str) -> int:
@@ -225,10 +225,10 @@ class LocalLog:
 
     def open(self, channel: str, state: bytes) -> int:
         self._log.set_value(OPENED + channel, b"%d" % self._log.head_seq)
-        return self.checkpoint(channel, state)
+        return self.checkpoint(channel, state, at=self._log.head_seq)
 
-    def checkpoint(self, channel: str, state: bytes) -> int:
-        self._log.snapshot(ChannelSnapshot(channel, self._log.head_seq, state))
+    def checkpoint(self, channel: str, state: bytes, *, at: int) -> int:
+        self._log.snapshot(ChannelSnapshot(channel, at, state))
         return self._log.queued
 
     def close(self, channel: str) -> int:

@@ -1,7 +1,7 @@
 """Answers `reconnect` with what the client missed: actions or states, whichever is less to read.
 
-The actions are read from the log twice when there are many: once to learn how many bytes they are and whether the
-client's version can be told all of them, and once more while they are sent, as fast as the client reads.
+The actions are read from the log before anything is sent, to learn how many bytes they are and whether the client's
+version can be told all of them. Very many are not kept meanwhile: they are read once more as fast as the client reads.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ _PAGE = 128 * 1024
 
 _PIECE = 256 * 1024
 """Bytes that are sent at a time. A page is longer only when its last action is."""
+
+_KEPT = 2 * 1024 * 1024
+"""Bytes of actions that are kept from the first look: less than what a client may leave unread anyway."""
 
 _FEW = 4 * 1024
 """Bytes of actions that are sent as they are, without a look at how large the states would be."""
@@ -78,22 +81,22 @@ class Missed:
                 is_less = following is None and sum(map(len, bodies)) <= size
                 return Pieces(partial(_joined, bodies)) if is_less else None
             at_most = min(at_most, await measure(states, at_most=at_most))
-        del bodies
-        size = 0
-        async for more in self._sizes(self._after):
-            size += more
-            if size > at_most:
-                return None
-        return Pieces(self._written)
+        return await self._measured(at_most)
 
-    async def _sizes(self, after: int) -> AsyncIterator[int]:
-        """The bytes of each page after a number. Raises `Resync` and `LogError`."""
-        following: int | None = after
+    async def _measured(self, at_most: int) -> Pieces | None:
+        """The actions if they are not too many. Raises `Resync` and `LogError`."""
+        kept: list[bytes] = []
+        size, following = 0, self._after
         while following is not None:
             bodies, following = await self._page(following)
-            size = sum(map(len, bodies))
+            size += sum(map(len, bodies))
+            if size > at_most:
+                return None
+            kept += bodies
+            if size > _KEPT:
+                kept = []
             del bodies
-            yield size
+        return Pieces(partial(_joined, kept)) if size <= _KEPT else Pieces(self._written)
 
     async def _page(self, after: int, max_bytes: int = _PAGE) -> tuple[list[bytes], int | None]:
         """Some actions as this client gets them, and the number after which there are more."""
@@ -131,7 +134,9 @@ def _is_cut_off(page: Sequence[Entry], max_bytes: int) -> bool:
 
 
 async def _joined(bodies: Sequence[bytes]) -> AsyncIterator[bytes]:
-    yield b"[%b]" % b",".join(bodies)
+    text = b"[%b]" % b",".join(bodies)
+    for start in range(0, len(text), _PIECE):
+        yield text[start : start + _PIECE]
 
 
 __all__ = ["Missed"]

@@ -61,18 +61,24 @@ class Delivery:
         self._private: deque[Callable[[int], None]] = deque()
         """What one subscriber will be told alone, in the order of the numbers it used."""
         self._tickets = itertools.count()
-        self._following: asyncio.Task[None] | None = None
+        self._due: dict[str, None] = {}
+        """Channels whose states are to be stored."""
+        self._some_due = asyncio.Event()
+        self._running: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        self._following = asyncio.create_task(self._follow(), name="follow the log")
-        await asyncio.sleep(0)  # It follows from here on.
+        self._running = [
+            asyncio.create_task(self._follow(), name="follow the log"),
+            asyncio.create_task(self._store_states(), name="store states"),
+        ]
+        await asyncio.sleep(0)  # They follow from here on.
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        if self._following is not None:
-            self._following.cancel()
+        for task in self._running:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._following
+                await task
         for _, _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(InternalError("the host stopped before this was stored"))
@@ -96,8 +102,23 @@ class Delivery:
         for uri in changes.gone:
             self._fanout.close(uri)
         self._listener(changes, {entry.channel for entry in commit.entries})
-        for uri in self._log.checkpoints_due():
-            asyncio.get_running_loop().call_soon(self._store.checkpoint, uri)  # Each may be large: one step for each.
+        if due := self._log.checkpoints_due():
+            self._due.update(dict.fromkeys(due))
+            self._some_due.set()
+
+    async def _store_states(self) -> None:
+        """One after the other: each may be large."""
+        while True:
+            await self._some_due.wait()
+            self._some_due.clear()
+            while self._due:
+                uri = next(iter(self._due))
+                try:
+                    await self._store.checkpoint(uri)
+                except Exception:  # It is due again after the next commit.
+                    _log.exception("the state of %s could not be stored", uri)
+                del self._due[uri]
+                await asyncio.sleep(0)
 
     def tell_one(self, uri: str, tell: Callable[[int], None]) -> None:
         """Have something told to one subscriber of a channel alone, in its place in the sequence: `tell(serverSeq)`.

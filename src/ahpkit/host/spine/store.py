@@ -10,6 +10,7 @@ whoever asks.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,7 @@ from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_own, encode
+from ahpkit.wire.pieces import is_light, write_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +63,8 @@ class _Channel:
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
     """What it is while it rests. It is durable."""
+    begun: bool = False
+    """Whether its opening is durable. Until then `committed` is that of an earlier life, or None."""
     told_at: int = 0
     """The number of the last action that has more than what is stored: a replay cannot tell it."""
 
@@ -108,7 +112,8 @@ class Store:
             tails[entry.channel].append(entry)
         for uri, snapshot in recovery.snapshots.items():
             text = _Text(snapshot.state, tails.get(uri, ()))
-            self._channels[uri] = _Channel(uri, None, int(recovery.values.get(OPENED + uri, b"0")), text=text)
+            opened_at = int(recovery.values.get(OPENED + uri, b"0"))
+            self._channels[uri] = _Channel(uri, None, opened_at, text=text, begun=True)
         self.committed_head = recovery.head_seq
 
     def _read(self, uri: str, text: _Text) -> JsonObject:
@@ -219,17 +224,21 @@ class Store:
         step = self._log.skip(self._now())
         self._uncommitted.append(_Change(step, channel, channel.state, _PRIVATE))
 
-    def checkpoint(self, uri: str) -> None:
-        """Write the newest state, so that a restart need not replay what led to it."""
-        channel = self._channels.get(uri)
-        if channel is None:
+    async def checkpoint(self, uri: str) -> None:
+        """Store the durable state of a channel, so that a restart need not replay what led to it.
+
+        A large one is written piece by piece. What happens meanwhile comes after it.
+        """
+        channel, at = self._channels.get(uri), self.committed_head
+        if channel is None or not channel.begun:
             return
-        if channel.text is None:
-            self._log.checkpoint(uri, encode(stored_state(channel.state or {})))
-        else:
-            state = self._read(uri, channel.text)
+        state = self.committed(uri) or {}
+        if channel.text is not None:
             channel.text = _Text(encode(state))
-            self._log.checkpoint(uri, encode(stored_state(state)))
+        stored = stored_state(state)
+        data = encode(stored) if is_light(stored) else await _written(stored)
+        if self._channels.get(uri) is channel:
+            self._log.checkpoint(uri, data, at=at)
 
     def commit(self, commit: Commit) -> ChannelChanges:
         """Show what is durable now. Entries get what subscribers are told, where that is more than what is stored."""
@@ -249,6 +258,7 @@ class Store:
                     commit.entries[place] = entry._replace(payload=payload)
             elif change.state is not None and not channel.is_retold:
                 channel.opened_at = self.committed_head
+                channel.begun = True
             if change.state is None:
                 del self._closing[channel.uri]
                 changes.gone.append(channel.uri)
@@ -266,7 +276,6 @@ class Store:
         self._uncommitted = deque(change for change in self._uncommitted if change not in undone)
         for channel in {id(change.channel): change.channel for change in undone}.values():
             self._reduce_again(channel)
-            self.checkpoint(channel.uri)  # One that was made in the meantime holds what never happened.
 
     def _reduce_again(self, channel: _Channel) -> None:
         state = channel.committed or {}
@@ -281,6 +290,15 @@ class Store:
     def backlog(self) -> int:
         """How many changes wait to become durable."""
         return len(self._uncommitted)
+
+
+async def _written(state: JsonObject) -> bytes:
+    """A large state as JSON. Others are served between two pieces of it."""
+    pieces: list[bytes] = []
+    async for piece in write_pieces(state):
+        pieces.append(piece)
+        await asyncio.sleep(0)
+    return b"".join(pieces)
 
 
 def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
