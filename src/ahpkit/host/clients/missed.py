@@ -81,6 +81,7 @@ class Missed:
                 is_less = following is None and sum(map(len, bodies)) <= size
                 return Pieces(partial(_joined, bodies)) if is_less else None
             at_most = min(at_most, await measure(states, at_most=at_most))
+        del bodies  # One action may be large.
         return await self._measured(at_most)
 
     async def _measured(self, at_most: int) -> Pieces | None:
