@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +38,6 @@ _TIMEOUT_MS = 3_600_000
 
 _FOLDER_LIMIT = 20_000
 """Folders watched at once; a Linux host allows a user some 65,000 or more."""
-
-_RETIRING = 4
-"""Watches that may be about to end at once; the system gives a user 128."""
 
 _TEMPORARY_ENDINGS = ("~", ".swp", ".swo", ".swx", ".tmp", ".crswap", ".part", "#")
 _TEMPORARY_BEGINNINGS = (".#", ".goutputstream-", "4913")
@@ -87,8 +84,8 @@ class Watcher:
         """How often the places changed, and up to which change they are watched."""
         self._arming = asyncio.Lock()
         self._arm: _Arm | None = None
-        self._retiring: deque[asyncio.Task[None]] = deque()
-        """Watches that were replaced and still report what they noticed before."""
+        self._retiring: asyncio.Task[None] | None = None
+        """A watch that was replaced, and still reports what it noticed before."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -103,7 +100,7 @@ class Watcher:
         self._places = {}
         async with self._arming:
             await self._replace(None)
-        await asyncio.gather(*self._retiring)
+            await self._retired()
 
     async def watch(self, places: Iterable[Watched]) -> None:
         """Watch these places and no others; returns when every change from now on will be noticed."""
@@ -146,6 +143,7 @@ class Watcher:
             def heard(keys: frozenset[str], folders_changed: bool) -> None:
                 loop.call_soon_threadsafe(self._heard, keys, folders_changed)
 
+            await self._retired()
             await self._replace(await asyncio.to_thread(_open_arm, places, heard))
             self._armed = wanted
 
@@ -153,10 +151,15 @@ class Watcher:
         """The new watch is on before the old one goes, and the old one finishes its burst: better twice than never."""
         old, self._arm = self._arm, arm
         if old is not None:
-            patience = 0 if arm is None else 2 * _DEBOUNCE_MS / 1000
-            self._retiring.append(asyncio.create_task(asyncio.to_thread(old.close, patience)))
-        while len(self._retiring) > _RETIRING:
-            await self._retiring.popleft()
+            old.replaced = True
+            patience = 0 if arm is None else (_DEBOUNCE_MS + _STEP_MS) / 1000
+            self._retiring = asyncio.create_task(asyncio.to_thread(old.close, patience))
+
+    async def _retired(self) -> None:
+        """Wait until there is one watch only. So there are never more than two."""
+        if self._retiring is not None:
+            await self._retiring
+            self._retiring = None
 
     def _heard(self, keys: frozenset[str], folders_changed: bool) -> None:
         if self._arm is None:
@@ -195,6 +198,7 @@ class _Arm:
     """One set of watched folders, and the thread that waits for their changes and finds out which places they touch."""
 
     def __init__(self, places: list[Watched], folders: list[str], heard: _Heard) -> None:
+        self.replaced = False
         self.complete = len(folders) <= _FOLDER_LIMIT
         folders = folders[:_FOLDER_LIMIT]
         self.folders = frozenset(folders)
@@ -223,8 +227,9 @@ class _Arm:
         """A checkout changes thousands of files at once: looking at them all takes a while."""
         relevant = [path for path in paths if not _is_temporary(path)]
         keys = frozenset(key for path in relevant for key in self.places.concerned(path))
-        if keys:
-            self._heard(keys, any(path in self.folders or os.path.isdir(path) for path in relevant))
+        if keys:  # Folders that came before this watch was replaced were seen when the other one was set up.
+            folders = not self.replaced and any(path in self.folders or os.path.isdir(path) for path in relevant)
+            self._heard(keys, folders)
 
     def close(self, patience: float) -> None:
         """Stop watching after some seconds, so that what was noticed already is reported. Blocks."""
