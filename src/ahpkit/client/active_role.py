@@ -59,7 +59,7 @@ class ToolsAndCanvases:
 
 
 class ActiveRole:
-    """What this client is to a session while it wants to be the active one."""
+    """This client's active role in one session, as long as it wants it."""
 
     def __init__(self, core: Core, session: Channel, offers: ToolsAndCanvases) -> None:
         self._core = core
@@ -96,7 +96,7 @@ class ActiveRole:
         return self._is_in(self._session.confirmed)
 
     def begin(self) -> None:
-        """Take up what the role brings, and from now on claim it again whenever it gets lost."""
+        """Start serving the role, and claim it again whenever it is lost."""
         if not self._wanted:
             self._wanted = True
             self._session.listeners.append(self)
@@ -158,7 +158,7 @@ class ActiveRole:
         self.claim()
 
     def _reclaim(self) -> None:
-        """The host lets go of a client that disconnects; when it is back it wants its role back."""
+        """After a reconnect, claim the role again: the host takes it from clients that disconnect."""
         if self._core.connection.connected and not self._is_in(self._session.optimistic):
             self.claim().then(self._log_refusal)
 

@@ -1,6 +1,6 @@
 """Waits for the answer of a turn in a script, and raises when the turn waits for a person instead.
 
-Who decides about tool calls is settled before the turn begins. What nobody here decides ends the wait with
+Before the turn begins it is settled who decides about tool calls. A call that nobody here decides ends the wait with
 `TurnWaiting`, whether the turn itself asks or one of its sub-agents.
 """
 
@@ -35,7 +35,7 @@ OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
 Waiting = ConfirmationNeeded | InputNeeded
 
 _CANCELLING = 2.0
-"""Seconds that the host has to hear of a cancelled turn."""
+"""Seconds to wait until the host has taken the cancellation of a turn."""
 
 _LONGEST = 200
 """Characters of a tool's input in an error."""

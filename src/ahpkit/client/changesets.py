@@ -106,7 +106,7 @@ class ChangesetView:
         return "review" in (self._entry.get("capabilities") or {})
 
     def is_reviewed(self, file: str) -> bool:
-        """Whether a file, by its id, is marked as reviewed. One that says nothing is not."""
+        """Whether a file, by its id, is marked as reviewed."""
         return any(one["id"] == file and one.get("reviewed") is True for one in self.files)
 
     async def wait_ready(self) -> None:

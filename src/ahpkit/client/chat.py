@@ -107,7 +107,7 @@ class Chat:
         return self._attended(turn, on_confirmation, on_input)
 
     def resume(self, *, on_confirmation: OnConfirmation | None = None, on_input: OnInput | None = None) -> TurnStream:
-        """Have the last turn go on that failed with a resumable error; iterates over what is new in it.
+        """Resume the last turn, which failed with a resumable error; iterates over what is new in it.
 
         Raises `LookupError` when there is no such turn.
         """

@@ -42,7 +42,7 @@ REQUEST_TIMEOUT = 60.0
 """Seconds for an answer, time to reconnect included."""
 
 _FORGETTING = 2.0
-"""Seconds that somebody who gave up still waits for the host to hear of it."""
+"""Seconds to wait for the host when a request is given up."""
 
 
 class Client:
@@ -101,7 +101,7 @@ class Client:
 
     @property
     def client_id(self) -> str:
-        """Who the host knows this client as."""
+        """The id under which the host knows this client."""
         return self._core.client_id
 
     @property
@@ -229,7 +229,7 @@ class Client:
             check_settings(config, resolved["schema"]["properties"])
 
     async def _forget(self, uri: str) -> None:
-        """Whoever gave up waiting for a session will not use it."""
+        """Dispose of a session whose creator stopped waiting for it."""
         with suppress(AhpError, TimeoutError):
             await self.request("disposeSession", channel=uri, timeout=_FORGETTING)
 

@@ -28,7 +28,7 @@ OnUnsavedText = Callable[[str], Awaitable[str | None] | str | None]
 """The text an open editor has of a `file:` URI, or None when it has none that is not on disk. Plain or async."""
 
 _NOT_SHOWN = frozenset({".git"})
-"""Never part of a published folder: large, and holds more than its owner thinks of."""
+"""Never published: these folders are large, and may contain secrets."""
 
 
 class ResourceProvider(Protocol):

@@ -270,7 +270,7 @@ class Session:
         return self._role.claim()
 
     def release(self) -> Dispatch | None:
-        """Stop being the active client; None when the host does not see us as it."""
+        """Stop being the active client; None when this client is not the active one."""
         return self._role.release()
 
     def publish_plugin(self, plugin: InMemoryPlugin | Path | str) -> Dispatch:
@@ -306,7 +306,7 @@ def _default_chat(state: Mapping[str, Any]) -> str | None:
 
 
 def check_settings(values: Collection[str], known: Collection[str]) -> None:
-    """Raise `UnknownSetting` for names that are not known. The host leaves them out without a word to the client."""
+    """Raise `UnknownSetting` for unknown names. The host would leave them out silently."""
     if unknown := set(values) - set(known):
         raise UnknownSetting(unknown, known)
 

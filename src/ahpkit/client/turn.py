@@ -17,10 +17,10 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 _BEHIND = 1000
-"""Actions a consumer may be behind. Beyond it gets the difference of two states instead: fewer, longer deltas."""
+"""Actions that a consumer may be behind. Beyond that it gets the difference of two states: fewer, longer deltas."""
 
 _ACCEPTED: JsonObject = {"type": "accepted"}
-"""Stands among the actions for the host's word that the turn began."""
+"""Placeholder among the actions: the host accepted the turn."""
 
 
 class TurnStream:
@@ -51,7 +51,7 @@ class TurnStream:
         self._over: list[Callable[[], None]] = []
         self._channel.listeners.append(self)
         self._resuming = resumed
-        """The turn is over and is to go on: its end so far is not the end."""
+        """The turn failed and is being resumed: its old end does not count."""
         if resumed:
             self._tracker.skip(self._channel.confirmed or {"turns": []})
         self.on_reset()

@@ -207,7 +207,7 @@ class TurnTracker:
 
 
 def _failed(turn: Any) -> TurnFailed:
-    """What a failed turn failed of: its last error, if it says so."""
+    """The last error of a failed turn, if it has one."""
     errors = [part for part in turn["responseParts"] if part["kind"] == "error"]
     if not errors:
         return TurnFailed({"errorType": "unknown", "message": "the turn failed"}, turn)

@@ -93,7 +93,7 @@ class ActiveClients(Feature):
             self._leave(client_id, [uri], _LEFT)
 
     def _heard(self, applied: Applied) -> None:
-        """A client that says again what it offers is back, whether it follows the session or not."""
+        """A client that repeats what it offers is back, whether it follows the session or not."""
         if self._away and applied.action["type"] == "session/activeClientSet":
             away = self._away.get(applied.client_id or "")
             if away is not None:

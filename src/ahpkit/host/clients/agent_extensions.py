@@ -20,13 +20,13 @@ from ahpkit.protocol.meta_keys import OUR_PREFIXES
 from ahpkit.wire.codec import encode
 
 AGENT_CHANNEL = "ahpkit/agent-channel"
-"""`_meta` of what an agent says to a client: the agent's own `channel`, because ours stands in its place."""
+"""Key in `_meta` of an agent's message to a client: the agent's own `channel`, which ours replaces."""
 
 PATIENCE = 60.0
 """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
 
 MAX_ANNOUNCEMENT = 8 * 1024
-"""Bytes of what one client announces under one name. Agents read a line of some size; a manual is no announcement."""
+"""Bytes of what one client announces under one name. Agents read lines of limited size."""
 
 
 class AgentExtensions:
@@ -51,7 +51,7 @@ class AgentExtensions:
     async def forward_request(self, chat: Chat, method: str, params: JsonObject) -> Any:
         """Serve an agent: by the host's own handler, else by a client that announced the extension.
 
-        A client that leaves while it is asked is no answer, so the next one is asked. An error of a client is one.
+        If a client leaves while it is asked, the next one is asked. An error of a client counts as an answer.
         """
         if (handler := self._extensions.agent_request(method)) is not None:
             return await served(method, handler, chat, params)

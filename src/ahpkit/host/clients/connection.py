@@ -85,7 +85,7 @@ class Shared:
     config: HostConfig
     monotonic: Callable[[], float]
     reading: Callable[[str], Reading]
-    """What reading a frame of this client may depend on."""
+    """What reading a frame of this client depends on."""
     sessions: LiveSessions
 
 
@@ -104,14 +104,14 @@ class _Dispatched(msgspec.Struct):
 
 
 class _Dispatch(msgspec.Struct):
-    """What has to be known of an action to refuse it."""
+    """What is needed of an action to refuse it."""
 
     method: Literal["dispatchAction"]
     params: _Dispatched
 
 
 class _TooMuch(InvalidRequest):
-    """An action that is too much to be read."""
+    """An action that is too large to be read."""
 
     def __init__(self, message: str, sent: _Dispatched) -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ def _request_in(data: bytes) -> RequestId | None:
 
 
 def _skim(data: bytes) -> _Dispatched | None:
-    """Which action a message dispatches, if it does. Nothing else is taken out of it, so it does not take long."""
+    """The action that a message dispatches, if it does. Only what is needed is decoded, so this is fast."""
     try:
         sent = msgspec.json.decode(data, type=_Dispatch).params
         return sent if len(sent.channel) + len(sent.action.type) <= _MAX_NAMES else None
@@ -154,7 +154,7 @@ class Connection(RpcLoop):
         self._flood = FloodLimit(now=shared.monotonic(), rate=config.message_rate, burst=config.message_burst)
         self._bytes = FloodLimit(now=shared.monotonic(), rate=config.byte_rate, burst=config.byte_burst)
         self._unshared = _SHARE
-        """What it may still take before others are served."""
+        """Bytes that it may still send before others are served."""
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(
@@ -171,7 +171,7 @@ class Connection(RpcLoop):
         self.client_id = ""
         self.capabilities: JsonObject = {}
         self.info: JsonObject = {}
-        """What it calls itself (`clientInfo`): shown and logged, and nothing else."""
+        """How it describes itself (`clientInfo`). This is only shown and logged."""
         self.settings: JsonObject = {}
         """What the client set for itself on the root channel: it holds for this connection only."""
 
@@ -264,7 +264,7 @@ class Connection(RpcLoop):
         return message
 
     def _refuse_unread(self, error: _TooMuch) -> None:
-        """An action that is too much to be read is refused under its number, like any other. It is not repeated."""
+        """Refuse an action that is too large to be read, under its number. The refusal does not repeat it."""
         sent = error.sent
         origin = Origin(self.client_id, sent.clientSeq)
         head = self._shared.delivery.committed_head

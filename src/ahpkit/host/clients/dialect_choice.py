@@ -14,7 +14,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CANVASES
 
 _PREFIX: Final = "client-version/"
-"""Before a client's id: the durable value with the version it speaks."""
+"""Prefix of the durable value with the version that a client speaks."""
 
 _CANVASES: Final = "canvases"
 _APPS: Final = "apps"
@@ -23,11 +23,11 @@ _MODELS: Final = "models"
 agents with models only."""
 
 _MAX_NOTED: Final = 10_000
-"""Clients whose version is remembered; whoever was not seen for that many others is long gone."""
+"""Clients whose version is remembered. The one that was not seen for longest is forgotten first."""
 
 
 def announces_canvases(capabilities: JsonObject) -> bool:
-    """Whether a client says that it takes `session/canvas*`: other clients of 1.0 would only wonder about them."""
+    """Whether a client announced that it understands `session/canvas*`. Other clients of 1.0 do not get them."""
     meta: JsonObject = capabilities.get("_meta") or {}
     return meta.get(CANVASES) not in (None, False)
 
@@ -91,14 +91,14 @@ class DialectChoice:
         return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps, needs_models=models)
 
     def again(self, client_id: str) -> Dialect:
-        """The dialect of a client that comes back: `reconnect` says no version, so the last one holds."""
+        """The dialect of a client that comes back: `reconnect` names no version, so the last one is used."""
         noted: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
         version, *words = noted.split(" ")
         marks = {"canvases": _CANVASES in words, "apps": _APPS in words, "needs_models": _MODELS in words}
         return dialect_for(negotiate([version]), self.surroundings, **marks)
 
     def _remember(self, client_id: str, agreed: Agreed, words: Sequence[str]) -> None:
-        """Clients of 0.4 need no note: whoever is not noted is one. Those that render apps do."""
+        """The value that is stored for a dialect. None for 0.4, the default, unless the client renders apps."""
         key = _PREFIX + client_id
         note = " ".join([agreed.version, *words])
         version = None if agreed.version == Generation.V0_4.release and _APPS not in words else note

@@ -30,7 +30,7 @@ AgentHandler = Callable[[Chat, JsonObject], Awaitable[Any] | Any]
 """Serves an agent: the chat it asks for, and the params."""
 
 HOST_META = "ahpkit/host"
-"""Where the host tells about itself: no extension can have this name."""
+"""The key under which the host describes itself: no extension can have this name."""
 
 _MAX_NAME = 200
 """Characters of a method that are repeated to whoever called it."""
@@ -45,7 +45,7 @@ class Extension:
         check_name(name)
         self.name = name
         self.capability: JsonObject = ({"version": version} if version else {}) | capability
-        encode(self.capability)  # Raises here, where it can be seen, what would fail in every handshake.
+        encode(self.capability)  # What cannot be encoded raises here, and not in every handshake.
         self.commands: dict[str, Command] = {}
         self.notifications: dict[str, Handler] = {}
         self.agent_requests: dict[str, AgentHandler] = {}

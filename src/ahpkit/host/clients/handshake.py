@@ -95,7 +95,7 @@ class Handshake:
         self._tasks = tasks
         self._dialects = dialects
         self._adopt = adopt
-        """Makes a conversation that an agent keeps a session, if there is one with this URI."""
+        """Makes a session of a conversation that an agent stores, if there is one with this URI."""
         self._sessions = sessions
         self._reading = reading
         self._slow_actions = slow_actions
@@ -121,7 +121,7 @@ class Handshake:
     # -- handshake -------------------------------------------------------------------------------------------------
 
     async def _ping(self, client: Connection, params: JsonObject) -> None:
-        """The answer itself is the signal."""
+        """`ping`. The answer itself is the signal."""
 
     async def _initialize(self, client: Connection, params: JsonObject) -> JsonObject:
         capabilities: JsonObject = params.get("capabilities", {})

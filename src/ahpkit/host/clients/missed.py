@@ -76,7 +76,7 @@ class Missed:
         if prefer != "actions":
             states = list(snapshots())
             size = await measure(states, at_most=_PAGE)
-            if size <= _PAGE:  # Then no more of the log is read than it takes to see that it is more.
+            if size <= _PAGE:  # Reading stops as soon as it is clear that the actions are more.
                 bodies, following = await self._page(self._after, size)
                 is_less = following is None and sum(map(len, bodies)) <= size
                 return Pieces(partial(_joined, bodies)) if is_less else None

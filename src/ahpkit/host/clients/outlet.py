@@ -88,7 +88,7 @@ class Outlet:
         self._on_resync = on_resync
         self._written = 0
         self._seen = 0
-        """Bytes that were handed over, and how many of them had been taken when somebody last asked."""
+        """Bytes that were written, and how many of them the client had read when that was last asked."""
         self._tasks = tasks
         self._behind: deque[bytes | AsyncIterator[bytes]] | None = None
         """What waits behind a large answer, or for the answer to `reconnect`; None when everything goes out at once."""

@@ -31,7 +31,7 @@ _PAGE = 50
 """Turns that are loaded at a time: a few screenfuls, and a frame of moderate size."""
 
 _MAX_CLIENTS = 10_000
-"""Clients whose windows are remembered; whoever was not seen for that many others is long gone."""
+"""Clients whose windows are remembered. The one that was not seen for longest is forgotten first."""
 
 _NAMING = ("chat/truncated", "chat/turnResume")
 """Actions that name a turn of their chat."""
@@ -97,7 +97,7 @@ class TurnWindows:
         await self._delivery.durable()
 
     def _load_named(self, uri: str, action: JsonObject) -> JsonObject:
-        """An action names a turn: whoever lacks it gets it first."""
+        """Before an action that names a turn: send the turn to clients that lack it."""
         turns: list[JsonObject] = (self._store.state(uri) or {}).get("turns", [])
         named = _index(turns, action.get("turnId"))
         for client in self._clients.subscribers(uri) if named >= 0 else ():

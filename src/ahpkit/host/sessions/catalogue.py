@@ -20,7 +20,7 @@ from ahpkit.protocol.meta_keys import CHANGES
 from ahpkit.protocol.session.summary import annotations_summary, changed_fields, has_lost, only_chat, session_summary
 
 _ANNOTATIONS = "/annotations"
-"""What a session's URI ends with as that of its annotations."""
+"""The end of the URI of a session's annotations."""
 
 _READ_AT_ONCE = 20
 """Sessions whose states are read in one step of the event loop: a few milliseconds."""
@@ -86,7 +86,7 @@ class SessionCatalogue:
             self._clients.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
 
     def _touch(self, uri: str) -> None:
-        """If it is a session, compare and tell soon."""
+        """If it is a session, compare its summary soon, and tell what changed."""
         if uri in self._told:
             self._changed.add(uri)
             if self._timer is None:
@@ -133,7 +133,7 @@ class SessionCatalogue:
         return state["title"] if state and only and only["resource"] == chat else None
 
     def summaries(self) -> list[JsonObject]:
-        """All of them: those not touched since they were told need no work."""
+        """All summaries. Only those that changed since they were told cost work."""
         now = (self._summary(uri) if uri in self._changed else self._known(uri) for uri in self._told)
         return [summary for summary in now if summary is not None]
 

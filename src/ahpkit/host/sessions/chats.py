@@ -89,7 +89,7 @@ def _side_chat(source: JsonObject, found: JsonObject) -> Beginning:
 
 
 def _with_active(chat: JsonObject) -> list[JsonObject]:
-    """All turns, with the one that runs as it is now: what comes later does not reach whoever got this."""
+    """All turns, with a copy of the running one as it is now."""
     ended = chat_reducer(chat, {**chat_turn_cancelled(turn_id=chat["activeTurn"]["id"], duration=0)})
     return ended["turns"]
 
@@ -102,7 +102,7 @@ def _no_turn(source: JsonObject) -> NotFound:
 
 
 def is_movable(chat: JsonObject, session: JsonObject) -> bool:
-    """Whether a chat may move: not the one that input to its session goes to, and not that of a sub-agent."""
+    """Whether a chat may move: not the default chat, and not that of a sub-agent."""
     origin: JsonObject = chat.get("origin") or {}
     return session.get("defaultChat") != chat["resource"] and origin.get("kind") != "tool"
 

@@ -1,6 +1,7 @@
 """The commands about sessions, chats and agents.
 
-Reads answer from committed states, so nothing shown can be lost. Whether a command changes something stands in its row.
+Reads answer from committed states, so nothing shown can be lost. The row of a command says whether it changes
+something.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MAX_SESSIONS = 500
 """Sessions in one page when a client names only a cursor."""
 
 _COMPLETIONS_PATIENCE = 1.0
-"""Seconds for each source of completions: a list that comes late is of no use to somebody who types."""
+"""Seconds for each source of completions: late completions are useless while somebody types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class SessionCommands:
         await self.sessions.create(params, self._report(client, params.get("progressToken")))
 
     def _report(self, client: ConnectedClient, token: str | None) -> Report | None:
-        """Tells the connection that gave a token, and no other."""
+        """Tells only the connection that gave a token."""
         if token is None:
             return None
 
@@ -214,7 +215,7 @@ def _read_cursor(cursor: str) -> tuple[str, str]:
 
 
 def _directory(params: JsonObject) -> str | None:
-    """The directory of a session that is still to be made: clients say it in one or in the other way."""
+    """The directory of a new session, which clients give in one of two forms."""
     several: Sequence[str] = params.get("workingDirectories") or ()
     return params.get("workingDirectory") or (several[0] if several else None)
 

@@ -37,7 +37,7 @@ OF_CHAT = ("chat/workingDirectorySet", "chat/workingDirectoryRemoved")
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A chat whose directories become others."""
+    """A chat whose directories change."""
 
     chat: str
     before: Sequence[str]
@@ -73,7 +73,7 @@ class Directories:
     # -- may it be -------------------------------------------------------------------------------------------------
 
     async def _check_new(self, action: JsonObject) -> str | None:
-        """A session gets no directory later that it would not get at the start."""
+        """Check a new directory as at the creation of a session."""
         if action["type"] not in ("session/workingDirectorySet", "session/workingDirectoryReplaced"):
             return None
         uri: str = action.get("replacement", action["directory"])
@@ -88,7 +88,7 @@ class Directories:
         return None if await asyncio.to_thread(path.is_dir) else f"the directory {uri} does not exist"
 
     def _check_idle(self, action: JsonObject, moves: Sequence[_Move]) -> str | None:
-        """Nothing is taken from a turn that runs; more may be given to it."""
+        """Refuse to take a directory from a running turn. Adding one is allowed."""
         if action["type"] == "session/workingDirectorySet":
             return None
         busy = any((self.store.state(move.chat) or {}).get("activeTurn") for move in moves)

@@ -32,9 +32,9 @@ _FRESH = 5.0
 _MAX_HIDDEN = 1000
 """Disposed conversations remembered per agent."""
 _HIDDEN = "agent-sessions-hidden/"
-"""Before an agent's name: the durable value with the conversations that were disposed of."""
+"""Prefix of the durable value with the conversations of an agent that were disposed of."""
 _ADOPTED = "adopted/"
-"""Before a session's URI: the durable value that says which conversation its chat is to go on with."""
+"""Prefix of the durable value with the conversation that a session's chat continues."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Listed(NamedTuple):
 
 
 class KeptConversations:
-    """What the agents of a host keep."""
+    """The conversations that the agents of a host store."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class KeptConversations:
         await asyncio.gather(*(self._ask(agent, start) for agent in self._agents if start or self._is_stale(agent)))
 
     def summaries(self) -> list[JsonObject]:
-        """What is kept and is no session of the host, as lists show it."""
+        """The conversations that are not sessions of the host yet, as lists show them."""
         return [_summary(listed) for listed in self._listed()]
 
     def find(self, uri: str) -> Listed | None:

@@ -35,13 +35,13 @@ def convert_0_4(old: Recovery) -> Recovery | None:
         try:
             action = decode_own(entry.payload)["action"]
             states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
-        except Exception:  # What cannot be read costs this action. All others are needed.
+        except Exception:  # An action that cannot be read is left out. All others are needed.
             _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
     return _converted(old, states)
 
 
 def _converted(old: Recovery, states: Mapping[str, JsonObject]) -> Recovery:
-    head = old.head_seq + 1  # A number of its own, so that nobody is at the head without having seen this.
+    head = old.head_seq + 1  # A new number, so that no client seems up to date without having seen this.
     sessions = _sessions(states)
     values = {key: data for key, data in old.values.items() if not key.startswith(OPENED)}
     snapshots: dict[str, ChannelSnapshot] = {}

@@ -50,7 +50,7 @@ async def resolve_config(
 async def initial_config(agent: Agent, directory: Path, values: JsonObject, further: Settings = ()) -> JsonObject:
     """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
 
-    Settings that the schema lacks are left out: clients say more than every agent knows.
+    Settings that are not in the schema are left out: clients send some that not every agent has.
     """
     schema, values = await resolve_config(agent, directory, values, further)
     if unknown := values.keys() - schema["properties"].keys():

@@ -32,7 +32,7 @@ _MAX_TITLE = 1000
 """Characters: a title is in every list of sessions."""
 
 _FINAL = ("completed", "cancelled")
-"""How a tool call of a finished turn stands."""
+"""Statuses of tool calls in a finished turn."""
 
 
 class ExportedChat(TypedDict):
@@ -75,7 +75,7 @@ def check_export(document: Any) -> None:
 
 
 def _check_format(document: Any) -> None:
-    """First of all, and in words: everything else may differ because of it."""
+    """Checked first, with a message of its own: in another format everything else may differ."""
     found: Any = cast("JsonObject", document).get("format", FORMAT) if isinstance(document, dict) else FORMAT
     if found != FORMAT:
         raise InvalidParams(f"document.format: only format {FORMAT} can be read, not {found!r}; is ahpkit up to date?")

@@ -8,7 +8,7 @@ from ahpkit.host.feature import Applied, Values
 from ahpkit.protocol.common.reducing import iso_time
 
 PREFIX: Final = "session-times/"
-"""Before a session's URI: the durable value with its times."""
+"""Prefix of the durable value with a session's times."""
 
 _STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged"})
 """What a person changes in a session itself."""

@@ -97,11 +97,11 @@ class _Session:
 
 
 Report = Callable[[JsonObject], None]
-"""Takes how far something is: `progress`, `total` and a `message`."""
+"""Receives progress: `progress`, `total` and a `message`."""
 
 
 class Progress:
-    """Tells how far the creation of a session is: never less than before, and nothing after the end."""
+    """Reports the progress of creating a session: never less than before, and nothing after the end."""
 
     def __init__(self, report: Report | None, *, total: int) -> None:
         self._report = report
@@ -598,7 +598,7 @@ class Sessions:
         for heard in features:
             try:
                 heard(*about)
-            except Exception:  # It happened, whatever a feature makes of it.
+            except Exception:  # It happened, also when a feature fails.
                 _log.exception("a feature failed when %s was disposed of, moved or went to rest", about[0])
 
     @staticmethod
@@ -618,7 +618,7 @@ class Sessions:
     # -- resting and waking --------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Know the sessions of an earlier run again. Nothing is dispatched, and nothing is read."""
+        """Restore the list of sessions of an earlier run. Nothing is dispatched, and no state is read."""
         index, store = self._ports.index, self._ports.store
         if index.restore(store.channels()):
             return
@@ -636,7 +636,7 @@ class Sessions:
                 self._ports.unsettled.look(summary["resource"], chat)
 
     def recover(self) -> None:
-        """Chats from before there was a word about it say whether they can be moved."""
+        """Add `movable` to chats of older logs."""
         for uri in self._sessions:
             self._say_movable(uri)
 
@@ -679,7 +679,7 @@ class Sessions:
             await asyncio.wait([session.ready], timeout=_WAKE_PATIENCE)
 
     def _make_live(self, uri: str) -> bool:
-        """Everything that a live session has, unless it is there; whether it was not."""
+        """Make a session live; whether it was not before."""
         if uri in self._sessions or uri not in self._ports.index:
             return False
         self._ports.store.wake(uri)

@@ -61,7 +61,7 @@ class ToldHistory:
         return turn
 
     def turns(self) -> list[JsonObject]:
-        """Everything that was told: the telling is over."""
+        """End the history, and return its turns."""
         self._end_turn()
         return self._state["turns"]
 

@@ -14,17 +14,17 @@ from ahpkit.protocol.channels import CHANNELS, MAX_URI, Channel, channel_of
 from ahpkit.protocol.common.state import JsonObject
 
 _PREFIX: Final = "channel-kind/"
-"""Before a channel's URI: the durable value with its kind, where the URI does not say it."""
+"""Prefix of the durable value with a channel's kind, stored where its URI does not say it."""
 
 _CHOSEN: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20]{1,1000}")
-"""What a URI that a client chooses looks like."""
+"""The form of a URI that a client may choose."""
 
 _FORBIDDEN: Final = ("file", "http", "https", "data", "javascript", "mcp", "ahp-root", "ahp-otlp", "ahp-resource-watch")
-"""Schemes that mean something else."""
+"""Schemes that are reserved for something else."""
 
 
 _MAX_KNOWN = 1_000
-"""Channels whose kind is at hand."""
+"""How many kinds are cached."""
 
 
 class ChannelKinds:
@@ -33,7 +33,7 @@ class ChannelKinds:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._known: dict[str, Channel] = {}
-        """Channels that were asked for lately: it happens several times for each action."""
+        """A cache: kinds are asked for several times for each action."""
 
     def of(self, uri: str) -> Channel | None:
         try:

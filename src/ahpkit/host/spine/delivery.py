@@ -57,9 +57,9 @@ class Delivery:
         self._delivered = 0
         """The last step of the log that was delivered."""
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        """A heap: the step that somebody waits for, who came first, and how to tell."""
+        """A heap of waiters: the step that each waits for, its order of arrival, and its future."""
         self._private: deque[Callable[[int], None]] = deque()
-        """What one subscriber will be told alone, in the order of the numbers it used."""
+        """Messages for one subscriber alone, in the order of their numbers."""
         self._tickets = itertools.count()
         self._due: dict[str, None] = {}
         """Channels whose states are to be stored."""

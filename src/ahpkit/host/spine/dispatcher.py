@@ -56,7 +56,7 @@ class Dispatcher:
         self._turn_ids = policy.TurnIds()
         self._telling: deque[Applied] | None = None
         self.closed: str | None = None
-        """Why no client's action is taken any more; None: they are."""
+        """Why actions of clients are refused at present; None if they are not."""
 
     def apply(self, uri: str, action: StateAction) -> None:
         """Apply an action of the host's own. One that is malformed raises here, where it was made."""
@@ -66,7 +66,7 @@ class Dispatcher:
         self.apply_checked(uri, made)
 
     def apply_checked(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
-        """Apply without asking: what passed `check`."""
+        """Apply an action that passed `check`."""
         self._wake(uri)
         for amend in self._registered.amendments.get(action["type"], ()):
             action = amend(uri, action)
@@ -121,7 +121,7 @@ class Dispatcher:
                 for listener in self._registered.listeners(current.action["type"]):
                     try:
                         listener(current)
-                    except Exception:  # The action stands, and the others have to hear of it.
+                    except Exception:  # The action is applied, and the other listeners still have to hear of it.
                         _log.exception("a listener failed at %s of %s", current.action["type"], current.channel)
         finally:
             self._telling = None

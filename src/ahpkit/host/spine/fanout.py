@@ -19,7 +19,7 @@ _SUFFIX = b"}"
 
 
 class Sameness(NamedTuple):
-    """Receivers that are equal in this get equal bytes."""
+    """Receivers with equal values of this get equal bytes."""
 
     framing: str
     stream: str
@@ -47,7 +47,7 @@ class Receiver(Protocol):
         ...
 
     latencies: dict[str, float]
-    """Seconds that actions of a channel may be held back for it; channels that are not here: none."""
+    """Seconds that actions of a channel may be held back for this receiver; 0 for channels that are not here."""
     due: float
     """Seconds that the frames in `parts` may be held back."""
 
@@ -136,7 +136,7 @@ LATENCIES = (0.0, 0.05, 0.25, 1.0)
 _URGENT = frozenset(
     {"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/inputRequested", "chat/toolCallReady"}
 )
-"""Actions that somebody waits for: with them everything goes out."""
+"""Actions that somebody waits for: when one of them is sent, nothing is held back."""
 
 
 def latency_class(milliseconds: float) -> float:
@@ -168,7 +168,7 @@ class _Run:
         self._entries = entries
         self._known: dict[Sameness, bytes | None] = {}
         self._made: dict[tuple[str, tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
-        """By framing and the identities of the bodies; the bodies are kept, so that no other gets their identity."""
+        """Frames by framing and ids of the bodies. The bodies are kept here, so that no new one gets the same id."""
 
     @property
     def is_urgent(self) -> bool:
@@ -176,7 +176,7 @@ class _Run:
         return any(entry.type in _URGENT for entry in self._entries)
 
     def frames(self, receiver: Receiver) -> bytes | None:
-        """The run for everyone who is like this receiver; None when one of its actions cannot be expressed."""
+        """The run in the form for receivers like this one; None when one of its actions cannot be expressed."""
         sameness = receiver.sameness
         if sameness not in self._known:
             self._known[sameness] = self._make(receiver)

@@ -6,7 +6,7 @@ from ahpkit.host.spine.store import Origin
 from ahpkit.log.engine import LogEngine
 
 _MAX_CLIENTS = 10_000
-"""Clients for which a new start is remembered; whoever was not seen for that many others is long gone."""
+"""Clients for which a new start is remembered. The one that was not seen for longest is forgotten first."""
 
 
 class RepeatedActions:

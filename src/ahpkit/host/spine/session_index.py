@@ -13,13 +13,13 @@ from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.state import JsonObject
 
 _SESSION: Final = "session-known/"
-"""Before a session's URI: the durable value that says that it is one."""
+"""Prefix of the durable value that marks a URI as a session."""
 _CHAT: Final = "chat-session/"
-"""Before a chat's URI: the durable value with its session's URI."""
+"""Prefix of the durable value with a chat's session."""
 _KEPT: Final = "index-kept/1"
-"""The durable value of a log that has the two above, and `Unsettled`, for all its sessions."""
+"""The durable value that says: this log has the two above, and `Unsettled`, for all its sessions."""
 _UNSETTLED: Final = "unsettled/"
-"""Before a channel's URI: the durable value of one in which something is under way."""
+"""Prefix of the durable value that marks a channel in which something is under way."""
 
 
 class SessionIndex:
@@ -48,7 +48,7 @@ class SessionIndex:
         return True
 
     def kept(self) -> None:
-        """From here on a restart finds everything here."""
+        """Note that this log has a complete index."""
         if self._values.get(_KEPT) is None:
             self._values.set(_KEPT, True)
 
@@ -146,10 +146,10 @@ class WaitingSelection(NamedTuple):
     action: JsonObject
     origin: Origin
     sent: JsonObject
-    """The action as the client sent it: that goes back if it is refused."""
+    """The action as the client sent it: this form is returned if it is refused."""
 
     def again(self, session: JsonObject) -> WaitingSelection:
-        """The same choice in what the session has become meanwhile."""
+        """The same choice, adapted to the session's present state."""
         chosen = selection_of(self.action)
         key: str = chosen[CHANGED]
         meta = selected(session, key, chosen.get(key))
@@ -157,7 +157,7 @@ class WaitingSelection(NamedTuple):
 
 
 class WaitingSelections:
-    """Keeps model and agent changes back while a turn of their session runs."""
+    """Holds back model and agent changes while a turn of their session runs."""
 
     def __init__(self, index: SessionIndex, state_of: Callable[[str], JsonObject | None]) -> None:
         self._index = index
@@ -165,7 +165,7 @@ class WaitingSelections:
         self._waiting: dict[str, list[WaitingSelection]] = {}
 
     def keep(self, uri: str, selection: WaitingSelection) -> bool:
-        """Keep an action back if it has to wait; False when it can be applied now."""
+        """Hold back an action if it has to wait; False when it can be applied now."""
         if CHANGED not in selection_of(selection.action) or not self._busy(uri):
             return False
         waiting = self._waiting.setdefault(uri, [])

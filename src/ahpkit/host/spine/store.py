@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 _PRIVATE: JsonObject = {"type": ""}
-"""Stands for an action that is not logged: reducers do not know it."""
+"""Placeholder for a message to one subscriber. Reducers ignore it."""
 
 
 class Origin(NamedTuple):
@@ -50,7 +50,7 @@ class _Text(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Channel:
-    """One life of a channel: after `close`, the same URI may be opened as another one."""
+    """A channel from `open` to `close`. The same URI may be opened again later, as another channel."""
 
     uri: str
     state: JsonObject | None
@@ -62,11 +62,11 @@ class _Channel:
     committed: JsonObject | None = None
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
-    """What it is while it rests. It is durable."""
+    """Its stored text while it rests."""
     begun: bool = False
     """Whether its opening is durable. Until then `committed` is that of an earlier life, or None."""
     told_at: int = 0
-    """The number of the last action that has more than what is stored: a replay cannot tell it."""
+    """The number of the last action that was sent with more than what is stored: a replay would lack that."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,7 +121,7 @@ class Store:
         for entry in text.tail:
             try:
                 state = self._kinds.reduce(uri, state, decode_own(entry.payload)["action"])
-            except Exception:  # What cannot be read costs this action. All others are needed.
+            except Exception:  # An action that cannot be read is left out. All others are needed.
                 _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
         return state
 
@@ -174,14 +174,14 @@ class Store:
         return list(self._channels)
 
     def taken(self, uri: str) -> bool:
-        """Whether there is such a channel, in anybody's eyes."""
+        """Whether there is such a channel, durable or not, closed or not."""
         return self._visible(uri) is not None
 
     def _visible(self, uri: str) -> _Channel | None:
         return self._channels.get(uri) or self._closing.get(uri)
 
     def open(self, uri: str, state: JsonObject, *, kind: str | None = None, is_retold: bool = False) -> None:
-        """Create a channel, or give an existing one a new beginning, at the present place in the sequence.
+        """Create a channel, or replace the state of an existing one, at the present place in the sequence.
 
         `kind` is what its URI says, unless another one is given. `is_retold`: its first action replaces the state.
         """

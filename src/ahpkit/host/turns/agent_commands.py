@@ -19,7 +19,7 @@ PLUGIN = "agent-commands"
 """Id of the plugin that stands for an agent's own commands."""
 
 REPORTED = "ahpkit/reported"
-"""In `_meta` of a child: whether its agent last said that it is on."""
+"""Key in `_meta` of a child: whether its agent last reported it as on."""
 
 
 class AgentCommands(Feature):
@@ -101,7 +101,7 @@ def _child(uri: str, command: Command, known: JsonObject) -> JsonObject:
 
 
 def _type(command: Command) -> str:
-    """Of the kinds that the agent may mean, one that can say who may invoke it."""
+    """The type of the entry: one that has the flags for who may invoke it."""
     return "skill" if command.kind == "prompt" and command.user_invocable is not None else command.kind
 
 

@@ -26,7 +26,7 @@ _LISTED = 1000
 
 
 class Approvals(Feature):
-    """Rules and decisions of a host. `configured` rules come from the settings and are not kept here."""
+    """Rules and decisions of a host. `configured` rules come from the settings and are not stored here."""
 
     name = "approvals"
 
@@ -63,7 +63,7 @@ class Approvals(Feature):
         return [*self._configured, *(rule for rule, _ in self._rules.values())]
 
     def add(self, rule: Rule, session: str) -> None:
-        """Keep a rule. One that says the same is replaced."""
+        """Store a rule. One that says the same is replaced."""
         for known, (other, _) in list(self._rules.items()):
             if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule:
                 self.remove(known)
@@ -139,7 +139,7 @@ class Approvals(Feature):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call as it stands before the gate."""
+    """A call whose approval is being decided."""
 
     call_id: str
     turn_id: str
@@ -173,7 +173,7 @@ class CallGate:
         return await self._guard(name, tool_input)
 
     def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:
-        """What the call is for rules. Paths count as they are named and as they really are."""
+        """The call as rules match it. Paths are matched as they are named and as they resolve."""
         workspace = self._place().workspace.removeprefix("file://")
         is_server = owner is not None and owner.startswith("mcp:")
         who = owner or f"agent:{self._provider}"
@@ -197,7 +197,7 @@ class CallGate:
         option: str | None = None,
         reason: str | None = None,
     ) -> None:
-        """Keep a decision, and the rule that a person made with it."""
+        """Record a decision, and store the rule that a person made with it."""
         place, now = self._place(), self._services.now()
         if by == "person":
             rule = rule_from(option, asked.subject, place, id=self._services.new_id(), now=now, by=who)

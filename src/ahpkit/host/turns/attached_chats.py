@@ -1,7 +1,7 @@
 """Chats that are attached to a message: checks them, and writes down what the agent reads of them. Pure.
 
 A chat is attached as it is when the message is accepted: it is pinned to its latest finished turn, unless the message
-names one. The agent gets what was said up to there, as text. Chats that were attached inside it stay names.
+names one. The agent gets what was said up to there, as text. Chats that are attached to its messages are only named.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ahpkit.protocol.common.state import JsonObject
 StateOf = Callable[[str], JsonObject | None]
 
 EMPTY: Final = "ahpkit.dev/empty"
-"""In the `_meta` of an attached chat that had no finished turn yet when it was attached."""
+"""Key in the `_meta` of an attached chat that had no finished turn when it was attached."""
 
 _MAX_TRANSCRIPT = 256 * 1024
 """Characters of an attached chat that an agent gets: its end."""
 
 
 def check_attached(message: JsonObject, state_of: StateOf) -> str | None:
-    """Why a message cannot have its attached chats, or None."""
+    """Why the attached chats of a message are refused, or None."""
     for attached in _attached(message):
         chat = _chat(attached, state_of)
         if chat is None:
@@ -34,7 +34,7 @@ def check_attached(message: JsonObject, state_of: StateOf) -> str | None:
 
 
 def pinned(message: JsonObject, state_of: StateOf) -> JsonObject:
-    """A message whose attached chats end where they end now."""
+    """The message with each attached chat pinned to its present end."""
     return _with_attached(message, lambda attached: _pinned(attached, state_of))
 
 
@@ -47,7 +47,7 @@ def _pinned(attached: JsonObject, state_of: StateOf) -> JsonObject:
 
 
 def written_out(message: JsonObject, state_of: StateOf) -> JsonObject:
-    """A message as an agent gets it: attached chats are what was said in them."""
+    """The message as an agent gets it: attached chats are replaced by their text."""
     return _with_attached(message, lambda attached: _written_out(attached, state_of))
 
 

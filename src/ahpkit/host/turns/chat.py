@@ -27,11 +27,11 @@ from ahpkit.protocol.session.constructors import (
 from ahpkit.protocol.session.state import SessionConfigSchema
 
 MEMORY_PREFIX = "agent-memory/"
-"""Before a chat's URI: the durable value that holds what its agent remembers."""
+"""Prefix of the durable value with what the agent of a chat remembers."""
 
 
 BACKGROUND_PREFIX = "side-chat/"
-"""Before a side chat's URI: the durable value with the turns that its agent knows of the chat beside."""
+"""Prefix of the durable value with the turns that the agent of a side chat knows of the other chat."""
 
 
 def path_of(uri: str | None, default: Path) -> Path:
@@ -124,7 +124,7 @@ class LiveChat:
         return self._services.values.get(BACKGROUND_PREFIX + self.uri) or ()
 
     def keep_background(self, turns: Sequence[JsonObject]) -> None:
-        """A side chat was made: what its agent has to know is fixed from here on."""
+        """Store what the agent of a new side chat knows of the other chat."""
         self._services.values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
     @property
@@ -184,13 +184,13 @@ class LiveChat:
         self._session_meta({key: self._beside_others(key, value)})
 
     def clear_meta(self) -> None:
-        """The chat is gone: what was said about it goes too."""
+        """The chat is gone: remove its values from the session's `_meta`."""
         said: JsonObject = self.session.get("_meta") or {}
         ours = [key for key, about in said.items() if isinstance(about, dict) and self.uri in about]
         self._session_meta({key: self._beside_others(key, None) for key in ours})
 
     def moved(self, session_uri: str) -> None:
-        """The chat belongs to another session from here on; what its agent said about it goes along."""
+        """The chat moved to another session: move its values in `_meta` along."""
         meta: JsonObject = self.session.get("_meta") or {}
         told = {key: cast("JsonObject", about) for key, about in meta.items() if isinstance(about, dict)}
         said = {key: about[self.uri] for key, about in told.items() if self.uri in about}

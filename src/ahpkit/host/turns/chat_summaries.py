@@ -30,7 +30,7 @@ from ahpkit.protocol.session.state import SessionStatus
 from ahpkit.protocol.session.summary import changed_fields, chat_summary, has_lost, named_chats, only_chat
 
 _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "chat/inputRequested"})
-"""What a person will want to look at: an answer, a failure, a question."""
+"""Actions that make a session unread: an answer, a failure, a question."""
 
 
 class ChatSummaries:
@@ -79,7 +79,7 @@ class ChatSummaries:
             self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.after["title"]}))
 
     def _name_for_good(self, applied: Applied) -> None:
-        """A session gets a second chat: the first keeps the title that it was shown with so far."""
+        """When a session gets a second chat, the first one keeps the title that was shown so far."""
         chat = only_chat(applied.before)
         if chat is not None and chat["title"] != applied.before["title"]:
             self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.before["title"]}))

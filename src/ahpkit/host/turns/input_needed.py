@@ -1,7 +1,8 @@
 """Keeps a session's queue of things that wait for somebody in step with its chats.
 
-The chats are the truth. After each of their actions the entries of that chat are compared with what waits in it now:
-questions, calls that want approval or a token, calls that a client runs. Entries of a chat that is gone go with it.
+The state of the chats decides. After each of their actions the entries of that chat are compared with what waits in it
+now: questions, calls that want approval or a token, calls that a client runs. Entries of a chat that is gone go with
+it.
 """
 
 from __future__ import annotations

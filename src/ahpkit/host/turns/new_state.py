@@ -44,7 +44,7 @@ def new_session(
 
 
 def _given_meta(params: Mapping[str, Any]) -> JsonObject:
-    """What a client says about a session it creates. Its trace is about the request, and our keys are ours."""
+    """The `_meta` of a new session, as its client gave it: without the trace context, and without our own keys."""
     meta: JsonObject = params.get("_meta") or {}
     given = {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OUR_PREFIXES)}
     return given | present(**{SELECTION: selection_of({"_meta": meta}) or None})

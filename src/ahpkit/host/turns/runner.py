@@ -1,7 +1,7 @@
 """Runs the turns of one chat, one after another: opens the agent, runs it, ends the turn, takes the next message.
 
-It reacts to applied actions only, so a turn that was started by a client, by the queue
-or by the host itself takes the same way.
+It reacts to applied actions only, so a turn that was started by a client, by the queue or by the host itself takes the
+same way.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ChatRunner:
         return {} if self._closing or state.get("activeTurn") else state
 
     def _start_with(self, pending: JsonObject, kind: Literal["queued", "steering"]) -> None:
-        """The message leaves its place by an action of its own; nothing comes between the two."""
+        """Remove the message from where it waited and start the turn, with nothing in between."""
         self._ports.dispatch(self.chat.uri, chat_pending_message_removed(kind=kind, id=pending["id"]))
         started = chat_turn_started(
             turn_id=self._ports.new_id(),
@@ -134,7 +134,7 @@ class ChatRunner:
             await self._agent_chat.configure(model=chat.model, agent=chat.agent, config=chat.config)
 
     async def work_in(self, directories: Sequence[Path]) -> None:
-        """Have the agent work in other directories, before anybody hears of it; raises when it cannot."""
+        """Have the agent work in other directories, before clients are told; raises when it cannot."""
         if self._agent_chat is not None:
             await self._agent_chat.work_in(directories)
 
@@ -147,7 +147,7 @@ class ChatRunner:
             await agent_chat.aclose()
 
     async def aclose(self, reason: str) -> None:
-        """Stop because the host does: a running turn ends as an error that says so. What is queued stays queued."""
+        """The host stops: a running turn ends with an error that says so. Queued messages stay queued."""
         self._closing = True
         turn = self.turn
         if turn is not None and not turn.over:
@@ -188,7 +188,7 @@ class ChatRunner:
         return chosen or self.agent.default_model
 
     def _resume(self, applied: Applied) -> None:
-        """The turn goes on with what it has. Nobody waits for the answers to its open questions any more."""
+        """Resume a turn. Its open questions are withdrawn."""
         active: JsonObject = applied.after["activeTurn"]
         for request in open_requests(applied.after):
             self._ports.dispatch(self.chat.uri, chat_input_completed(request_id=request["id"], response="cancel"))

@@ -70,7 +70,7 @@ class SessionTools:
         return self._runs.get(session_uri, {}).get(tool.owner.key)
 
     def follow(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
-        """Hear when the tools of a session are others; call the result to stop."""
+        """Call back when the tools of a session change; call the result to stop."""
         followers = self._followers.setdefault(session_uri, [])
         followers.append(changed)
         return lambda: followers.remove(changed) if changed in followers else None
@@ -133,7 +133,7 @@ def _bounded(definitions: Sequence[ToolDefinition]) -> list[ToolDefinition]:
 
 
 def contributor_of(tool: Tool, client_id: str | None) -> ToolCallContributor | None:
-    """Who a call is shown to belong to."""
+    """The contributor that a call is shown with."""
     if tool.owner.kind == "client":
         return {"kind": "client", "clientId": tool.by(client_id).id}
     return {"kind": "mcp", "customizationId": tool.owner.id} if tool.owner.kind == "mcp" else None
@@ -163,7 +163,7 @@ class _ClientTools:
         return False
 
     async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
-        """Wait: the call's end comes from the client, as an action."""
+        """Wait for the client's action that ends the call."""
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 

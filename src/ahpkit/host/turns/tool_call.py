@@ -53,7 +53,7 @@ class ToolCallPorts:
     state: Callable[[], JsonObject | None]
     """The call as the chat's state has it; None once its turn is over."""
     gate: CallGate | None
-    """None: what is told happened long ago, and nothing is decided about it."""
+    """None for a history that is replayed: nothing is decided about its calls."""
 
 
 class _About(TypedDict):
@@ -64,7 +64,7 @@ class _About(TypedDict):
 
 
 class _Shown(TypedDict):
-    """What a person sees of a call besides its input."""
+    """What is shown of a call besides its input."""
 
     title: StringOrMarkdown | None
     edits: ToolCallEdits | None
@@ -99,7 +99,7 @@ class LiveToolCall:
         self._covered: Confirmation | None = None
         self._decider = ""
         self.asks_nobody = False
-        """A tool that runs without a question: an agent that asks gets a yes. The gate is where it is called."""
+        """A tool that needs no approval: an agent that asks gets a yes at once. The gate applies when it is called."""
         self._result: JsonObject | None = None
         self._completed: asyncio.Future[JsonObject] | None = None
 
@@ -131,7 +131,7 @@ class LiveToolCall:
             self._ready(tool_input, message, confirmed=confirmed)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
-        """While somebody is asked they see it at once; before that, with the question."""
+        """While a person is asked, it is shown at once; before that, together with the question."""
         if safety is None:
             self._risk = {"kind": "judge", "status": "loading"}
         else:
@@ -193,7 +193,7 @@ class LiveToolCall:
         editable: bool = False,
         asks: bool = True,
     ) -> ToolOutcome:
-        """The whole gate: from the model's wish to what the model gets. `asks`: without a rule a person decides."""
+        """The whole gate, from the request to the result. `asks`: where no rule decides, a person does."""
         try:
             answer = await self._admitted(tool_input, message, options, editable, asks)
             if not answer.approved:
@@ -259,7 +259,7 @@ class LiveToolCall:
         return await self.perform(self.by_client, tool_input=tool_input, asks=False)
 
     async def by_client(self, tool_input: str) -> ToolOutcome:
-        """Wait: the client that contributed this tool runs it."""
+        """Wait while the client that contributed this tool runs it."""
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 
@@ -269,7 +269,7 @@ class LiveToolCall:
             self._covered = answer
 
     def withdraw(self, reason: str) -> None:
-        """Nobody waits for this call any more: nobody should be asked about it, and it is shown as not finished."""
+        """Withdraw the call: the question about it goes, and it is shown as not finished."""
         if self.over or self.status is None:
             return
         if self.status != "pending-confirmation":
@@ -412,7 +412,7 @@ class LiveToolCall:
         _resolve(self._confirmed, action)
         if action["approved"]:
             return
-        if self.status == "running":  # Its owner does not want it. Calls are denied while they are pending.
+        if self.status == "running":  # Its owner denied it. A call can be denied only while it is pending.
             self._ready(None, None)
             denied = chat_tool_call_denied(
                 **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
@@ -470,7 +470,7 @@ class LiveToolCall:
         self._ports.say(action)
 
     def _merged(self, shown: JsonObject) -> JsonObject:
-        """An action's `_meta` takes the place of what is there, so what a client put there goes along."""
+        """An action's `_meta` replaces the old one, so what a client put there is repeated."""
         return {key: value for key, value in shown.items() if key not in self._dropped} | self._meta
 
 

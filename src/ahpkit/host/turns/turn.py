@@ -60,9 +60,9 @@ class TurnPorts:
     tool: Callable[[str], tuple[Tool, ToolSource] | None]
     """The tool that a model calls by this name and who runs it; None for the agent's own."""
     gone: Callable[[], Sequence[Tool]]
-    """Tools that were there before."""
+    """Tools that this turn had before and has no longer."""
     gate: CallGate | None
-    """What every call passes that the host mediates."""
+    """The gate of every call that the host mediates."""
     subchat: Callable[[LiveTurn, str, str, str | None], Awaitable[SubChat]]
     """Opens a chat for a sub-agent: who asks, its title, its prompt, the tool call it belongs to."""
     now: Callable[[], int]
@@ -95,9 +95,9 @@ class LiveTurn:
         """Set when the turn is over in the chat's state."""
         self._at_end: list[Callable[[], object]] = []
         self._announced: list[_Keyed] = []
-        """Calls that the agent said it would make, and has not made yet."""
+        """Calls that the agent announced and has not made yet."""
         self._made: list[_Keyed] = []
-        """Calls that the agent made before it said so."""
+        """Calls that the agent made before it announced them."""
 
     @property
     def chat(self) -> Chat:
@@ -117,11 +117,11 @@ class LiveTurn:
         self.say(chat_turn_complete(turn_id=self.id, duration=self._duration))
 
     def cancel(self) -> None:
-        """The agent stopped because somebody wanted it to."""
+        """The turn was cancelled, and the agent stopped."""
         self.say(chat_turn_cancelled(turn_id=self.id, duration=self._duration))
 
     def fail(self, error: ErrorInfo, *, resumable: bool = False) -> None:
-        """The agent cannot go on."""
+        """The agent failed."""
         self.say(chat_error(turn_id=self.id, duration=self._duration, part=error_part(error, resumable=resumable)))
 
     @property
@@ -145,7 +145,7 @@ class LiveTurn:
         self._at_end.clear()
 
     def on_end(self, done: Callable[[], object]) -> None:
-        """Have something done when the turn is over."""
+        """Call something when the turn is over."""
         if self.over:
             done()
         else:
@@ -240,7 +240,7 @@ class LiveTurn:
         return live
 
     def _announce_gone(self, name: str) -> LiveToolCall | None:
-        """A call of a tool that was there before: shown as one that failed, and nobody is asked about it."""
+        """Show a call of a tool that is gone as failed, without asking anybody."""
         tool = next((tool for tool in self._ports.gone() if tool.name == name), None)
         if tool is None:
             return None
@@ -277,7 +277,7 @@ class LiveTurn:
             return await answered
         finally:
             del self._inputs[request["id"]]
-            if answered.cancelled():  # Nobody waits for an answer any more, so nobody should be asked.
+            if answered.cancelled():  # The agent does not wait any more, so the question is withdrawn.
                 self.say(chat_input_completed(request_id=request["id"], response="cancel"))
 
     def usage(self, usage: UsageInfo) -> None:
@@ -338,7 +338,7 @@ class LiveTurn:
 
 
 def error_part(error: ErrorInfo, *, resumable: bool) -> ErrorResponsePart:
-    """What a turn ends with that failed."""
+    """The error part that a failed turn ends with."""
     part: ErrorResponsePart = {"kind": "error", "error": error}
     return {**part, "resumable": True} if resumable else part
 

@@ -44,7 +44,7 @@ _CUSTOMIZED = frozenset(
         *("session/customizationRemoved", "session/ready"),
     }
 )
-"""After these the custom agent that was chosen may be gone."""
+"""Actions after which the selected custom agent may be gone."""
 
 _SENDING = frozenset({"chat/turnStarted", "chat/pendingMessageSet"})
 
@@ -123,7 +123,7 @@ class Turns:
     def add_chat(
         self, uri: str, session_uri: str, agent: Agent, session_ready: Callable[[], Awaitable[None]]
     ) -> ChatRunner:
-        """From here on the turns of a chat are run."""
+        """Begin to run the turns of a chat."""
         ports = RunnerPorts(
             tasks=self._ports.tasks,
             tracing=self._ports.tracing,
@@ -190,7 +190,7 @@ class Turns:
         return None
 
     def _main_runner(self, session_uri: str) -> ChatRunner | None:
-        """The chat that stands for a session."""
+        """The chat of a session that is meant when none is named."""
         state = self._ports.store.state(session_uri) or {}
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
@@ -204,7 +204,7 @@ class Turns:
         return action if message is action["message"] else {**action, "message": message}
 
     def _with_model(self, uri: str, action: JsonObject) -> JsonObject:
-        """A message names the model and the agent that answer it, also when whoever sent it left that to the host."""
+        """Write the model and the agent that will answer into a message that names none."""
         runner = self._runners.get(uri)
         if runner is None:
             return action
@@ -275,7 +275,7 @@ class Turns:
         self._follow_tools(turn)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
-        """What a turn can call follows what there is, as long as it runs."""
+        """Keep the tools of a running turn current."""
         tools, session_uri = self._ports.tools, turn.chat.session_uri
 
         def take() -> None:
@@ -290,7 +290,7 @@ class Turns:
         self._apply_waiting(chat.session_uri)
 
     def _apply_waiting(self, session_uri: str) -> None:
-        """Selections that waited for a turn: they may have become impossible meanwhile."""
+        """Apply selections that waited for a turn, unless they have become invalid."""
         for selection in self._ports.waiting.take_due(session_uri):
             action, origin, sent = selection.again(self._ports.store.state(session_uri) or {})
             reason = self._ports.dispatcher.check(session_uri, action, origin.client_id)
@@ -379,7 +379,7 @@ def _about_selection(turn: LiveTurn) -> str:
 
 
 def _is_selection(applied: Applied) -> bool:
-    """A change of a session that its agent has to hear of."""
+    """Tell the agent about a change of its session."""
     if applied.action["type"] == "session/metaChanged":
         return selection_of(applied.before) != selection_of(applied.after)
     return applied.action["type"] == "session/configChanged"
