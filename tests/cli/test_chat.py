@@ -437,7 +437,7 @@ async def test_a_key_that_is_no_choice_says_what_is_possible(host: HostProcess) 
         person.enter(APPROVAL)
         await person.ready(CHOOSE)
         person.type("x")
-        await person.see("'x' is no choice; possible: 1 = Allow once, 2 = Deny, e = edit the input first, ")
+        await person.see("'x' is not a choice; possible: 1 = Allow once, 2 = Deny, e = edit the input first, ")
         await person.ready(CHOOSE)
         person.enter("")
         await person.see("possible: 1 = Allow once")
@@ -809,8 +809,8 @@ async def test_a_line_of_a_pipe_that_only_begins_like_a_choice_decides_nothing(h
     assert code == 0
     assert "✗ Calculate: not run (nobody is there to approve it)" in output
     assert [line.partition(";")[0] for line in errors.splitlines()] == [
-        "  '1 more thing' is no choice",
-        "  'later on' is no choice",
+        "  '1 more thing' is not a choice",
+        "  'later on' is not a choice",
     ]
 
 

@@ -96,6 +96,6 @@ def test_a_line_must_be_exactly_a_choice(line: str, name: str | None) -> None:
 
 def test_what_is_possible_is_one_line_of_words() -> None:
     assert possible(CHOICES, "x") == (
-        "'x' is no choice; possible: 1 = allow once, 2 = deny, l = later, always = always"
+        "'x' is not a choice; possible: 1 = allow once, 2 = deny, l = later, always = always"
     )
     assert possible(CHOICES).startswith("possible: ")

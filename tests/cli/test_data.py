@@ -49,7 +49,7 @@ async def test_data_that_is_there_is_moved_aside_and_only_on_request(tmp_path: P
 async def test_what_is_no_backup_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd").write_bytes(content)
     code, _, errors = await finish_cli(["data", "restore", "odd", "--data-dir", "new"], tmp_path)
-    assert (code, "odd is no backup, or it is damaged" in errors) == (1, True)
+    assert (code, "odd is not a backup, or it is damaged" in errors) == (1, True)
 
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -94,7 +94,7 @@ async def test_prune_says_what_would_go_and_then_does_it(tmp_path: Path) -> None
         code, output, _ = await finish_cli(["data", "prune", "--keep", "1", "--dry-run"], tmp_path)
         assert (code, output.splitlines()[-1]) == (0, "1 sessions would go.")
         code, _, errors = await finish_cli(["data", "prune", "--keep", "1"], tmp_path)
-        assert (code, "nobody is there to ask; --yes" in errors) == (2, True)
+        assert (code, "there is no terminal to ask at; --yes" in errors) == (2, True)
         code, output, _ = await finish_cli(["data", "prune", "--keep", "1", "--yes"], tmp_path)
         assert (code, "one" in output) == (0, True)
         _, output, _ = await finish_cli(["sessions", "list", "--json"], tmp_path)

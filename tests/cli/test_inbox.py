@@ -61,7 +61,7 @@ async def test_an_option_is_named_in_words_and_a_wrong_one_says_what_there_is(ho
     name = await begun(host, APPROVAL)
     code, _, errors = await run(host, "approve", name, "--option", "sometimes")
     assert code == 2
-    assert "'sometimes' is no option of this call; possible: 1. Allow once" in errors
+    assert "'sometimes' is not an option of this call; possible: 1. Allow once" in errors
     code, _, _ = await run(host, "approve", name, "--option", "allow once")
     assert code == 0
 

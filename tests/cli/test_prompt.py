@@ -53,7 +53,7 @@ async def test_the_message_can_come_from_standard_input(host: HostProcess) -> No
 async def test_an_empty_message_is_not_sent(host: HostProcess, text: str, input: str) -> None:
     code, _, errors = await prompt(host, text, input=input)
     assert code == 2
-    assert "there is nothing to send: the message is empty" in errors
+    assert "the message is empty: there is nothing to send" in errors
 
 
 async def test_standard_input_that_is_no_text_is_refused(host: HostProcess) -> None:

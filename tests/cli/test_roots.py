@@ -48,7 +48,7 @@ async def test_roots_are_listed_added_and_removed_on_a_running_host(tmp_path: Pa
         assert "--root" in await create("c", other)
         assert (await client.ask("subscribe", "ahp-session:/b"))["snapshot"]
         code, _, errors = await finish_cli(["roots", "remove", str(other)], tmp_path)
-        assert (code, "is no root" in errors) == (1, True)
+        assert (code, "is not a root" in errors) == (1, True)
 
 
 async def test_a_root_that_is_cut_out_is_refused(tmp_path: Path) -> None:

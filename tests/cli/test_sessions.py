@@ -138,7 +138,7 @@ async def test_an_archived_session_is_listed_on_request_only(host: HostProcess, 
 async def test_nothing_is_deleted_without_a_word(host: HostProcess, session: str) -> None:
     code, _, errors = await sessions(host, "dispose", session)
     assert code == 2
-    assert "nobody is there to ask; --yes deletes without asking" in errors
+    assert "there is no terminal to ask at; --yes deletes without asking" in errors
     assert len(await listed(host)) == 1
 
 
@@ -307,7 +307,7 @@ async def test_sessions_are_found_by_what_was_said_and_by_what_they_are(host: Ho
     assert len(await listed(host, "--agent", "demo", "--since", "1h", "--status", "idle")) == 2
     assert await listed(host, "--status", "running") == []
     code, _, errors = await sessions(host, "list", "--since", "soon")
-    assert (code, "'soon' is no duration; write 45min" in errors) == (2, True)
+    assert (code, "'soon' is not a duration; write 45min" in errors) == (2, True)
 
 
 async def test_an_export_is_markdown_for_people_and_without_secrets(host: HostProcess) -> None:

@@ -22,7 +22,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "answer where nobody asks": (["answer", "QUIET"], 1, "no question waits in"),
     "cancel where nothing runs": (["cancel", "QUIET"], 1, "no turn runs in"),
     "a number that is none": (["approve", "QUIET", "--number", "two"], 2, "'two' is not a valid integer"),
-    "a prompt without a message": (["prompt"], 2, "there is nothing to send: the message is empty"),
+    "a prompt without a message": (["prompt"], 2, "the message is empty: there is nothing to send"),
     "a file that is not there": (["prompt", "x", "--file", "no.txt"], 2, "'no.txt' does not exist"),
     "a directory as a file": (["prompt", "x", "--file", "."], 2, "'.' is a directory"),
     "a file that is no text": (["prompt", "x", "--file", "bytes.bin"], 1, "bytes.bin is not UTF-8 text"),
@@ -58,7 +58,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "a time that is none": (
         ["sessions", "list", "--since", "yesterday"],
         2,
-        "'yesterday' is no duration; write 45min, 12h, 30d or 2w",
+        "'yesterday' is not a duration; write 45min, 12h, 30d or 2w",
     ),
     "a status that is none": (["sessions", "list", "--status", "bored"], 2, "'bored' is not one of"),
     "a place that is not there": (["sessions", "list", "--dir", "gone"], 2, "'gone' does not exist"),
@@ -81,7 +81,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "a backup that is none": (
         ["data", "restore", "bytes.bin", "--data-dir", "new"],
         1,
-        "bytes.bin is no backup, or it is damaged",
+        "bytes.bin is not a backup, or it is damaged",
     ),
     "pruning without a rule": (["data", "prune"], 2, "give a rule: --older-than, --archived or --keep"),
     "pruning by a number": (["data", "prune", "--keep", "-1"], 2, "-1 is not in the range x>=0"),

@@ -207,7 +207,7 @@ async def test_what_comes_after_the_turn_is_told_with_the_next(stage: Stage) -> 
     _, chat = await stage.play("disorder")
     await works(chat)
 
-    assert notices(chat) == ["Between turns the agent said: late"]
+    assert notices(chat) == ["The agent said between turns: late"]
     [call] = [part["toolCall"] for part in chat.confirmed["turns"][0]["responseParts"] if part["kind"] == "toolCall"]
     assert call["status"] == "completed"
 

@@ -109,7 +109,7 @@ async def test_each_is_listed_once_or_named_and_what_is_wrong_is_said(shown: Sho
     wrong = {
         "empty-skill": "the file is empty",
         "no-name": "no usable name",
-        "odd-name": "`name` is no text",
+        "odd-name": "`name` is not a string",
         "no-url": "`url` is empty",
         "newer": "seen: workflows, monitors, .lsp.json",
         "market": "not on this machine, and nothing is fetched: far",

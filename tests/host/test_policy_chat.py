@@ -109,9 +109,7 @@ def test_messages_are_queued_and_steer_at_any_time() -> None:
 def test_a_full_queue_takes_changes_but_no_new_message() -> None:
     full = chat(queuedMessages=[{"id": str(n), "message": message()} for n in range(MAX_QUEUED_MESSAGES)])
     assert queue(full, id="0") is None
-    assert (
-        queue(full, id="new") == f"{MAX_QUEUED_MESSAGES} messages are queued already, which is the most a chat may have"
-    )
+    assert queue(full, id="new") == f"{MAX_QUEUED_MESSAGES} messages are queued already, and a chat takes no more"
     assert queue(full, id="new", kind="steering") is None
 
 

@@ -257,7 +257,7 @@ async def test_a_client_that_is_registered_already_is_used() -> None:
         ({"metadata": {"issuer": "https://evil.example"}}, "says nothing about how to log in"),
         ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "not reached by https"),
         ({"metadata": {"registration_endpoint": None}}, "give a client id"),
-        ({"answer": {"state": "another"}}, "another question"),
+        ({"answer": {"state": "another"}}, "another login"),
         ({"answer": {"iss": "https://evil.example"}}, "another authorization server"),
         ({"answer": {"error": "access_denied", "code": ""}}, "access_denied"),
         ({"answer": {"code": "made-up"}}, "invalid_grant"),
@@ -303,7 +303,7 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
             [token] = guard.tokens
             assert token not in host.errors
             code, _, errors = await finish_cli(["mcp", "login", "tickets"], tmp_path)
-            assert (code, "wants no token now" in errors) == (1, True)
+            assert (code, "does not ask for a token now" in errors) == (1, True)
             await client.aclose()
         assert len(authority.authorizations) == 1
 

@@ -73,7 +73,7 @@ class OpenAiConfig:
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise OpenAiConfigError(f"agent {self.name}: {self.base_url!r} is no http or https URL")
+            raise OpenAiConfigError(f"agent {self.name}: {self.base_url!r} is not an http or https URL")
 
     def url(self, path: str) -> str:
         return f"{self.base_url.rstrip('/')}/{path}"

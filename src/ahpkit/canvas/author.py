@@ -67,7 +67,7 @@ class Extension:
                 case plane.INVOKE:
                     return await self._canvas(params).invoke(params)
                 case _:
-                    raise MethodNotFound(f"a canvas extension serves no {method}")
+                    raise MethodNotFound(f"a canvas extension does not serve {method}")
         except CanvasError as error:
             raise to_rpc_error(error) from error
 

@@ -294,7 +294,9 @@ class SessionBridge:
         if before is None:
             taken = {one["instanceId"] for one in self.instances} | self._opening
             if len(taken) >= self._max_instances:
-                raise CanvasError(f"a session may have {self._max_instances} open instances, and has them", code=LIMIT)
+                raise CanvasError(
+                    f"a session may have {self._max_instances} open canvas instances; close one first", code=LIMIT
+                )
         elif key_of(before) != key_of(declaration):
             raise CanvasError(
                 f"{instance_id!r} is an instance of {before['canvasId']!r} of {before['extensionId']!r}",

@@ -107,12 +107,12 @@ class ExtensionProvider:
             if isinstance(session_id, str) and isinstance(instance_id, str):
                 self._events.instance_changed(self, session_id, instance_id, params)
         else:
-            _log.info("the canvas extension %s said %r, which nobody understands", self.extension_id, method)
+            _log.info("the canvas extension %s sent %r, which the host does not understand", self.extension_id, method)
 
     def _redeclare(self, canvases: Any) -> None:
         reason = check_declarations(canvases)
         if reason is not None:
-            _log.warning("the canvas extension %s declares nonsense: %s", self.extension_id, reason)
+            _log.warning("the canvas extension %s sent a declaration that is not valid: %s", self.extension_id, reason)
             return
         self.declarations = canvases
         if self._events is not None:
@@ -169,7 +169,7 @@ async def _greet(rpc: RpcConnection, timeout: float) -> Any:
 
 
 async def _no_method(method: str, params: JsonObject) -> Any:
-    raise MethodNotFound(f"the host serves no {method}")
+    raise MethodNotFound(f"the host does not serve {method}")
 
 
 __all__ = ["HELLO_TIMEOUT", "MAX_LINE", "ExtensionProvider", "Hello", "read_hello", "serve_extension"]

@@ -108,7 +108,7 @@ async def _settle(work: Coroutine[Any, Any, T], done: asyncio.Future[T]) -> None
 
 def _fail(done: asyncio.Future[Any], error: Exception) -> None:
     if done.done():
-        _log.info("a canvas call that nobody waits for failed: %s", error)
+        _log.info("a canvas call failed after its caller was gone: %s", error)
     else:
         done.set_exception(error)
 

@@ -237,7 +237,7 @@ def _check_address(kind: type[ipaddress.IPv4Address] | type[ipaddress.IPv6Addres
     try:
         kind(text)
     except ValueError:
-        raise _Refused("the URL's host is no proper address") from None
+        raise _Refused("the URL's host is not a valid address") from None
 
 
 def _harmless(url: Any) -> str:

@@ -165,7 +165,7 @@ class Changesets(Feature):
             async with followed.lock:
                 await followed.changes.begin(turn_id)
         except (GitError, OSError) as error:
-            _log.warning("what turn %s changes is not followed: %s", turn_id, error)
+            _log.warning("the changes of turn %s are not recorded: %s", turn_id, error)
             return
         followed.running.add(turn_id)
         self._mark_shared(followed)

@@ -72,7 +72,7 @@ def meant(choices: Choices, text: str) -> str | None:
 def possible(choices: Choices, text: str = "") -> str:
     """What can be chosen, in one line; `text` is what was typed instead."""
     listed = ", ".join(f"{one.key or next(iter(one.words), '')} = {one.says}" for one in choices.values())
-    return (f"{shorten(text, _LONGEST)!r} is no choice; " if text.strip() else "") + f"possible: {listed}"
+    return (f"{shorten(text, _LONGEST)!r} is not a choice; " if text.strip() else "") + f"possible: {listed}"
 
 
 def _words(one: Choice) -> set[str]:

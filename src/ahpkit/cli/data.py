@@ -112,7 +112,7 @@ def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
             with tarfile.open(file) as archive:
                 archive.extractall(directory, filter="data")
         except (tarfile.TarError, OSError, EOFError) as error:
-            raise click.ClickException(f"{file} is no backup, or it is damaged: {error}") from error
+            raise click.ClickException(f"{file} is not a backup, or it is damaged: {error}") from error
     click.echo(f"{file} is in {directory} now" + (f"; what was there is in {aside}" if aside else ""))
 
 
@@ -188,7 +188,7 @@ def to_prune(
 
 def _confirm(count: int) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to ask; --yes deletes without asking")
+        raise click.UsageError("there is no terminal to ask at; --yes deletes without asking")
     click.confirm(f"Delete {count} sessions for good?", abort=True)
 
 

@@ -236,7 +236,7 @@ def _option(options: Sequence[Any], wanted: str | None, *, approved: bool) -> st
         if option["kind"] == kind and words in (str(number), in_words(option).casefold()):
             return option["id"]
     known = "; ".join(f"{n}. {in_words(one)}" for n, one in enumerate(options, 1) if one["kind"] == kind) or "none"
-    raise click.UsageError(f"{wanted!r} is no option of this call; possible: {known}")
+    raise click.UsageError(f"{wanted!r} is not an option of this call; possible: {known}")
 
 
 @click.command()

@@ -175,7 +175,7 @@ def _message(text: str | None, files: Sequence[Path]) -> str:
     parts = [part for part in ("" if text == "-" else text or "", piped) if part.strip()]
     parts += [f"{path}:\n\n{_read_file(path)}" for path in files]
     if not parts:
-        raise click.UsageError("there is nothing to send: the message is empty")
+        raise click.UsageError("the message is empty: there is nothing to send")
     return "\n\n".join(parts)
 
 

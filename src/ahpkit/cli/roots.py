@@ -198,14 +198,14 @@ def remove_root(directory: Path, data_dir: Path | None, url: str | None, token: 
     root = os.path.realpath(directory)
     said = kept.read()
     if Path(root) not in effective_roots(map(Path, said.get("start", ())), said):
-        raise click.ClickException(f"{root} is no root; see: ahpkit roots list")
+        raise click.ClickException(f"{root} is not a root; see: ahpkit roots list")
 
     def work(said: dict[str, Any]) -> dict[str, Any]:
         removed = [*said.get("removed", []), *([root] if root in said.get("start", ()) else [])]
         return {**said, "added": [one for one in said.get("added", []) if one != root], "removed": removed}
 
     kept.change(work)
-    click.echo(f"{root} is no root any more; sessions there can be read, and no more")
+    click.echo(f"{root} is not a root any more; sessions there can only be read")
 
 
 __all__ = ["ROOTS_FILE", "make_fence", "owned_directory", "owner_options", "programs", "roots", "start_directory"]

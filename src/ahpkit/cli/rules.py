@@ -97,7 +97,7 @@ async def add_rule(
       ahpkit rules add deny --owner mcp:github --tool delete_repository
     """
     if session is not None and workspace is not None:
-        raise click.UsageError("a rule holds in a session or in a workspace: give one of them")
+        raise click.UsageError("a rule applies to a session or to a workspace: give one of them")
     async with connected(url, token) as client:
         made = await client.add_rule(
             decision,

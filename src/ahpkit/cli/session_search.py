@@ -31,7 +31,7 @@ def age(text: str) -> timedelta:
     """`30d`, `12h`, `2w` or `45min` as a duration. Raises `ValueError`."""
     found = _AGE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no duration; write 45min, 12h, 30d or 2w")
+        raise ValueError(f"{text!r} is not a duration; write 45min, 12h, 30d or 2w")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 

@@ -246,7 +246,7 @@ async def dispose(url: str | None, token: str | None, session: str, yes: bool) -
 
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to ask; --yes deletes without asking")
+        raise click.UsageError("there is no terminal to ask at; --yes deletes without asking")
     click.confirm(question, abort=True)
 
 

@@ -39,7 +39,7 @@ def expand(template: str, **values: str) -> str:
     """The URI that a template stands for; raises `ValueError` when a value is missing."""
     missing = variables(template) - values.keys()
     if missing:
-        raise ValueError(f"this changeset needs {', '.join(sorted(missing))}")
+        raise ValueError(f"this changeset needs values for: {', '.join(sorted(missing))}")
     return _VARIABLE.sub(lambda match: quote(values[match[1]], safe=""), template)
 
 

@@ -303,7 +303,7 @@ class Client:
         kind = "command" if command else "path" if path else "tool" if tool else "server"
         places = given(chat=chat, session=session, workspace=workspace)
         if len(places) > 1 or (command and path):
-            raise ValueError("a rule is about a command or a path, and holds in one place")
+            raise ValueError("a rule is about a command or a path, and applies in one place")
         scope, place = next(iter(places.items()), ("everywhere", None))
         asked = given(owner=owner, tool=tool, pattern=command or path, place=place)
         return await self.request("x-ahpkit/rules/add", {"decision": decision, "kind": kind, "scope": scope, **asked})

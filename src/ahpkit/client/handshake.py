@@ -70,7 +70,7 @@ class Handshake:
                 await self._initialize(rpc)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             self.host = None  # The next connection begins anew, from snapshots.
-            raise RemoteProtocolError(f"the host's answer to the handshake makes no sense: {error!r}") from error
+            raise RemoteProtocolError(f"the host's answer to the handshake is not valid: {error!r}") from error
 
     async def _initialize(self, rpc: RpcConnection) -> None:
         params: JsonObject = {
@@ -122,7 +122,7 @@ class Handshake:
 def _dialect_of(version: str) -> HostDialect:
     generation = generation_of(Version.parse(version))
     if generation is None:
-        raise RemoteProtocolError(f"the host chose version {version}, which nobody offered")
+        raise RemoteProtocolError(f"the host chose version {version}, which this client did not offer")
     return HostDialect(version, generation)
 
 

@@ -138,7 +138,7 @@ class McpServer:
         """
         state = self.state
         if state["kind"] != "authRequired":
-            raise McpNotReady(f"{self.name} wants no token now ({state['kind']})")
+            raise McpNotReady(f"{self.name} does not ask for a token now ({state['kind']})")
         token = await log_in(
             cast("JsonObject", state),
             open_browser=open_browser,
@@ -152,7 +152,7 @@ class McpServer:
         """Hand the host a token for this server."""
         state = self.state
         if state["kind"] != "authRequired":
-            raise McpNotReady(f"{self.name} wants no token now ({state['kind']})")
+            raise McpNotReady(f"{self.name} does not ask for a token now ({state['kind']})")
         given_ = Token(token) if isinstance(token, str) else token
         params = given(
             resource=cast("JsonObject", state)["resource"]["resource"],

@@ -106,7 +106,7 @@ class _Login:
     async def _metadata(self) -> JsonObject:
         """What the authorization server says about itself, from the places where it may say it."""
         if not self._issuers:
-            raise LoginFailed("the server names no authorization server")
+            raise LoginFailed("the server does not name an authorization server")
         issuer = _safe(self._issuers[0], "the authorization server")
         for place in _well_known(issuer):
             found = await self._get(place)
@@ -117,7 +117,7 @@ class _Login:
     async def _register(self, metadata: JsonObject, address: str) -> None:
         endpoint = metadata.get("registration_endpoint")
         if not isinstance(endpoint, str):
-            raise LoginFailed("the authorization server registers no clients by itself: give a client id")
+            raise LoginFailed("the authorization server does not register clients by itself: give a client id")
         asked = {
             "client_name": "ahpkit",
             "redirect_uris": [address],
@@ -161,7 +161,7 @@ class _Login:
             form["client_secret"] = self._client_secret
         answer = await self._post(metadata["token_endpoint"], data=form)
         if str(answer.get("token_type", "bearer")).lower() != "bearer":
-            raise LoginFailed("the authorization server gave a token that is no bearer token")
+            raise LoginFailed("the authorization server gave a token that is not a bearer token")
         expires, scope = answer.get("expires_in"), answer.get("scope")
         return Token(
             _text(answer, "access_token", "gave no token"),
@@ -233,7 +233,7 @@ def _object(content: bytes) -> JsonObject | None:
 def _code(query: Mapping[str, str], state: str, issuer: str) -> str:
     """The code of an answer that is ours: the state is the one that was sent, and the issuer the one that was asked."""
     if not secrets.compare_digest(query.get("state", ""), state):
-        raise LoginFailed("the browser came back with the answer to another question")
+        raise LoginFailed("the browser came back from another login than this one")
     if query.get("iss", issuer).rstrip("/") != issuer.rstrip("/"):
         raise LoginFailed("the answer came from another authorization server")
     if "error" in query:

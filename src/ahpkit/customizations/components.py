@@ -73,7 +73,7 @@ def _given(builder: Builder, path: str, document: Document) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        builder.report.warn("name-shape", "`name` is no text; it was read as written", path)
+        builder.report.warn("name-shape", "`name` is not a string; it was read as written", path)
         value = document.raw("name") or ""
     prefix = f"{builder.namespace}:"
     return value.removeprefix(prefix) if builder.namespace and len(value) > len(prefix) else value
@@ -274,7 +274,7 @@ def _description(builder: Builder, path: str, document: Document) -> str | None:
         return None
     prose = text(value)
     if prose is None:
-        builder.report.warn("description-shape", "`description` is no text; it was read as written", path)
+        builder.report.warn("description-shape", "`description` is not a string; it was read as written", path)
         prose = document.raw("description") or ""
     if len(prose) > DESCRIPTION_LIMIT:
         message = f"the description has {len(prose)} characters; {DESCRIPTION_LIMIT} are shown"

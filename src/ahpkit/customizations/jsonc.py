@@ -124,7 +124,7 @@ class _Parser:
         try:
             value: Any = json.loads(match[0], strict=False)
         except ValueError:
-            raise self.error("a value that JSON does not know") from None
+            raise self.error("a value that is not JSON") from None
         if isinstance(value, str) and _SURROGATES.search(value):
             value = _SURROGATES.sub("\ufffd", value)
         return Node(value, start, self.at)

@@ -97,9 +97,9 @@ def _problem(config: JsonObject) -> str | None:
     if command is None and url is None:
         return "neither `command` nor `url`"
     if command is not None and not _is_command(command):
-        return "`command` is empty or no text"
+        return "`command` is empty or not a string"
     if command is None and not (isinstance(url, str) and url.strip()):
-        return "`url` is empty or no text"
+        return "`url` is empty or not a string"
     args = config.get("args")
     return "`args` is not a list" if args is not None and not isinstance(args, list) else None
 

@@ -124,7 +124,7 @@ class GenerationDialect:
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         stream = routes(action_type, envelope, ours=self.ours)[self.generation]
         if stream is Stream.RESYNC:
-            raise Resync(f"version {self.version} has no way to tell {action_type}")
+            raise Resync(f"version {self.version} cannot express {action_type}")
         if stream is Stream.OMIT:
             return None
         told = envelope if stream is Stream.N else actions_down.payload(envelope, stream, forms)

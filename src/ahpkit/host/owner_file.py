@@ -66,7 +66,7 @@ class OwnerFile:
         except (OSError, ValueError) as error:
             raise OwnerFileError(f"{self.path} cannot be read: {error}; repair or remove it") from error
         if not isinstance(found, dict):
-            raise OwnerFileError(f"{self.path} holds no JSON object; repair or remove it")
+            raise OwnerFileError(f"{self.path} does not contain a JSON object; repair or remove it")
         return cast("JsonObject", found)
 
     @contextmanager

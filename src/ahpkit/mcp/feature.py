@@ -374,7 +374,7 @@ class TurnCaller:
         given = await self._turn.ask([question])
         picked: Any = given.answers.get("sampling") or {}
         if given.response != "accept" or picked.get("value", {}).get("value") != "allow":
-            raise McpError("the user does not want this server to ask the model")
+            raise McpError("the user did not allow this server to ask the model")
         try:
             return await self._services.sample(self._turn.chat.session_uri, params)
         except AgentError as error:
@@ -402,10 +402,10 @@ class SilentCaller:
     def auth_resolved(self) -> None: ...
 
     async def elicit(self, params: JsonObject) -> JsonObject:
-        raise McpError("questions are asked while a tool runs")
+        raise McpError("a server may ask questions only while a tool runs")
 
     async def sample(self, params: JsonObject) -> JsonObject:
-        raise McpError("the model is asked while a tool runs")
+        raise McpError("a server may ask the model only while a tool runs")
 
 
 class Files(Protocol):

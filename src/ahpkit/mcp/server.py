@@ -134,7 +134,7 @@ class _Call:
         """Put a question of the server. Its clock stands still while somebody answers."""
         self.asked += 1
         if self.asked > self._limits.asks:
-            raise McpError(f"a server may ask {self._limits.asks} times during one call, and has")
+            raise McpError(f"a server may ask {self._limits.asks} times during one call, and has done so")
         self._clock.reschedule(None)
         try:
             return await question()
@@ -429,7 +429,10 @@ class McpServer:
         if "outputSchema" in tool and not result.get("isError"):
             problem = await asyncio.to_thread(result_problem, tool["outputSchema"], result.get("structuredContent"))
             if problem is not None:
-                raise McpRefused(types.INTERNAL_ERROR, f"{name} of {self.config.name} broke its promise: {problem}")
+                raise McpRefused(
+                    types.INTERNAL_ERROR,
+                    f"{name} of {self.config.name} returned a result that does not match its own schema: {problem}",
+                )
         return result
 
     async def read_resource(self, uri: str, caller: Caller) -> JsonObject:
@@ -482,7 +485,7 @@ class McpServer:
                     raise await self._failure(error) from error
             except (ValidationError, RuntimeError, httpx2.HTTPError) as error:
                 raise McpRefused(
-                    types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is none: {_words(error)}"
+                    types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is not valid: {_words(error)}"
                 ) from error
             await self._wait_for_token(caller)
 
@@ -519,7 +522,7 @@ class McpServer:
     async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         call = self._asking()
         if call is None:
-            return _refusal("questions are asked while a tool runs, and none does")
+            return _refusal("a server may ask questions only while a tool runs, and none does")
         try:
             answer = await call.ask(lambda: call.caller.elicit(_plain(params)))
             return types.ElicitResult.model_validate(answer)
@@ -531,7 +534,7 @@ class McpServer:
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         call = self._asking()
         if call is None:
-            return _refusal("the model is asked while a tool runs, and none does")
+            return _refusal("a server may ask the model only while a tool runs, and none does")
         try:
             answer = await call.ask(lambda: call.caller.sample(_plain(params)))
             if isinstance(answer.get("content"), list):
@@ -551,7 +554,7 @@ class McpServer:
 
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, Exception):
-            _log.info("MCP server %s sent something that is no message", self.config.name)
+            _log.info("MCP server %s sent something that is not a message", self.config.name)
             return
         said = _plain(message)
         method = str(said.get("method"))

@@ -143,7 +143,7 @@ class SideChannels:
 
     async def _sample(self, session: SessionServers, request: JsonObject) -> JsonObject:
         if "tools" in request and "tools" not in (self._services.sampling(session.uri) or {}):
-            raise InvalidParams("tools: the agent of this session takes no tools in a sampling request")
+            raise InvalidParams("tools: the agent of this session does not take tools in a sampling request")
         try:
             return await self._services.sample(session.uri, request)
         except AgentError as error:
@@ -184,10 +184,10 @@ class ChannelCaller:
     def auth_resolved(self) -> None: ...
 
     async def elicit(self, params: JsonObject) -> JsonObject:
-        raise McpError("questions are asked while an agent calls the tool, and a client did")
+        raise McpError("a server may ask questions only while an agent calls its tool; this call came from a client")
 
     async def sample(self, params: JsonObject) -> JsonObject:
-        raise McpError("the model is asked while an agent calls the tool, and a client did")
+        raise McpError("a server may ask the model only while an agent calls its tool; this call came from a client")
 
 
 __all__ = ["FORWARDED", "METHODS", "ChannelCaller", "SideChannels", "capabilities_of", "channel_of", "has_apps"]

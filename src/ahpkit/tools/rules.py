@@ -135,15 +135,15 @@ class Rule:
         if self.kind == "server" and not self.owner.startswith("mcp:"):
             raise ValueError("a rule about everything of an owner is about an MCP server; name a tool")
         if self.decision not in ("allow", "deny") or self.kind not in KINDS or self.scope not in SCOPES:
-            raise ValueError("decision, kind or scope is a word that no rule has")
+            raise ValueError("decision, kind or scope is not a known word")
         if (self.scope == "everywhere") != (self.place is None):
-            raise ValueError("a rule names the place where it holds, unless it holds everywhere")
+            raise ValueError("a rule names the place where it applies, unless it applies everywhere")
         if self.kind in ("command", "path") and not self.pattern.strip():
             raise ValueError(f"a {self.kind} rule needs a pattern")
         if self.kind == "command" and words_of(self.pattern) is None:
             raise ValueError("a command prefix is a program and words, without shell operators")
         if self.kind != "server" and not self.tool:
-            raise ValueError("the rule names no tool")
+            raise ValueError("the rule does not name a tool")
 
     def holds_in(self, place: Place) -> bool:
         return self.place == place.of(self.scope)

@@ -132,7 +132,7 @@ def load_or_create_token(path: Path) -> str:
     except OSError as exc:
         raise BindError(f"the token in {path} cannot be read or written: {exc.strerror}") from exc
     if not _TOKEN.fullmatch(token):
-        raise BindError(f"{path} holds no token: delete the file to get a new one")
+        raise BindError(f"{path} does not contain a token: delete the file to get a new one")
     return token
 
 

@@ -50,7 +50,7 @@ async def test_what_comes_after_the_result_is_not_in_the_turn_but_shown_with_the
     await opened.run(second)
 
     assert first.said == [("text", "in time")]
-    assert second.said == [("notice", "Between turns the agent said: late"), ("text", "You said: two")]
+    assert second.said == [("notice", "The agent said between turns: late"), ("text", "You said: two")]
 
 
 class TestPermissions:

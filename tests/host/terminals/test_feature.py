@@ -185,8 +185,8 @@ async def test_the_shell_sees_no_secret_of_the_host(client: RawClient) -> None:
 @pytest.mark.parametrize(
     ("uri", "params", "code", "said"),
     [
-        ("ahp-session:/a", {}, -32602, "names no terminal"),
-        ("ahp-terminal:/a/b", {}, -32602, "names no terminal"),
+        ("ahp-session:/a", {}, -32602, "is not a terminal URI"),
+        ("ahp-terminal:/a/b", {}, -32602, "is not a terminal URI"),
         ("ahp-terminal:/a", {"cols": 0}, -32602, "between 1 and 10000"),
         ("ahp-terminal:/a", {"rows": 99999}, -32602, "between 1 and 10000"),
         ("ahp-terminal:/a", {"claim": {"kind": "nobody"}}, -32602, 'got "nobody"'),

@@ -116,7 +116,9 @@ class AcpChat(AgentChat):
             self._untold_history = False
             words.append(transcript([*self._chat.history, *_interrupted(turn)]))
             if len(self._chat.history) > len(self._chat.background):
-                turn.notice("The agent could not take this conversation up again, so it was told what was said before.")
+                turn.notice(
+                    "The agent could not take this conversation up again, so it was given the earlier messages as text."
+                )
         words.append(self._news(turn.context))
         return words
 
@@ -144,7 +146,7 @@ class AcpChat(AgentChat):
         if mode is not None and said not in self._said_modes:
             self._said_modes.add(said)
             free = f"In its mode “{mode}” this agent runs tools of its own without asking."
-            turn.notice(f"{free} Approvals and rules of this host hold for what it calls through the host.")
+            turn.notice(f"{free} Approvals and rules of this host apply to what it calls through the host.")
 
     def _default_model(self) -> ModelSelection | None:
         model = self._setup().config.default_model

@@ -59,7 +59,7 @@ class AcpAgentConfig:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise AcpConfigError(f"{self.name!r} is no agent name: letters, digits, '.', '_' and '-' only")
+            raise AcpConfigError(f"{self.name!r} is not an agent name: letters, digits, '.', '_' and '-' only")
         if not self.command:
             raise AcpConfigError(f"agent {self.name}: the command is empty")
 

@@ -83,7 +83,7 @@ class SessionMapper:
         self.turn = TurnMapper(turn, self._contents(turn), past_tool_calls=self._past_tool_calls)
         late, self._late = self._late.strip(), ""
         if late:
-            turn.notice(f"Between turns the agent said: {late}")
+            turn.notice(f"The agent said between turns: {late}")
         return self.turn
 
     def finish(self, result: JsonObject) -> StopReason:

@@ -506,7 +506,7 @@ class Agent(abc.ABC):
 
     async def sample(self, chat: Chat, request: JsonObject) -> JsonObject:
         """Answer a `sampling/createMessage` of an MCP server or app with its model: a `CreateMessageResult`."""
-        raise AgentError(f"{self.display_name} answers no sampling requests")
+        raise AgentError(f"{self.display_name} does not answer sampling requests")
 
     async def authenticate(self, resource: str, token: str) -> None:
         """A client pushed a token for one of `protected_resources`."""

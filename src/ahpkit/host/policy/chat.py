@@ -102,7 +102,7 @@ def _working_directory(proposed: ProposedAction) -> str | None:
         return reason
     known: list[str] = session.get("workingDirectories", [])
     directory = proposed.action["directory"]
-    return None if directory in known else f"{directory} is no directory of the session"
+    return None if directory in known else f"{directory} is not a directory of the session"
 
 
 def _turn_cancelled(proposed: ProposedAction) -> str | None:
@@ -126,7 +126,7 @@ def _pending_message_set(proposed: ProposedAction) -> str | None:
     if not action["id"]:
         return "a pending message needs an id"
     if action["kind"] == "queued" and len(queue) >= MAX_QUEUED_MESSAGES and not find(queue, "id", action["id"]):
-        return f"{len(queue)} messages are queued already, which is the most a chat may have"
+        return f"{len(queue)} messages are queued already, and a chat takes no more"
     return _check_message(proposed)
 
 

@@ -127,7 +127,7 @@ def _active_client_set(proposed: ProposedAction) -> str | None:
 
 def _active_client_removed(proposed: ProposedAction) -> str | None:
     if proposed.action["clientId"] != proposed.client_id:
-        return "a client can end only its own part in a session"
+        return "a client can end only its own active role in a session"
     active = find(proposed.state["activeClients"], "clientId", proposed.client_id)
     return None if active else "only the session's active client may do this"
 

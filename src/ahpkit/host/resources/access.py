@@ -127,7 +127,7 @@ class Access:
             if _is_odd(str(path)):
                 raise InvalidParams(f"uri: {path} is not UTF-8; a new name must be")
             if path != approved and (what := self._why_sealed(path, sealed)) is not None:
-                raise PermissionDenied(f"{path} is not to be written through the host: it is {what}")
+                raise PermissionDenied(f"{path} cannot be written through the host: it is {what}")
 
         return Passage(check, self.fence.barred())
 

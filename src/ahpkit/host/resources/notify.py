@@ -26,7 +26,9 @@ def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
     except (OSError, RuntimeError) as error:
         if missing := next((path for path in paths if not os.path.exists(path)), None):
             raise FileNotFoundError(missing) from error
-        _log.warning("the system watches no more files (%s); looking at %d places every second", error, len(paths))
+        _log.warning(
+            "the system cannot watch more files (%s); %d places are checked every second instead", error, len(paths)
+        )
         return RustNotify(list(paths), False, True, _POLL_MS, recursive, True)
 
 

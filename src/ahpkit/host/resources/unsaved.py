@@ -53,7 +53,7 @@ def _text(answer: Any) -> str:
         case {"data": str() as data, "encoding": "utf-8"}:
             return data
         case _:
-            raise RemoteProtocolError("the answer is no text")
+            raise RemoteProtocolError("the answer is not a text")
 
 
 __all__ = ["UnsavedText"]

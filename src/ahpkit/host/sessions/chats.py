@@ -44,7 +44,7 @@ def beginning(
         return Beginning(title="New chat")
     kind = source.get("kind")
     if kind not in ("fork", "sideChat"):
-        raise InvalidParams(f"source.kind: {str(kind)[:100]!r} is none of fork, sideChat")
+        raise InvalidParams(f"source.kind: {str(kind)[:100]!r} is neither fork nor sideChat")
     if not agent.further_chats.get(kind):
         raise InvalidParams(f"source.kind: sessions of {agent.provider} have no {kind}")
     found = _source_chat(source["chat"], chat, session, state_of)
@@ -132,7 +132,7 @@ def check_anchor(after: str | None, chat: str, session: JsonObject) -> None:
     if after == chat:
         raise InvalidParams("destination.after: a chat cannot come after itself")
     if after is not None and all(entry["resource"] != after for entry in session["chats"]):
-        raise InvalidParams(f"destination.after: {after} is no chat of the session")
+        raise InvalidParams(f"destination.after: {after} is not a chat of the session")
 
 
 def check_idle(chats: Iterable[str], state_of: StateOf) -> None:
@@ -147,7 +147,7 @@ def check_directories(chat: JsonObject, session: JsonObject) -> None:
     known: Sequence[Any] = session.get("workingDirectories") or ()
     own: Sequence[str] = chat.get("workingDirectories") or ()
     if outside := next((each for each in own if each not in known), None):
-        raise InvalidParams(f"the chat works in {outside}, which is no directory of that session")
+        raise InvalidParams(f"the chat works in {outside}, which is not a directory of that session")
 
 
 __all__ = [

@@ -426,7 +426,7 @@ class Sessions:
         """A chat works in directories of its session."""
         known: Sequence[str] = (self._state_of(session_uri) or {}).get("workingDirectories") or ()
         if outside := next((each for each in directories if each not in known), None):
-            raise InvalidParams(f"workingDirectories: {outside} is no directory of the session")
+            raise InvalidParams(f"workingDirectories: {outside} is not a directory of the session")
 
     def _open_chat(self, session_uri: str, state: JsonObject) -> ChatRunner:
         uri = state["resource"]
@@ -461,7 +461,7 @@ class Sessions:
             case "newSession":
                 return {"session": await self._move_to_new(uri, source)}
             case other:
-                raise InvalidParams(f"destination.kind: {str(other)[:100]!r} is none of session, newSession")
+                raise InvalidParams(f"destination.kind: {str(other)[:100]!r} is neither session nor newSession")
 
     def _reorder(self, session_uri: str, chat: str, after: str | None) -> None:
         session = self._state_of(session_uri) or {}

@@ -76,7 +76,7 @@ class ToldHistory:
 
 
 async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:
-    raise NotFound("a turn of the past starts no sub-agent")
+    raise NotFound("a turn of an imported history cannot start a sub-agent")
 
 
 __all__ = ["ToldHistory"]

@@ -83,7 +83,7 @@ class Terminals(Feature):
         self._check_enabled()
         uri, claim = params["channel"], params["claim"]
         if (channel := channel_of(uri)) is None or channel.name != "terminal":
-            raise InvalidParams(f"channel: {uri[:200]!r} names no terminal; choose ahp-terminal:/ID")
+            raise InvalidParams(f"channel: {uri[:200]!r} is not a terminal URI; use ahp-terminal:/<id>")
         if (reason := self._refuse_claim(claim)) is not None:
             raise InvalidParams(f"claim: {reason}")
         cols, rows = int(params.get("cols", 80)), int(params.get("rows", 24))  # 80.0 is an integer in JSON
@@ -127,7 +127,9 @@ class Terminals(Feature):
 
     def _check_enabled(self) -> None:
         if not self._enabled:
-            raise PermissionDenied("this host lets no clients open terminals; start it with --terminals to allow it")
+            raise PermissionDenied(
+                "this host does not let clients open terminals; start it with --terminals to allow it"
+            )
 
     def _refuse_disposal(self, terminal: Terminal, client_id: str) -> str | None:
         claim = terminal.state["claim"]

@@ -169,7 +169,7 @@ class Turns:
     async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
         runner = self._main_runner(session_uri)
         if runner is None or runner.agent.sampling is None:
-            raise AgentError("the agent of this session answers no sampling requests")
+            raise AgentError("the agent of this session does not answer sampling requests")
         return await runner.agent.sample(runner.chat, request)
 
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
@@ -262,7 +262,7 @@ class Turns:
         """Keep content that an agent produced; returns its URI."""
         store = self._ports.registered.content
         if store is None:
-            raise NotFound("this host keeps no content")
+            raise NotFound("this host does not store content")
         return store(session_uri, data, content_type)
 
     async def _prepare_turn(self, turn: LiveTurn) -> None:
