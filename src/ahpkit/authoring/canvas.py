@@ -54,7 +54,7 @@ class CanvasEvents(Protocol):
     """Whoever serves a canvas: hears what it says by itself."""
 
     def canvas_declared(self, canvas: Canvas) -> None:
-        """Its declaration is another now."""
+        """Called when its declaration changed."""
         ...
 
     def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:

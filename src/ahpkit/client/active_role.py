@@ -227,7 +227,7 @@ class ActiveRoles:
             role.end()
 
     def release(self) -> None:
-        """Give every role up: the client ends, and nobody has to wait for it to come back."""
+        """Give up every role: the client ends, and the host need not wait for it to come back."""
         for role, _ in tuple(self._roles.values()):
             if self._core.connection.connected:
                 role.release()

@@ -126,7 +126,7 @@ class Answering:
         return "".join(parts)
 
     async def _next(self) -> TurnEvent | None:
-        """The next event of the turn; a sub-agent that waits for nobody is found out meanwhile."""
+        """The next event of the turn. Raises when a sub-agent waits for a decision that nobody here makes."""
         coming = asyncio.ensure_future(self._event())
         try:
             while not coming.done():

@@ -54,7 +54,7 @@ class Channel:
         """How long the host may hold actions back; None: as it likes."""
         self.joining: asyncio.Task[None] | None = None
         self.ended: AhpError | None = None
-        """Why it is not followed any more: nothing will change on it, and nobody will be told."""
+        """Why it is not followed any more. Nothing will change on it."""
         self._mirror = mirror
         self._plain = PlainStates()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -112,7 +112,7 @@ class Channel:
             self._ready.set_result(None)
         else:
             self._ready.set_exception(error)
-            self._ready.exception()  # Nobody has to wait for it.
+            self._ready.exception()  # Mark it as seen: it is fine if nobody awaits it.
 
 
 class Channels:

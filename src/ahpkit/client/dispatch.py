@@ -66,7 +66,7 @@ class Dispatch:
         """Say what became of it. The client does this."""
         if isinstance(outcome, AhpError):
             self._settled.set_exception(outcome)
-            self._settled.exception()  # Nobody has to wait for it.
+            self._settled.exception()  # Mark it as seen: it is fine if nobody awaits it.
         else:
             self._settled.set_result(outcome)
 

@@ -41,7 +41,7 @@ class HostRequests:
         self._handlers[method] = handler
 
     async def answer(self, method: str, params: JsonObject) -> Any:
-        """The result for a request of the host; raises an `RpcError` for what nobody here serves."""
+        """The result for a request of the host; raises an `RpcError` for a method that this client does not serve."""
         handler = self._handlers.get(method)
         if handler is not None:
             result = handler(params)

@@ -172,7 +172,7 @@ class Mirror:
         return None if channel is None else channel.confirmed
 
     def forget(self, uri: str) -> list[int]:
-        """Stop following; returns the clientSeq of the actions that nobody will answer now."""
+        """Stop following; returns the clientSeq of the actions that will not be answered any more."""
         return list(self._channels.pop(uri).pending)
 
     def expect(self, uris: Iterable[str]) -> None:

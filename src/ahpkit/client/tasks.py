@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Spawn work that nobody waits for. One failing task disturbs no other."""
+    """Spawn work in the background. A task that fails does not affect the others."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()

@@ -37,7 +37,7 @@ _MOST = 2_000
 """Entries that are loaded."""
 
 _PACK_FOLDERS = 2_000
-"""Folders looked at for plugins inside a folder that is none."""
+"""Folders that are searched for plugins, inside a folder that is not a plugin itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Agents:
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """Resource → when its token's time is over."""
         self._needed: dict[tuple[str, str], JsonObject] = {}
-        """Channel and resource → what clients were asked for, and nobody has given yet."""
+        """Channel and resource → the tokens that clients were asked for and have not given yet."""
         registered.on_client_back(self._announce_again)
         registered.on_session_disposed(self._forget_session)
         for agent in self:
@@ -95,7 +95,7 @@ class Agents:
         return info
 
     def publish(self) -> None:
-        """Bring the list in root state in step: nobody else writes it."""
+        """Update the list of agents in root state. This is its only writer."""
         listed = self.listed()
         if (self._state_of(ROOT_URI) or {}).get("agents") != listed:
             self._dispatch(ROOT_URI, root_agents_changed(agents=cast("list[AgentInfo]", listed)))

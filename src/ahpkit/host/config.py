@@ -42,9 +42,9 @@ class HostConfig:
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
     rest_after: float = 60.0
-    """Seconds after which a session that nobody uses goes to rest: it costs its text then, and little more."""
+    """Seconds after which an unused session goes to rest: then only its text is kept in memory."""
     max_idle: int = 50
-    """Live sessions beyond which those that nobody uses go to rest at once, the longest unused first."""
+    """Above this number of live sessions, unused ones go to rest at once, the longest unused first."""
     max_sessions: int = MAX_SESSIONS
     """Sessions of this host."""
     max_chats: int = MAX_CHATS

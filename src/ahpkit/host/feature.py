@@ -375,7 +375,7 @@ class Registration:
         self.session_rested.append(heard)
 
     def keep_awake(self, busy: Callable[[str], bool]) -> None:
-        """`busy(session_uri)`: whether this feature needs a session that nobody looks at, so that it may not rest."""
+        """`busy(session_uri)`: whether this feature still needs the session, so that it must not rest."""
         self.session_busy.append(busy)
 
     # What sessions, turns and agents get.

@@ -189,7 +189,7 @@ class Host:
         await self.sessions.aclose()
         for feature in self._features:
             _tell_stopping(feature)
-        with suppress(InternalError, TimeoutError):  # A disk that fails, or a log that never answers, stops nobody.
+        with suppress(InternalError, TimeoutError):  # A log that fails must not stop the shutdown.
             async with asyncio.timeout(_GOODBYE_PATIENCE):
                 await self._delivery.durable()
         self._catalogue.flush()

@@ -124,7 +124,7 @@ class Trust:
         return [_trusted(entry) for entry in self._content().get("trusted", ())]
 
     def files(self) -> frozenset[str]:
-        """Files whose content is part of what is trusted, as named and as they really are: nobody is to write them."""
+        """Files whose content is part of what is trusted, as named and as resolved. They must not be written."""
         if self._files is None or self._files[0] != self.stamp:
             self._files = self.stamp, frozenset(_files(entry.runnable for entry in self.entries()))
         return self._files[1]
@@ -146,7 +146,7 @@ class Trust:
     # -- what waits for the owner's word ---------------------------------------------------------------------------
 
     def ask(self, runnables: Iterable[Runnable], *, now: int) -> None:
-        """Keep what clients brought and nobody agreed to yet, so that the owner can be shown it."""
+        """Store what clients published and the owner did not trust yet, so that it can be shown."""
         fresh = [Trusted(one, one.digest, now) for one in runnables if one.of_client and not self.consented(one)]
         known = {entry.digest for entry in self.asked()}
         fresh = [entry for entry in fresh if entry.digest not in known]

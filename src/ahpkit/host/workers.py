@@ -30,7 +30,7 @@ _running = threading.local()
 
 
 class Stopped(Exception):
-    """Nobody waits for this work any more."""
+    """Raised inside work whose caller does not wait for it any more."""
 
 
 class _Job:

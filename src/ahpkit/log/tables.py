@@ -89,7 +89,7 @@ _NO_CHANNEL = 0
 
 
 class Damaged(Exception):
-    """Something was read that nobody wrote."""
+    """What was read is not what was written."""
 
 
 DAMAGE = (Damaged, UnicodeDecodeError)

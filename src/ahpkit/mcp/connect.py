@@ -134,7 +134,7 @@ class LineStreams:
 
 
 def _parsed(line: bytes) -> SessionMessage | Exception:
-    """A line as a message; one that is none is told to the SDK, which goes on."""
+    """A line as a message. A line that is not a message is reported to the SDK, which goes on."""
     try:
         return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
@@ -225,7 +225,7 @@ class HttpConnection:
         await self._stack.aclose()
 
     def written(self) -> list[str]:
-        """Nobody hears what a program elsewhere writes."""
+        """The error output of a remote server cannot be read."""
         return []
 
     async def why(self) -> str:

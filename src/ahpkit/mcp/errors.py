@@ -22,7 +22,7 @@ class McpConfigError(McpError):
 
 
 class McpUnavailable(McpError):
-    """Nobody answers: it is switched off, it ended, or it took too long."""
+    """The server does not answer: it is switched off, it ended, or it took too long."""
 
 
 class McpRefused(McpError):

@@ -35,7 +35,7 @@ MAX_LISTED = 100
 """Tools that are listed one by one. When there are more, an agent looks for them with `find_tool`."""
 _FOUND = 20
 _REMEMBERED = 50
-"""Connections over HTTP that are told of changes: nobody hears when one ends."""
+"""Connections over HTTP that are told of changes. The host is not told when one ends, so they are limited."""
 _BEAT = 10.0
 """Seconds between two signs of life while a call waits."""
 

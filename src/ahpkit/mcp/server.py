@@ -96,7 +96,7 @@ class ServerPort(Protocol):
     """What a server needs of its session."""
 
     def changed(self, server: McpServer) -> None:
-        """Its state or one of its lists is another now."""
+        """Called when its state or one of its lists changed."""
         ...
 
     def notified(self, server: McpServer, method: str, params: JsonObject) -> None: ...
@@ -211,7 +211,7 @@ class McpServer:
             self.halt()
 
     def halt(self) -> None:
-        """It is about to be stopped: nobody calls it any more, and nothing that it says counts."""
+        """Prepare to stop: it is not called any more, and what it sends is ignored."""
         self._halted = True
         self._forget()
         waiting, self._authorized = self._authorized, None
@@ -384,7 +384,7 @@ class McpServer:
                 async with client.listen(
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as changes:
-                    self._stale.set()  # What changed before it listened was told to nobody.
+                    self._stale.set()  # What changed before it listened was not announced.
                     async for change in changes:
                         self._stale.set()
                         said = _plain(event_to_notification(change, {}))

@@ -3,7 +3,7 @@
 The `TypedDict`s are the only place where shapes are written down. What they become here is open where the protocol is:
 
 - every object may have more members than we know; `_meta` is an object wherever it appears;
-- in a union of objects one member tells the variants apart (`type`, `kind`, `status`, …): a value nobody knows passes,
+- in a union of objects one member tells the variants apart (`type`, `kind`, `status`, …): an unknown value passes,
   a known one must have its variant's shape, and errors are found inside that variant (`if`/`then`, not `oneOf`);
 - a union marked with `CLOSED` lets no other value pass;
 - any other `Literal` is closed, unless it stands in a union with `str`;

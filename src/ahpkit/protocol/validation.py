@@ -46,7 +46,7 @@ def check_action(action: JsonObject) -> None:
 def check_params(method: str, params: JsonObject) -> None:
     """Raise `InvalidParams` when the params of a known method, in either direction, are malformed.
 
-    Every AHP method needs a string `channel`; methods nobody knows, extensions among them, may leave it out. Of the
+    Every AHP method needs a string `channel`; unknown methods, extensions among them, may leave it out. Of the
     action in a `dispatchAction` only the outside is looked at: what `check_action` finds in it is told to the
     dispatcher in an envelope, as a notification has no other answer.
     """

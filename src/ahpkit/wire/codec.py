@@ -128,7 +128,7 @@ def decode_json(data: bytes | str) -> Json:
 
 
 def decode_own(data: bytes) -> Json:
-    """The JSON value in what `encode` wrote: it repeats no name, so nobody has to look. Raises `ParseError`."""
+    """The JSON value in what `encode` wrote: it repeats no name, so that is not checked. Raises `ParseError`."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:

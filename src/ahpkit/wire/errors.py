@@ -91,7 +91,7 @@ class InvalidAnswer(InvalidRequest):
 
 
 class MethodNotFound(CodedError):
-    """Nobody here serves that method, or not on that channel."""
+    """That method is not served here, or not on that channel."""
 
     CODE, MESSAGE = -32601, "Method not found"
 

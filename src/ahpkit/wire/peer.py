@@ -149,7 +149,7 @@ class Peer:
             return encode_error(id, InternalError())
 
     def forget(self, id: int) -> None:
-        """Nobody waits for this answer any more; when it comes it is unknown."""
+        """Forget a request: its answer is not wanted any more, and is dropped when it comes."""
         self._asked.discard(id)
 
     def close(self) -> list[int]:
@@ -214,7 +214,7 @@ class Peer:
         return Answered(response.id, response.result)
 
     def _on_invalid_answer(self, error: InvalidAnswer) -> Answered | Rejected:
-        """Nobody waits for a better one: whoever asked learns at once that there was none."""
+        """Fail the request at once: its answer came and cannot be read."""
         if not isinstance(error.answers, int) or error.answers not in self._asked:
             return Rejected(encode_error(None, error), error)
         self._asked.discard(error.answers)

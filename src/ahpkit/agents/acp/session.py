@@ -113,7 +113,7 @@ class AcpSession:
             await self.authenticate(self._setup.auth_method)
 
     async def aclose(self) -> None:
-        """End the session, then the process. What it still says is for nobody."""
+        """End the session, then the process. What it still sends is ignored."""
         self._over = True
         self._callbacks.stop_waiting()
         try:

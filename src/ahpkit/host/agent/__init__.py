@@ -465,7 +465,7 @@ class Agent(abc.ABC):
 
     @property
     def default_model(self) -> str | None:
-        """The id of the model that answers where nobody chose one; None: nobody knows."""
+        """The id of the model that answers when none was chosen; None if that is not known."""
         return next((model["id"] for model in self.models), None)
 
     @abc.abstractmethod

@@ -200,7 +200,7 @@ class Clients:
     async def drained(self, uri: str) -> None:
         """Give subscribers of a channel that are far behind a moment to read.
 
-        Who reads, however slowly, is waited for. Who has stopped reading holds up nobody.
+        A client that reads, however slowly, is waited for. A client that has stopped reading is not.
         """
         outlets = [client.outlet for client in self.subscribers(uri)]
         for _ in range(_MOMENTS):
@@ -249,7 +249,7 @@ def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> N
 
 
 def _tell(listeners: Iterable[Callable[..., None]], *heard: object) -> None:
-    """Tell every feature what happened; one that fails keeps nobody from hearing it."""
+    """Tell every feature what happened, also when one of them fails."""
     for listener in listeners:
         try:
             listener(*heard)

@@ -48,7 +48,7 @@ class TurnWindows:
         self._clients = clients
         self._lacking: dict[str, dict[str, str]] = {}
         """Client → chat → the newest of the turns that it lacks. A client that is not here comes from an earlier run of
-        the host: nobody knows what it has, so it is shown everything."""
+        the host: what it has is not known, so it is shown everything."""
 
     def register(self, host: Registration) -> None:
         for action_type in _NAMING:

@@ -26,7 +26,7 @@ def _capability(root: JsonObject | None, session: JsonObject) -> JsonObject | No
 def _set(proposed: ProposedAction) -> str | None:
     directories: list[str] = proposed.state.get("workingDirectories", [])
     full = len(directories) >= MAX_DIRECTORIES and proposed.action["directory"] not in directories
-    reason = f"a session may have {MAX_DIRECTORIES} working directories, and has them" if full else None
+    reason = f"a session may have {MAX_DIRECTORIES} working directories; remove one first" if full else None
     return check_directories(proposed.state_of(ROOT_URI), proposed.state) or reason
 
 

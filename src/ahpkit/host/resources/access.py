@@ -132,7 +132,7 @@ class Access:
         return Passage(check, self.fence.barred())
 
     def why_sealed(self, path: Path) -> str | None:
-        """What a real path is, when nobody writes it without an approval."""
+        """What kind of file a real path is, if it may be written only with an approval."""
         return self._why_sealed(path, self._sealed())
 
     def _why_sealed(self, path: Path, sealed: frozenset[str]) -> str | None:

@@ -56,7 +56,7 @@ class AgentFiles:
         return text if text is not None else _text(path, await self._run(lambda: self._read(path, passage)))
 
     async def needs_approval(self, path: Path) -> Approval | None:
-        """What only a person may agree to write; None: nobody has to be asked, or nobody could allow it."""
+        """What kind of file needs a person's approval to be written; None if none is needed, or none would help."""
 
         def look() -> Approval | None:
             real = real_path(path)
@@ -64,7 +64,7 @@ class AgentFiles:
             return None if what is None else Approval(real, what)
 
         found: Approval | None = await self._run(look) if path.is_absolute() else None
-        if found is not None:  # What nobody could allow is refused before anybody is asked.
+        if found is not None:  # What no approval could allow is refused before anybody is asked.
             allowed = found.path
             await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
         return found

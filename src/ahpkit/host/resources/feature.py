@@ -125,7 +125,7 @@ class Resources(Feature):
             self._stale.add(applied.channel)
 
     def _changes(self, *, all: bool = False) -> list[tuple[str, list[tuple[Opening, Path]]]]:
-        """What is to be learnt about sessions; with `all` also about those nobody told of."""
+        """The sessions that have to be looked at again; with `all`, every session."""
         if all:
             self._stale |= self._known.symmetric_difference(self.services.session_uris())
         stale, self._stale = self._stale, set()

@@ -137,7 +137,7 @@ def effective_roots(start: Iterable[Path], said: JsonObject) -> list[Path]:
 
 
 def default_roots(started_in: Path, home: Path, cuts: Cuts) -> list[Path]:
-    """Where sessions live when nobody says where: in the home, and where the host was started unless it is no place."""
+    """The default roots: the home directory, and the directory where the host was started if it is suitable."""
     here = Path(os.path.realpath(started_in))
     usable = here != Path(here.anchor) and here not in map(Path, _HOMES) and cuts.reason(here) is None
     return [*([here] if usable else []), Path(os.path.realpath(home))]

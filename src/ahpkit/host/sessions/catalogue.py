@@ -45,13 +45,13 @@ class SessionCatalogue:
         self._kind_of = kinds
         self._clients = clients
         self._told: dict[str, JsonObject | None] = {}
-        """None: from before the restart, and nobody has asked yet."""
+        """None: the session is from before the restart, and its summary was not needed yet."""
         self._unread: list[str] = []
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def restore(self, uris: Iterable[str]) -> None:
-        """Sessions from before the restart: nobody needs to be told, and their states are read later."""
+        """Add the sessions from before the restart. Clients are not told, and the states are read later."""
         self._told = dict.fromkeys(uris)
         self._unread = list(reversed(self._told))
 
@@ -63,7 +63,7 @@ class SessionCatalogue:
             await asyncio.sleep(0)
 
     def _known(self, uri: str) -> JsonObject | None:
-        """What clients were told last of a session; for one that nobody was told of, what they would be told now."""
+        """The summary that clients were told last; for a session they were not told of, the present one."""
         if uri in self._told and self._told[uri] is None:
             self._told[uri] = self._summary(uri)
         return self._told.get(uri)

@@ -93,7 +93,7 @@ class KeptConversations:
         self._values.set(_ADOPTED + uri, None)
 
     def disposed(self, uri: str, provider: str) -> None:
-        """A session is gone; if its history was still to come, nobody wants it."""
+        """A session is gone: if its history was still to be loaded, that is dropped."""
         if memory := self.to_recall(uri):
             self.hide(provider, memory)
             self.recalled(uri)

@@ -76,7 +76,7 @@ _log = logging.getLogger(__name__)
 
 
 _LOOK_EVERY = 5.0
-"""Seconds between two looks at what nobody uses."""
+"""Seconds between two searches for unused sessions."""
 
 _LOOK_AT = 20
 """Sessions that are looked at in one go."""
@@ -694,7 +694,7 @@ class Sessions:
         return True
 
     async def rest_when_unused(self) -> None:
-        """Without end: look for sessions that nobody uses."""
+        """Runs for ever: looks for unused sessions and lets them rest."""
         while True:
             await asyncio.sleep(min(self._ports.rest_after / 2, _LOOK_EVERY))
             self.rest_unused()

@@ -31,7 +31,7 @@ class SessionIndex:
         self._session_of: dict[str, str] = {}
 
     def restore(self, channels: Iterable[str]) -> bool:
-        """Know the sessions of an earlier run again, in the order of their channels; False when nobody kept them."""
+        """Restore the sessions of an earlier run, in the order of their channels; False if they were not stored."""
         if self._values.get(_KEPT) is None:
             return False
         sessions, session_of = self._values.keys(_SESSION), dict(self._values.items(_CHAT))

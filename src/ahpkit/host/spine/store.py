@@ -194,7 +194,7 @@ class Store:
         self._uncommitted.append(_Change(step, channel, state))
 
     def close(self, uri: str) -> None:
-        """Forget a channel: no action is taken any more, and once that is durable nobody sees it."""
+        """Remove a channel: it takes no more actions, and is not visible any more once that is durable."""
         channel = self._channels.pop(uri, None)
         if channel is not None:
             self._closing[uri] = channel

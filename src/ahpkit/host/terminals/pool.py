@@ -23,7 +23,7 @@ MAX_TERMINALS = 64
 """Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""
 
 MAX_RELEASED = 16
-"""Terminals that nobody needs any more and people may still look at; the oldest goes first."""
+"""Ended terminals that are kept for people to look at; the oldest is removed first."""
 
 _TITLE_DELAY = 0.2
 """Seconds: programs animate their titles; the list of terminals need not follow each step."""

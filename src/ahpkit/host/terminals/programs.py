@@ -29,7 +29,7 @@ def environment(host: Mapping[str, str]) -> dict[str, str]:
 
 
 def agent_environment(host: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """The same for a command of an agent, which nobody pages through."""
+    """The same for a command of an agent, without a pager."""
     return environment(host) | {"PAGER": "cat", "GIT_PAGER": "cat"} | dict(given)
 
 

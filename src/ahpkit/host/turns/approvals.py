@@ -50,7 +50,7 @@ class Approvals(Feature):
         for key, value in self._services.values.items(_RULES):
             try:
                 rule = Rule.from_json(value["rule"])
-            except ValueError:  # Written by a version that knows more kinds: nobody is asked less because of it.
+            except ValueError:  # Written by a newer version: it is ignored, so a person is asked.
                 continue
             self._rules[key.removeprefix(_RULES)] = (rule, value.get("session", ""))
         self._entries = sorted(key for key, _ in self._services.values.items(_LOG))

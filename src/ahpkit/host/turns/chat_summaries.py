@@ -85,7 +85,7 @@ class ChatSummaries:
             self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.before["title"]}))
 
     def _unread(self, session_uri: str) -> None:
-        """There is something nobody has looked at yet."""
+        """Mark the session as unread."""
         session = self._state_of(session_uri)
         if session is not None and session["status"] & SessionStatus.IsRead:
             self._dispatch(session_uri, session_is_read_changed(is_read=False))

@@ -36,7 +36,7 @@ ASK_USER: ToolDefinition = {
 
 
 class Questions(Feature):
-    """Offers `ask_user` to every session. Nobody is asked whether they may be asked."""
+    """Offers `ask_user` to every session. It needs no approval: it is a question itself."""
 
     name = "questions"
 

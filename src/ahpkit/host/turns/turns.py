@@ -145,7 +145,7 @@ class Turns:
         self._ports.index.remove_chat(uri)
 
     def rest_chat(self, uri: str) -> None:
-        """Nobody uses a chat: its turns are run again after the next `add_chat`."""
+        """Forget an unused chat. After the next `add_chat` its turns run again."""
         self._runners.pop(uri, None)
 
     def runner(self, chat_uri: str) -> ChatRunner | None:

@@ -27,7 +27,7 @@ StateAction = (
     | AutomationAction
     | AutomationRunAction
 )
-"""Any action. `type` tells which; a type nobody here knows is passed on and changes nothing."""
+"""Any action. `type` tells which; an unknown type is passed on and changes nothing."""
 
 
 class ActionOrigin(TypedDict):

@@ -1,7 +1,7 @@
 """Shapes that several channels share.
 
 State is plain JSON: these `TypedDict`s say which keys a value has, they convert nothing. Every object may carry
-`_meta` and keys nobody here knows; both survive. A `NotRequired` key without a value is absent, never null.
+`_meta` and unknown keys; both are kept. A `NotRequired` key without a value is absent, never null.
 
 An enumeration that later versions may extend is written `Literal[…] | str`: its known values help readers and type
 checkers, others pass. A bare `Literal` is closed. So is a union marked with `CLOSED`: a discriminator that is not

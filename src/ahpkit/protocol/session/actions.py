@@ -151,7 +151,7 @@ class SessionWorkingDirectoryReplacedAction(TypedDict):
 
 
 class SessionInputNeededSetAction(TypedDict):
-    """Something waits for somebody, or is another now."""
+    """Something waits for a person, or what waits has changed."""
 
     type: Literal["session/inputNeededSet"]
     request: SessionInputRequest

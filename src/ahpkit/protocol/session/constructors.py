@@ -210,7 +210,7 @@ def session_working_directory_replaced(*, directory: URI, replacement: URI) -> S
 
 
 def session_input_needed_set(*, request: SessionInputRequest) -> SessionInputNeededSetAction:
-    """Something waits for somebody, or is another now."""
+    """Something waits for a person, or what waits has changed."""
     return {"type": "session/inputNeededSet", "request": request}
 
 

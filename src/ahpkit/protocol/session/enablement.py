@@ -68,7 +68,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What applies to one customization once its container has had its say."""
+    """What applies to one customization, taking its container into account."""
 
     enabled: bool
     why: str

@@ -39,7 +39,7 @@ class TerminalRunningLifecycleState(TypedDict):
 
 
 class TerminalExitedLifecycleState(TypedDict):
-    """The process ended; without `exitCode` nobody knows how."""
+    """The process ended; without `exitCode` it is not known how."""
 
     status: Literal["exited"]
     exitCode: NotRequired[int]
