@@ -5,8 +5,8 @@
         └──────────┴──────────┴─────────┴───────────┴──────► denied | withdrawn
 
 Guards come first (hooks, switched-off customizations): when they deny a call, nobody is asked, and no rule can allow
-it. Then the rules, then a person, then the tool runs, then its result may have to be confirmed. There is no other way through:
-`run` is possible in `running` alone, and nothing leads there but an allow.
+it. Then the rules, then a person, then the tool runs, then its result may have to be confirmed. There is no other way:
+`run` is possible only in `running`, and only an allow leads there.
 """
 
 from __future__ import annotations
