@@ -51,9 +51,10 @@ test-vscode: $(READY)
 test-agents: $(READY)
 	tools/real-agents.sh
 
-# Breaks real hosts for ten minutes, or ARGS="--minutes 60", then looks for new examples of the properties.
+# Breaks real hosts for ten minutes, or ARGS="--minutes 60", looks for new examples of the properties, kills one often.
 soak: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m soak $(ARGS)
+	AHPKIT_KILL_ROUNDS=50 $(BIN)/pytest -q -o timeout=900 tests/e2e/test_kill.py
 
 bench: $(READY)
 	$(BIN)/python bench/protocol.py --quick

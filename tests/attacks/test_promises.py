@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -14,6 +15,7 @@ from support import requirement
 from support.http import get
 from support.process import finish_cli
 from support.site import Site
+from support.waiting import BOUND
 
 SECURITY = Path(__file__).resolve().parents[2] / "SECURITY.md"
 
@@ -102,6 +104,20 @@ async def test_an_export_is_for_its_owner_only(site: Site) -> None:
         session, _ = await site.session()
         await site.run("sessions", "export", session, "--output", "out.json")
         assert (site.home / "out.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_paths_that_no_file_could_have_are_not_found(site: Site) -> None:
+    """Nobody needs a token to ask for them, so they must not fill the log."""
+    paths = ("/%00", "/a%00b.js", "/index.html%00", f"/{'a' * 70_000}", f"/{'a/' * 3_000}", "/%0d%0ax", "/%ff%fe")
+    async with site.serving():
+        for path in paths:
+            reader, writer = await asyncio.open_connection("127.0.0.1", site.host.port)
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+            answer = await asyncio.wait_for(reader.read(), BOUND)
+            assert answer.startswith(b"HTTP/1.1 404"), (path[:20], answer[:100])
+            writer.close()
+        await site.host.stop()
+    assert site.host.errors == ""
 
 
 def test_every_promise_names_the_tests_that_keep_it() -> None:

@@ -315,10 +315,10 @@ def test_a_rule_in_a_folder_of_its_own_is_called_by_the_folder(tmp_path: Path) -
     assert names(container(read_workspace(tmp_path), ".cursor/rules")) == ["style"]
 
 
-def test_a_directory_of_100_000_files_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
+def test_a_directory_with_more_files_than_anybody_has_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
     folder = tmp_path / ".claude/commands"
     folder.mkdir(parents=True)
-    for number in range(100_000):
+    for number in range(21_000):
         (folder / f"c{number}.md").touch()
     entry = container(read_workspace(tmp_path), ".claude/commands")
     assert entry["load"]["kind"] == "degraded"

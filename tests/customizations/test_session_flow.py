@@ -84,11 +84,11 @@ async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
     work = tmp_path / "work"
     (work / ".git").mkdir(parents=True)
     feature = Customizations(CustomizationSettings(default_directory=work, plugins=[plugin_a]))
-    reading = Held(monkeypatch)
     host = Host(
-        MemoryStorage(), agents=[ScriptedAgent()], features=[feature], config=HostConfig(default_directory=work)
+        MemoryStorage(), agents=[ScriptedAgent()], features=[feature], config=HostConfig(default_directory=work, client_grace=0.1)
     )
     async with host, serve_http(host.serve, auth=Authenticator(None), port=0) as server:
+        reading = Held(monkeypatch)  # Not before: a host reads its own plugins when it starts.
         async with connect(server.url, client_id="looker") as looker:
             # 1. A client subscribes while plugin A is parsed.
             uri = "ahp-session:/flow"

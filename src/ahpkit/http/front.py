@@ -21,6 +21,9 @@ from ahpkit.transports.auth import Admission
 
 HEALTH_PATH = "/healthz"
 
+_LONGEST_PATH = 2_048
+"""Characters. Longer paths are no names of files, and the system would say so with an error."""
+
 
 class Front:
     """Answers every HTTP request of a server."""
@@ -31,7 +34,7 @@ class Front:
         self._health = Route(HEALTH_PATH, _health, Access.PUBLIC, NO_STORE, 0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._health if scope["path"] == HEALTH_PATH else self._routes.find(scope["path"])
+        route = self._find(scope["path"])
         answering = _Answering(send, cache=NO_STORE if route is None else route.cache)
         decision = self._decide(head_of(scope), route)
         try:
@@ -42,6 +45,12 @@ class Front:
                 await _run(route, decision, scope, receive, answering)
         except asyncio.CancelledError:
             pass  # The server ends. uvicorn would log it as a failure of the application.
+
+    def _find(self, path: str) -> Route | None:
+        """The route of a path; nothing is at one that no file could have."""
+        if len(path) > _LONGEST_PATH or not path.isprintable():
+            return None
+        return self._health if path == HEALTH_PATH else self._routes.find(path)
 
     def _decide(self, head: Head, route: Route | None) -> Admission | Refusal:
         refusal = self._gate.refuse_host(head.headers)
