@@ -32,8 +32,9 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/pyright
 
+# Tests are compiled once, also where somebody switched that off: nine thousand of them take a while.
 unit: $(READY)
-	$(BIN)/pytest -q -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -n auto --dist worksteal
 
 # The page's own tests, where there is npm.
 web: $(READY)
