@@ -85,7 +85,10 @@ async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (work / ".git").mkdir(parents=True)
     feature = Customizations(CustomizationSettings(default_directory=work, plugins=[plugin_a]))
     host = Host(
-        MemoryStorage(), agents=[ScriptedAgent()], features=[feature], config=HostConfig(default_directory=work, client_grace=0.1)
+        MemoryStorage(),
+        agents=[ScriptedAgent()],
+        features=[feature],
+        config=HostConfig(default_directory=work, client_grace=0.1),
     )
     async with host, serve_http(host.serve, auth=Authenticator(None), port=0) as server:
         reading = Held(monkeypatch)  # Not before: a host reads its own plugins when it starts.
