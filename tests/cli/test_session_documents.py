@@ -84,3 +84,12 @@ async def test_the_default_chat_comes_first() -> None:
             await channel.wait_for(lambda state: state["defaultChat"] == other.uri)
         exported = await export_session(client, session.uri, lambda how_far: None)
         assert [chat["turns"][0]["message"]["text"] for chat in exported["chats"]] == ["second", "first"]
+
+
+async def test_a_chat_of_thousands_of_turns_is_imported_although_one_message_may_not_hold_it() -> None:
+    many = document([turn(number) for number in range(6000)])
+    assert max(len(turns) for _, turns in pieces(many, 1 << 30)) < 3000
+    async with client_of_a_host() as (_, client):
+        told = await import_session(client, many, lambda _: None)
+        back = await export_session(client, told["session"], lambda _: None)
+    assert len(back["chats"][0]["turns"]) == 6000

@@ -22,6 +22,9 @@ _PAGE = 100
 _PIECE = 4 * 1024 * 1024
 """Bytes of turns sent in one message: well below what a host takes, and often enough to show progress."""
 
+_VALUES = 20_000
+"""JSON values of turns sent in one message; a host takes more than twice as many."""
+
 
 async def export_session(client: Client, uri: str, progress: Progress, *, page: int = _PAGE) -> dict[str, Any]:
     """A session as a document: what `import` takes. Turns that still run are left out."""
@@ -67,19 +70,27 @@ async def import_session(client: Client, document: Any, progress: Progress, *, p
 
 
 def pieces(document: Mapping[str, Any], size: int) -> Iterator[tuple[int, list[Any]]]:
-    """The turns of a document by chat, in pieces of about so many bytes; a turn is never cut."""
+    """The turns of a document by chat, in pieces of about so many bytes and not too many values. No turn is cut."""
     for number, chat in enumerate(document["chats"]):
         piece: list[Any] = []
-        bytes_left = size
+        bytes_left, values_left = size, _VALUES
         for turn in chat["turns"]:
-            length = len(encode(turn))
-            if piece and length > bytes_left:
+            length, values = len(encode(turn)), _count(turn)
+            if piece and (length > bytes_left or values > values_left):
                 yield number, piece
-                piece, bytes_left = [], size
+                piece, bytes_left, values_left = [], size, _VALUES
             piece.append(turn)
             bytes_left -= length
+            values_left -= values
         if piece:
             yield number, piece
+
+
+def _count(value: Any) -> int:
+    """How many JSON values there are in one."""
+    if isinstance(value, dict):
+        return 1 + sum(map(_count, cast("dict[str, Any]", value).values()))
+    return 1 + sum(map(_count, cast("list[Any]", value))) if isinstance(value, list) else 1
 
 
 HIDDEN = "[removed]"

@@ -487,7 +487,7 @@ function Empty({ session }: { session: SessionState | undefined }): JSX.Element 
     <div class="empty">
       {failure ? <p class="note danger" role="alert">The session could not be created: {failure}</p>
         : session?.lifecycle === "creating" ? <p>The agent is starting…</p>
-        : <><h2>What shall we do?</h2><p>Write below. <span class="kbd">/</span> lists commands, <span class="kbd">@</span> and <span class="kbd">#</span> refer to files and more.</p></>}
+        : <><h2>What shall we do?</h2><p>Write below. <span class="kbd">/</span> lists commands and skills, <span class="kbd">@</span> agents and resources, <span class="kbd">#</span> rules.</p></>}
     </div>
   );
 }

@@ -42,7 +42,6 @@ export const menuFor = (summary: SessionSummary): { label: string; danger?: bool
 
 const Row = memo(function Row({ summary, current, at }: { summary: SessionSummary; current: boolean; at: number }): JSX.Element {
   const state = activity(summary.status);
-  const elsewhere = (summary._meta?.["ahpkit/conversation"] ?? summary._meta?.["ahpkit/elsewhere"]) !== undefined;
   return (
     <li style={{ position: "relative" }}>
       <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
@@ -50,7 +49,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
         <span class="title" dir="auto">{summary.title || "Untitled"}</span>
         <span class="age">{age(summary.modifiedAt, at)}</span>
         <span class="meta">
-          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : summary.provider}{elsewhere ? " · from elsewhere" : ""}</span>
+          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : summary.provider}</span>
           {summary.changes && <Counts added={summary.changes.additions} removed={summary.changes.deletions} />}
           {!isRead(summary.status) && <span class="sr">Unread</span>}
         </span>

@@ -2,7 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 
 export const SHOTS = process.env.AHPKIT_SHOTS ?? fileURLToPath(new URL("./shots", import.meta.url));
 mkdirSync(SHOTS, { recursive: true });
@@ -47,6 +47,17 @@ export async function open(url: string, options: BrowserContextOptions = {}): Pr
 }
 
 export const shot = (page: Page, name: string): Promise<unknown> => page.screenshot({ path: `${SHOTS}/${name}.png` });
+
+/** Press an answer until its card is gone: it ignores presses in the moment it appears or moves. */
+export async function press(card: Locator, name: string | RegExp): Promise<void> {
+  const button = typeof name === "string" ? card.getByRole("button", { name, exact: true }) : card.getByRole("button", { name });
+  await button.first().waitFor();
+  for (const end = Date.now() + 20_000; (await card.count()) > 0; ) {
+    if (Date.now() > end) throw new Error(`the card stays, whoever presses ${name}`);
+    await button.first().click({ timeout: 1_000 }).catch(() => undefined);
+    await card.first().waitFor({ state: "detached", timeout: 500 }).catch(() => undefined);
+  }
+}
 
 /** Wait until `check` holds; for states outside the page. */
 export async function until(check: () => boolean, what: string): Promise<void> {

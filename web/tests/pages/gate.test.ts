@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Opened, open, shot, shut } from "./browser.ts";
+import { type Opened, open, press, shot, shut } from "./browser.ts";
 import type { RealHost } from "./real.ts";
 import { begin, Guarded, idle, panel, say, stage } from "./stage.ts";
 
@@ -36,7 +36,6 @@ afterAll(async () => {
 
 const card = () => page.locator(".dock .approval");
 const answer = (name: string) => card().getByRole("button", { name, exact: true });
-const settle = (): Promise<void> => page.waitForTimeout(450); // Buttons ignore presses in their first 400 ms.
 const item = (name: string) => page.locator("aside .setup-item").filter({ has: page.locator(`:scope > div > .row > strong`, { hasText: new RegExp(`^${name}$`) }) });
 const why = (name: string) => item(name).locator(":scope > div > p.muted");
 
@@ -51,7 +50,7 @@ describe("an approval", () => {
   });
 
   it("is remembered for this session with one answer, and the next such call asks nobody", async () => {
-    await settle();
+    await page.waitForTimeout(450); // The card ignores presses in its first 400 ms, and has stood since the last test.
     await card().getByRole("button", { name: /more answers/i }).click();
     await page.getByRole("menuitem", { name: "Always allow edit in this session" }).click();
     await page.getByText("one line at a time").last().waitFor();
@@ -78,8 +77,7 @@ describe("an approval", () => {
     await page.goto(session);
     await say(page, "Change it once more");
     await answer("Deny").waitFor();
-    await settle();
-    await answer("Deny").click();
+    await press(card(), "Deny");
     await page.getByText("Then I leave it as it is.").waitFor();
   });
 
@@ -88,8 +86,7 @@ describe("an approval", () => {
     await card().getByText("Judged risky.").waitFor();
     await card().getByText("It rewrites the shared branch").waitFor();
     await shot(page, "gate-risky");
-    await settle();
-    await answer("Deny").click();
+    await press(card(), "Deny");
     await page.getByText("Not deployed.").waitFor();
   });
 
@@ -105,8 +102,7 @@ describe("changes", () => {
   it("of the session and of a turn are shown, and can be committed", async () => {
     await begin(page, host, "Change the loader in the repository");
     await answer("Allow once").waitFor();
-    await settle();
-    await answer("Allow once").click();
+    await press(card(), "Allow once");
     await idle(page);
     await panel(page, "changes");
     await page.locator("aside .file").filter({ hasText: "loader.py" }).locator(".diff-row.add").first().waitFor();
@@ -171,8 +167,7 @@ describe("MCP servers", () => {
     await say(page, 'Call calc_add {"a": 1, "b": 2}');
     await card().getByText("Coder · add of MCP server calc · in work").waitFor();
     expect(await card().locator(".fields dt").allTextContents()).toEqual(["a", "b"]);
-    await settle();
-    await answer("Allow once").click();
+    await press(card(), "Allow once");
     await page.getByText("calc_add: worked").waitFor();
   });
 
@@ -261,8 +256,7 @@ describe("directories", () => {
     await page.getByRole("button", { name: "Start" }).click();
     await answer("Allow once").waitFor();
     await page.locator("header").getByText("(work tree)").waitFor();
-    await settle();
-    await answer("Allow once").click();
+    await press(card(), "Allow once");
     await page.getByText("one line at a time").waitFor();
     await shot(page, "gate-work-tree");
     expect(readFileSync(join(host.work, "README.md"), "utf8")).toBe(before);

@@ -4,7 +4,7 @@ import { get } from "node:https";
 import { createServer } from "node:net";
 import { connect } from "node:tls";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Opened, open, PHONE, shot, shut } from "./browser.ts";
+import { type Opened, open, PHONE, press, shot, shut } from "./browser.ts";
 import { RealHost } from "./real.ts";
 
 let host: RealHost;
@@ -94,8 +94,7 @@ it("keeps the phone to its right: it answers, and writes nothing", async () => {
   await desk.page.getByRole("button", { name: "Start" }).click();
   await desk.page.locator(".dock .approval").waitFor();
   await phone.page.getByText("1 thing waits for you").waitFor();
-  await phone.page.waitForTimeout(450);
-  await phone.page.getByRole("button", { name: "Allow once" }).click();
+  await press(phone.page.locator("main .approval"), "Allow once");
   await desk.page.getByText("42").first().waitFor();
   await phone.page.getByText("Nothing waits for you").waitFor();
   await phone.page.getByRole("link", { name: "Sessions" }).click();

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Opened, open, PHONE, shot, shut } from "./browser.ts";
+import { type Opened, open, PHONE, press, shot, shut } from "./browser.ts";
 import { RealHost } from "./real.ts";
 
 const PYTHON = fileURLToPath(new URL("../../../.venv/bin/python", import.meta.url));
@@ -88,16 +88,12 @@ describe("a session", () => {
     await dock.waitFor();
     await shot(page, "real-approval");
     await page.waitForFunction(() => document.title.startsWith("(1)"));
-    await page.waitForTimeout(500);
-    await dock.getByRole("button", { name: "Allow once" }).click();
-    await dock.waitFor({ state: "detached" });
+    await press(dock, "Allow once");
     await idle();
     await last().locator(".tool").first().waitFor();
     await say('/tool calculate {"expression": "1+1"}');
     await dock.waitFor();
-    await page.waitForTimeout(500);
-    await dock.getByRole("button", { name: "Deny" }).click();
-    await dock.waitFor({ state: "detached" });
+    await press(dock, "Deny");
     await idle();
   });
 
@@ -107,8 +103,7 @@ describe("a session", () => {
     await page.goto(`${host.origin}/#/`);
     await page.getByText("1 thing waits for you").waitFor();
     await shot(page, "real-inbox");
-    await page.waitForTimeout(500);
-    await page.locator("main .approval").getByRole("button", { name: "Allow once" }).click();
+    await press(page.locator("main .approval"), "Allow once");
     await page.getByText("Nothing waits for you").waitFor();
     await page.goBack();
     await idle();
@@ -228,8 +223,7 @@ describe("an agent that speaks ACP", () => {
       const dock = window.page.locator(".dock .approval");
       await dock.waitFor({ timeout: 30_000 });
       await shot(window.page, "real-acp");
-      await window.page.waitForTimeout(500);
-      await dock.locator(".answers .btn.primary").click();
+      await press(dock, /^Allow/);
       await idle(window.page);
       expect(window.problems).toEqual([]);
     } finally {
