@@ -11,7 +11,7 @@ import pytest
 from ahpkit.canvas import Canvases, PythonProvider, canvas
 from ahpkit.dialects.v0_4.channels import reduce
 from ahpkit.host.agent import CanvasRuntime
-from ahpkit.protocol.session.constructors import session_canvas_request_completed
+from ahpkit.protocol.session.actions import session_canvas_request_completed
 from support import requirement
 from support.bench import Bench
 from support.canvases import (

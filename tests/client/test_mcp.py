@@ -10,7 +10,7 @@ from ahpkit.client import McpNotReady
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.mcp.feature import McpServers
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol.session.constructors import session_customization_removed, session_mcp_server_state_changed
+from ahpkit.protocol.session.actions import session_customization_removed, session_mcp_server_state_changed
 from ahpkit.testing.memory_host import memory_host
 from mcp_servers.running import QUICK
 from mcp_servers.test_configured import declared

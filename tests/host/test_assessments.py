@@ -8,7 +8,7 @@ import pytest
 
 from ahpkit.host.agent import Turn
 from ahpkit.host.resources.feature import Resources
-from ahpkit.protocol.chat.constructors import chat_tool_call_delta, chat_tool_call_ready
+from ahpkit.protocol.chat.actions import chat_tool_call_delta, chat_tool_call_ready
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient

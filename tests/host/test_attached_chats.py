@@ -11,7 +11,7 @@ from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import agent
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
-from ahpkit.protocol.chat.constructors import chat_turn_started
+from ahpkit.protocol.chat.actions import chat_turn_started
 from ahpkit.testing.fake_model import FakeModel
 from support import requirement
 from support.bench import Bench, say

@@ -21,7 +21,7 @@ from ahpkit.log.errors import NotInLog, StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.retention import Retention
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.session.constructors import session_title_changed
+from ahpkit.protocol.session.actions import session_title_changed
 from ahpkit.transports.memory import memory_pair
 from support import requirement
 from support.bench import Bench, ScriptedAgent, say

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.protocol.changeset.constructors import changeset_cleared, changeset_files_review_changed
-from ahpkit.protocol.session.constructors import session_customization_updated, session_customizations_changed
+from ahpkit.protocol.changeset.actions import changeset_cleared, changeset_files_review_changed
+from ahpkit.protocol.session.actions import session_customization_updated, session_customizations_changed
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json

@@ -20,7 +20,7 @@ from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.retention import Retention
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.session.constructors import session_title_changed
+from ahpkit.protocol.session.actions import session_title_changed
 from support.bench import Bench, ScriptedAgent, ScriptedChat, say
 from support.clients import eventually
 from support.late_log import LateLog

@@ -8,7 +8,7 @@ from typing import Any
 from ahpkit.dialects.v0_4.registry import NOTIFICATIONS
 from ahpkit.host.agent import Turn
 from ahpkit.host.feature import Feature, Registration, Services
-from ahpkit.protocol.session.constructors import session_customization_updated, session_server_tools_changed
+from ahpkit.protocol.session.actions import session_customization_updated, session_server_tools_changed
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.agent import AgentError, Turn
-from ahpkit.protocol.session.constructors import session_customization_updated
+from ahpkit.protocol.session.actions import session_customization_updated
 from ahpkit.testing.memory_host import MemoryHost
 from support import requirement
 from support.bench import Bench, say

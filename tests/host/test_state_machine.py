@@ -30,7 +30,7 @@ from ahpkit.log.entry import Batch, Entry
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.chat.constructors import chat_turn_cancelled
+from ahpkit.protocol.chat.actions import chat_turn_cancelled
 from ahpkit.protocol.errors import AhpError
 from ahpkit.transports.errors import ConnectError
 from ahpkit.transports.memory import MemoryTransport, memory_pair

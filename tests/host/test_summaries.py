@@ -10,7 +10,7 @@ import pytest
 
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
-from ahpkit.protocol.session.constructors import session_chat_updated, session_customizations_changed
+from ahpkit.protocol.session.actions import session_chat_updated, session_customizations_changed
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient

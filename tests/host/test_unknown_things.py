@@ -8,7 +8,7 @@ import pytest
 
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
-from ahpkit.protocol.chat.constructors import chat_response_part, chat_turn_started
+from ahpkit.protocol.chat.actions import chat_response_part, chat_turn_started
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient

@@ -13,9 +13,12 @@ import pytest
 from ahpkit.protocol.registry import ACTIONS
 
 CHANNELS = ("annotations", "automation", "canvas", "changeset", "chat", "resource_watch", "root", "session", "terminal")
-MODULES = [importlib.import_module(f"ahpkit.protocol.{channel}.constructors") for channel in CHANNELS]
+MODULES = [importlib.import_module(f"ahpkit.protocol.{channel}.actions") for channel in CHANNELS]
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {
-    name: getattr(module, name) for module in MODULES for name in module.__all__
+    name: getattr(module, name)
+    for module in MODULES
+    for name in module.__all__
+    if inspect.isfunction(getattr(module, name))
 }
 SPLIT = {"chat/toolCallConfirmed": ("chat_tool_call_approved", "chat_tool_call_denied")}
 """An action with two forms has two constructors."""

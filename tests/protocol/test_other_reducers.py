@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ahpkit.protocol.annotations.constructors import annotations_updated
+from ahpkit.protocol.annotations.actions import annotations_updated
 from ahpkit.protocol.annotations.reducer import annotations_reducer
-from ahpkit.protocol.automation import constructors as automation
+from ahpkit.protocol.automation import actions as automation
 from ahpkit.protocol.automation.reducer import automation_reducer, automation_run_reducer
-from ahpkit.protocol.canvas.constructors import canvas_state_changed
+from ahpkit.protocol.canvas.actions import canvas_state_changed
 from ahpkit.protocol.canvas.reducer import canvas_reducer
-from ahpkit.protocol.changeset import constructors as changeset
+from ahpkit.protocol.changeset import actions as changeset
 from ahpkit.protocol.changeset.reducer import changeset_reducer
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.constructors import terminal_exited
+from ahpkit.protocol.terminal.actions import terminal_exited
 from ahpkit.protocol.terminal.reducer import terminal_reducer
 from support import requirement
 

@@ -34,19 +34,19 @@ from ahpkit.canvas.requests import Requests
 from ahpkit.canvas.runtime import SessionCanvases
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.session.canvases import (
-    CanvasRequestKind,
-    SessionCanvasDeclaration,
-    SessionOpenCanvas,
-    SessionOpenCanvasUpdate,
-)
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.session.actions import (
+    SessionAction,
     session_canvas_instance_closed,
     session_canvas_instance_opened,
     session_canvas_instance_updated,
     session_canvas_registry_changed,
     session_canvas_request_cancelled,
+)
+from ahpkit.protocol.session.canvases import (
+    CanvasRequestKind,
+    SessionCanvasDeclaration,
+    SessionOpenCanvas,
+    SessionOpenCanvasUpdate,
 )
 
 _log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from typing import cast
 
 from ahpkit.host.feature import Services
-from ahpkit.protocol.canvas.constructors import canvas_state_changed
+from ahpkit.protocol.canvas.actions import canvas_state_changed
 from ahpkit.protocol.canvas.state import CanvasReference, CanvasState
-from ahpkit.protocol.chat.constructors import chat_canvases_changed
+from ahpkit.protocol.chat.actions import chat_canvases_changed
 from ahpkit.protocol.common.state import JsonObject
 
 _SHOWN = ("instanceId", "extensionId", "extensionName", "canvasId", "title", "status")

@@ -26,12 +26,12 @@ from ahpkit.canvas.limits import MAX_REQUESTS, own_answer, own_error
 from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.canvases import CanvasCancellationReason, CanvasRequestKind, SessionCanvasRequest
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.session.actions import (
     session_canvas_request_cancelled,
     session_canvas_request_completed,
     session_canvas_request_created,
 )
+from ahpkit.protocol.session.canvases import CanvasCancellationReason, CanvasRequestKind, SessionCanvasRequest
 
 _log = logging.getLogger(__name__)
 

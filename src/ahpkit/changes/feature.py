@@ -23,12 +23,12 @@ from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.changeset.state import Changeset
-from ahpkit.protocol.chat.constructors import chat_changesets_changed
+from ahpkit.protocol.chat.actions import chat_changesets_changed
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol.session.constructors import session_changesets_changed, session_meta_changed
+from ahpkit.protocol.session.actions import session_changesets_changed, session_meta_changed
 
 _log = logging.getLogger(__name__)
 

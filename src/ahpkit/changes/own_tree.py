@@ -21,7 +21,7 @@ from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.session.constructors import session_meta_changed
+from ahpkit.protocol.session.actions import session_meta_changed
 
 _log = logging.getLogger(__name__)
 

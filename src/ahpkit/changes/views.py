@@ -10,7 +10,7 @@ from ahpkit.changes.followed import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import FileChange
 from ahpkit.host.feature import Applied, Services
-from ahpkit.protocol.changeset.constructors import (
+from ahpkit.protocol.changeset.actions import (
     changeset_cleared,
     changeset_content_changed,
     changeset_file_removed,

@@ -45,7 +45,7 @@ from ahpkit.host.turns.chat import path_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.session.actions import (
     session_customization_updated,
     session_customizations_changed,
 )

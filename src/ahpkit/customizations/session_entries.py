@@ -7,8 +7,7 @@ from typing import cast
 
 from ahpkit.customizations.ids import is_top_level_id
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.session.constructors import session_customization_removed, session_customization_updated
+from ahpkit.protocol.session.actions import SessionAction, session_customization_removed, session_customization_updated
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import DECIDED, decided_note
 

@@ -13,8 +13,7 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
 from ahpkit.protocol.meta_keys import MODELS_LATER
-from ahpkit.protocol.root.actions import RootAction
-from ahpkit.protocol.root.constructors import root_agents_changed
+from ahpkit.protocol.root.actions import RootAction, root_agents_changed
 from ahpkit.protocol.root.state import AgentInfo
 from ahpkit.protocol.session.state import ToolDefinition
 

@@ -23,12 +23,12 @@ from ahpkit.mcp.prompts import attached, complete, expand
 from ahpkit.mcp.results import outcome_of, result_of
 from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers
 from ahpkit.mcp.side_channel import SideChannels, channel_of
+from ahpkit.protocol.chat.actions import chat_tool_call_auth_required, chat_tool_call_auth_resolved
 from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.chat.constructors import chat_tool_call_auth_required, chat_tool_call_auth_resolved
 from ahpkit.protocol.chat.state import ChatInputQuestion, Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import KEEP_TOKEN
-from ahpkit.protocol.session.constructors import session_mcp_server_state_changed
+from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool

@@ -21,7 +21,7 @@ from ahpkit.mcp.errors import McpConfigError
 from ahpkit.mcp.results import definition_of
 from ahpkit.mcp.side_channel import capabilities_of, channel_of, has_apps
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import session_customization_updated, session_mcp_server_state_changed
+from ahpkit.protocol.session.actions import session_customization_updated, session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner

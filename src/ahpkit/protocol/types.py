@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntFlag
-from types import MappingProxyType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from ahpkit.protocol.annotations import actions as annotations_actions
@@ -81,11 +81,12 @@ _MODULES = (
 
 
 def _named_types(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The types that a module exports; not its constants and constructors."""
     for name in module.__all__:
         value = getattr(module, name)
         if isinstance(value, type) and issubclass(value, IntFlag):
             yield name, int  # States and messages contain the number, which may have unknown bits.
-        elif not isinstance(value, str):
+        elif not isinstance(value, (str, FunctionType)):
             yield name, value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.resources import Resources
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.session.actions import (
     session_customizations_changed,
     session_working_directory_set,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.protocol.chat import constructors as make
+from ahpkit.protocol.chat import actions as make
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.chat.state import BackgroundWork, ErrorResponsePart, Message
 from ahpkit.protocol.common.state import JsonObject

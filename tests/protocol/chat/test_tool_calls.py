@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.protocol.chat import constructors as make
+from ahpkit.protocol.chat import actions as make
 from ahpkit.protocol.chat.tool_calls import FIELDS, LIFE_CYCLE, TERMINAL, WAITING, advanced, skipped, started
 from ahpkit.protocol.common.state import JsonObject
 from support import requirement

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session import constructors as make
+from ahpkit.protocol.session import actions as make
 from ahpkit.protocol.session.enablement import effective
 from ahpkit.protocol.session.reducer import session_reducer
 from ahpkit.protocol.session.state import CustomizationEnablement

@@ -16,10 +16,10 @@ from typing import cast
 
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.feature import Applied, Feature, Registration, Services
-from ahpkit.protocol.chat.constructors import chat_tool_call_complete
+from ahpkit.protocol.chat.actions import chat_tool_call_complete
 from ahpkit.protocol.chat.state import ToolCallResult
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import session_active_client_removed, session_active_client_set
+from ahpkit.protocol.session.actions import session_active_client_removed, session_active_client_set
 from ahpkit.protocol.session.state import SessionActiveClient
 
 _NOT_BACK = "The client that ran this tool disconnected and did not come back."

@@ -20,7 +20,7 @@ from ahpkit.host.feature import Registration
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Store
 from ahpkit.log.entry import Entry
-from ahpkit.protocol.chat.constructors import chat_turns_loaded
+from ahpkit.protocol.chat.actions import chat_turns_loaded
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams

@@ -22,7 +22,7 @@ from ahpkit.host.limits import MAX_WATCHED_FOLDERS, MAX_WATCHES, MAX_WATCHES_OF_
 from ahpkit.host.resources.notify import open_notify
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
-from ahpkit.protocol.resource_watch.constructors import resource_watch_changed
+from ahpkit.protocol.resource_watch.actions import resource_watch_changed
 from ahpkit.protocol.resource_watch.state import ResourceChange, ResourceChangeType
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 from ahpkit.host.agent import Agent
 from ahpkit.host.turns.new_state import turns_until
 from ahpkit.host.turns.titles import title_from
-from ahpkit.protocol.chat.constructors import chat_turn_cancelled
+from ahpkit.protocol.chat.actions import chat_turn_cancelled
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, TurnInProgress

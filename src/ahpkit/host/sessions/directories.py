@@ -20,7 +20,7 @@ from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.turns.chat import directories_of
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.chat.constructors import chat_working_directory_removed, chat_working_directory_set
+from ahpkit.protocol.chat.actions import chat_working_directory_removed, chat_working_directory_set
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError

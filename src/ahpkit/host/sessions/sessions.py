@@ -50,7 +50,7 @@ from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI, channel_of
-from ahpkit.protocol.chat.constructors import chat_movable_changed, chat_turn_started
+from ahpkit.protocol.chat.actions import chat_movable_changed, chat_turn_started
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import (
@@ -61,8 +61,8 @@ from ahpkit.protocol.errors import (
     SessionAlreadyExists,
     SessionNotFound,
 )
-from ahpkit.protocol.root.constructors import root_active_sessions_changed
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.root.actions import root_active_sessions_changed
+from ahpkit.protocol.session.actions import (
     session_active_client_set,
     session_chat_added,
     session_chat_removed,

@@ -13,8 +13,7 @@ from ahpkit.host.agent import Chat, SubChat, Turn
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.new_state import new_chat
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts
-from ahpkit.protocol.chat.actions import ChatAction
-from ahpkit.protocol.chat.constructors import chat_turn_started
+from ahpkit.protocol.chat.actions import ChatAction, chat_turn_started
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.reducing import iso_time

@@ -13,11 +13,11 @@ from typing import Any, Final
 from ahpkit.host.feature import Applied, Registration, Services, Values
 from ahpkit.host.terminals.output import plain
 from ahpkit.host.terminals.terminal import Terminal
-from ahpkit.protocol.chat.constructors import chat_background_work_removed, chat_background_work_set
+from ahpkit.protocol.chat.actions import chat_background_work_removed, chat_background_work_set
 from ahpkit.protocol.chat.tool_call_state import TerminalCommandResult
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.constructors import terminal_claimed, terminal_exited
+from ahpkit.protocol.terminal.actions import terminal_claimed, terminal_exited
 
 MAX_PREVIEW = 4_000
 """Characters of a command's output in a tool call: its end. The rest is on the terminal's channel."""

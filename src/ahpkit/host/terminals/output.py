@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.terminal.actions import TerminalAction
-from ahpkit.protocol.terminal.constructors import (
+from ahpkit.protocol.terminal.actions import (
+    TerminalAction,
     terminal_command_detection_available,
     terminal_command_executed,
     terminal_command_finished,

@@ -16,7 +16,7 @@ from ahpkit.platform.pty import PtyProcess
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InternalError
-from ahpkit.protocol.root.constructors import root_terminals_changed
+from ahpkit.protocol.root.actions import root_terminals_changed
 from ahpkit.protocol.terminal.state import TerminalInfo
 
 MAX_TERMINALS = 64

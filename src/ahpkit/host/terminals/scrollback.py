@@ -12,8 +12,8 @@ from itertools import chain
 
 from ahpkit.host.terminals.output import plain
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.actions import TerminalAction
-from ahpkit.protocol.terminal.constructors import (
+from ahpkit.protocol.terminal.actions import (
+    TerminalAction,
     terminal_cleared,
     terminal_command_executed,
     terminal_command_finished,

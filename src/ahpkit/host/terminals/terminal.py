@@ -12,8 +12,7 @@ from ahpkit.host.terminals.output import OutputReader
 from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
 from ahpkit.platform.pty import ExitStatus, PtyProcess
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.actions import TerminalAction
-from ahpkit.protocol.terminal.constructors import terminal_data, terminal_exited
+from ahpkit.protocol.terminal.actions import TerminalAction, terminal_data, terminal_exited
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from ahpkit.host.turns.completions import slash_items
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import session_customization_updated
+from ahpkit.protocol.session.actions import session_customization_updated
 from ahpkit.protocol.session.customizations import PluginCustomization
 from ahpkit.protocol.session.enablement import Placed, find, walk
 

@@ -19,7 +19,7 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.session.actions import (
     session_config_changed,
     session_meta_changed,
     session_title_changed,

@@ -15,12 +15,12 @@ from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.new_state import chat_entry
-from ahpkit.protocol.chat.constructors import chat_activity_changed
+from ahpkit.protocol.chat.actions import chat_activity_changed
 from ahpkit.protocol.chat.state import PartialChatSummary
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.constructors import (
+from ahpkit.protocol.session.actions import (
     session_activity_changed,
     session_chat_added,
     session_chat_updated,

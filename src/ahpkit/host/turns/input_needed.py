@@ -14,8 +14,7 @@ from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.session.constructors import session_input_needed_removed, session_input_needed_set
+from ahpkit.protocol.session.actions import SessionAction, session_input_needed_removed, session_input_needed_set
 from ahpkit.protocol.session.state import SessionInputRequest
 
 _NEVER = STREAMED_TEXT | {"chat/usage", "chat/draftChanged"}

@@ -19,8 +19,8 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.turn import LiveTurn
-from ahpkit.protocol.chat.actions import ChatAction
-from ahpkit.protocol.chat.constructors import (
+from ahpkit.protocol.chat.actions import (
+    ChatAction,
     chat_input_completed,
     chat_pending_message_removed,
     chat_turn_started,

@@ -14,8 +14,7 @@ from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Applied, ToolSource
 from ahpkit.protocol.chat.state import ToolCallContributor
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.session.constructors import session_server_tools_changed
+from ahpkit.protocol.session.actions import SessionAction, session_server_tools_changed
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, ToolRegistry
 from ahpkit.wire.codec import encode

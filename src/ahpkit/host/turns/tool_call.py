@@ -19,8 +19,8 @@ from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
 from ahpkit.host.turns.approvals import Asked, CallGate
-from ahpkit.protocol.chat.actions import ChatAction
-from ahpkit.protocol.chat.constructors import (
+from ahpkit.protocol.chat.actions import (
+    ChatAction,
     chat_tool_call_complete,
     chat_tool_call_content_changed,
     chat_tool_call_delta,

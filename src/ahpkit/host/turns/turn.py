@@ -16,8 +16,8 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import CallGate
 from ahpkit.host.turns.session_tools import contributor_of, owner_key
 from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts, canonical
-from ahpkit.protocol.chat.actions import ChatAction
-from ahpkit.protocol.chat.constructors import (
+from ahpkit.protocol.chat.actions import (
+    ChatAction,
     chat_delta,
     chat_error,
     chat_input_completed,

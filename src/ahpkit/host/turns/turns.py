@@ -29,12 +29,12 @@ from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools, owner_key
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed, error_part
-from ahpkit.protocol.chat.constructors import chat_error, chat_turn_started
+from ahpkit.protocol.chat.actions import chat_error, chat_turn_started
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 from ahpkit.protocol.errors import NotFound
-from ahpkit.protocol.session.constructors import session_chat_added, session_meta_changed
+from ahpkit.protocol.session.actions import session_chat_added, session_meta_changed
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
 

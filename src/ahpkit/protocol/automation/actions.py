@@ -1,4 +1,4 @@
-"""Actions on `ahp-automations://` and on runs. `ahpkit.protocol.registry` says which of them a client may dispatch."""
+"""Actions on `ahp-automations://` and on runs, each with its constructor. The registry says who may dispatch them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,24 @@ class AutomationCreateRequestedAction(TypedDict):
     definition: AutomationDefinition
 
 
+def automation_create_requested(*, resource: URI, definition: AutomationDefinition) -> AutomationCreateRequestedAction:
+    """A client wants an automation; the host answers with `automation/set`."""
+    return {"type": "automation/createRequested", "resource": resource, "definition": definition}
+
+
 class AutomationUpdateRequestedAction(TypedDict):
     """A client wants an automation changed."""
 
     type: Literal["automation/updateRequested"]
     resource: URI
     changes: AutomationDefinitionPatch
+
+
+def automation_update_requested(
+    *, resource: URI, changes: AutomationDefinitionPatch
+) -> AutomationUpdateRequestedAction:
+    """A client wants an automation changed."""
+    return {"type": "automation/updateRequested", "resource": resource, "changes": changes}
 
 
 class AutomationSetAction(TypedDict):
@@ -36,11 +48,21 @@ class AutomationSetAction(TypedDict):
     automation: AutomationEntry
 
 
+def automation_set(*, automation: AutomationEntry) -> AutomationSetAction:
+    """An automation is new, or replaced as a whole."""
+    return {"type": "automation/set", "automation": automation}
+
+
 class AutomationRemovedAction(TypedDict):
     """An automation is gone."""
 
     type: Literal["automation/removed"]
     resource: URI
+
+
+def automation_removed(*, resource: URI) -> AutomationRemovedAction:
+    """An automation is gone."""
+    return {"type": "automation/removed", "resource": resource}
 
 
 class AutomationRunLifecycleChangedAction(TypedDict):
@@ -50,11 +72,21 @@ class AutomationRunLifecycleChangedAction(TypedDict):
     lifecycle: AutomationRunLifecycle
 
 
+def automation_run_lifecycle_changed(*, lifecycle: AutomationRunLifecycle) -> AutomationRunLifecycleChangedAction:
+    """A run started or ended."""
+    return {"type": "automationRun/lifecycleChanged", "lifecycle": lifecycle}
+
+
 class AutomationRunSessionSetAction(TypedDict):
     """A run has another session."""
 
     type: Literal["automationRun/sessionSet"]
     session: URI
+
+
+def automation_run_session_set(*, session: URI) -> AutomationRunSessionSetAction:
+    """A run has another session."""
+    return {"type": "automationRun/sessionSet", "session": session}
 
 
 class AutomationRunSessionRemovedAction(TypedDict):
@@ -64,11 +96,26 @@ class AutomationRunSessionRemovedAction(TypedDict):
     session: URI
 
 
+def automation_run_session_removed(*, session: URI) -> AutomationRunSessionRemovedAction:
+    """A session of a run is gone."""
+    return {"type": "automationRun/sessionRemoved", "session": session}
+
+
 class AutomationRunPrimarySessionChangedAction(TypedDict):
     """Another session is the run's main one; absent: none."""
 
     type: Literal["automationRun/primarySessionChanged"]
     primarySession: NotRequired[URI]
+
+
+def automation_run_primary_session_changed(
+    *, primary_session: URI | None = None
+) -> AutomationRunPrimarySessionChangedAction:
+    """Another session is the run's main one; absent: none."""
+    action: AutomationRunPrimarySessionChangedAction = {"type": "automationRun/primarySessionChanged"}
+    if primary_session is not None:
+        action["primarySession"] = primary_session
+    return action
 
 
 class AutomationRunCancelRequestedAction(TypedDict):
@@ -77,9 +124,15 @@ class AutomationRunCancelRequestedAction(TypedDict):
     type: Literal["automationRun/cancelRequested"]
 
 
+def automation_run_cancel_requested() -> AutomationRunCancelRequestedAction:
+    """A client wants a run cancelled."""
+    return {"type": "automationRun/cancelRequested"}
+
+
 AutomationAction = (
     AutomationCreateRequestedAction | AutomationUpdateRequestedAction | AutomationSetAction | AutomationRemovedAction
 )
+
 
 AutomationRunAction = (
     AutomationRunLifecycleChangedAction
@@ -102,4 +155,13 @@ __all__ = [
     "AutomationRunSessionSetAction",
     "AutomationSetAction",
     "AutomationUpdateRequestedAction",
+    "automation_create_requested",
+    "automation_removed",
+    "automation_run_cancel_requested",
+    "automation_run_lifecycle_changed",
+    "automation_run_primary_session_changed",
+    "automation_run_session_removed",
+    "automation_run_session_set",
+    "automation_set",
+    "automation_update_requested",
 ]

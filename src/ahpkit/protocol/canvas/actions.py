@@ -1,4 +1,4 @@
-"""Actions on `ahp-canvas:/<id>`, all of them the host's."""
+"""Actions on `ahp-canvas:/<id>`, each with its constructor. Only the host dispatches them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ class CanvasStateChangedAction(TypedDict):
     canvas: CanvasState
 
 
+def canvas_state_changed(*, canvas: CanvasState) -> CanvasStateChangedAction:
+    """The canvas was replaced as a whole."""
+    return {"type": "canvas/stateChanged", "canvas": canvas}
+
+
 CanvasAction = CanvasStateChangedAction
 
 
-__all__ = ["CanvasAction", "CanvasStateChangedAction"]
+__all__ = ["CanvasAction", "CanvasStateChangedAction", "canvas_state_changed"]

@@ -1,4 +1,4 @@
-"""Actions on `ahp-resource-watch:/<id>`: they carry events, and do not change the state."""
+"""Actions on `ahp-resource-watch:/<id>`, each with its constructor. They carry events, and do not change the state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ class ResourceWatchChangedAction(TypedDict):
     changes: ResourceChanges
 
 
+def resource_watch_changed(*, changes: ResourceChanges) -> ResourceWatchChangedAction:
+    """Resources changed."""
+    return {"type": "resourceWatch/changed", "changes": changes}
+
+
 ResourceWatchAction = ResourceWatchChangedAction
 
 
-__all__ = [
-    "ResourceWatchAction",
-    "ResourceWatchChangedAction",
-]
+__all__ = ["ResourceWatchAction", "ResourceWatchChangedAction", "resource_watch_changed"]

@@ -1,4 +1,4 @@
-"""Actions on `ahp-root://`. `ahpkit.protocol.registry` says which of them a client may dispatch."""
+"""Actions on `ahp-root://`, each with its constructor. The registry says which of them a client may dispatch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ class RootAgentsChangedAction(TypedDict):
     agents: list[AgentInfo]
 
 
+def root_agents_changed(*, agents: list[AgentInfo]) -> RootAgentsChangedAction:
+    """The agents were replaced."""
+    return {"type": "root/agentsChanged", "agents": agents}
+
+
 class RootActiveSessionsChangedAction(TypedDict):
     """The number of sessions in memory."""
 
     type: Literal["root/activeSessionsChanged"]
     activeSessions: int
+
+
+def root_active_sessions_changed(*, active_sessions: int) -> RootActiveSessionsChangedAction:
+    """The number of sessions in memory."""
+    return {"type": "root/activeSessionsChanged", "activeSessions": active_sessions}
 
 
 class RootTerminalsChangedAction(TypedDict):
@@ -30,12 +40,25 @@ class RootTerminalsChangedAction(TypedDict):
     terminals: list[TerminalInfo]
 
 
+def root_terminals_changed(*, terminals: list[TerminalInfo]) -> RootTerminalsChangedAction:
+    """The terminals were replaced."""
+    return {"type": "root/terminalsChanged", "terminals": terminals}
+
+
 class RootConfigChangedAction(TypedDict):
     """Settings changed: merged, or with `replace` exchanged as a whole."""
 
     type: Literal["root/configChanged"]
     config: JsonObject
     replace: NotRequired[bool]
+
+
+def root_config_changed(*, config: JsonObject, replace: bool | None = None) -> RootConfigChangedAction:
+    """Settings changed: merged, or with `replace` exchanged as a whole."""
+    action: RootConfigChangedAction = {"type": "root/configChanged", "config": config}
+    if replace is not None:
+        action["replace"] = replace
+    return action
 
 
 RootAction = (
@@ -49,4 +72,8 @@ __all__ = [
     "RootAgentsChangedAction",
     "RootConfigChangedAction",
     "RootTerminalsChangedAction",
+    "root_active_sessions_changed",
+    "root_agents_changed",
+    "root_config_changed",
+    "root_terminals_changed",
 ]
