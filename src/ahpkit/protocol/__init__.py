@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     )
     from ahpkit.protocol.rope import Rope
     from ahpkit.protocol.session.enablement import Effective, effective
-    from ahpkit.protocol.validation import check, check_action, check_params, make_whole
+    from ahpkit.protocol.validation import MAX_URI_LENGTH, check, check_action, check_params, make_whole
     from ahpkit.protocol.version import Version
 
 _PARTS = ("errors", "rope", "version", "registry", "channels", "validation", "session.enablement")
@@ -75,6 +75,7 @@ __all__ = [
     "COMMANDS",
     "ERRORS",
     "MAX_URI",
+    "MAX_URI_LENGTH",
     "NOTIFICATIONS",
     "ROOT_URI",
     "TYPES",
