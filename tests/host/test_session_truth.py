@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +335,79 @@ async def test_the_sdk_shows_the_status_that_the_chats_have(bench: Bench) -> Non
         await chat.cancel()
         await eventually(lambda: session.state["status"] & 31 == 1 and not session.state.get("inputNeeded"))
         assert "activity" not in session.state
+
+
+@every_version
+@requirement(
+    "session:aggregate:status-from-default-chat",
+    "session:aggregate:input-needed-promoted",
+    "session:aggregate:error-promoted",
+    "session:aggregate:activity-from-default-chat",
+    "session:aggregate:activity-from-winning-chat",
+    "session:aggregate:modified-at",
+    "session:aggregate:flags-session-scoped",
+    "session:aggregate:single-chat",
+)
+async def test_a_running_host_sums_its_chats_up_as_the_rules_say(bench: Bench, version: str) -> None:
+    async def does(turn: Turn) -> None:
+        turn.activity(f"at {turn.chat.uri}")
+        match turn.message["text"]:
+            case "ask":
+                await turn.tool_call("x").confirm(tool_input="{}")
+            case "fail":
+                raise AgentError("no")
+            case _:
+                await asyncio.Event().wait()
+
+    bench.agent.script = does
+    client = await client_of(bench, version)
+    session, first = await bench.session(client)
+    created = milliseconds((await listed(client, session))["createdAt"])
+    other = "ahp-chat:/other"
+
+    async def agrees(status: int, activity: str | None) -> None:
+        entry = await agreed(bench, client, version, session)
+        assert (entry["status"] & 31, entry.get("activity")) == (status, activity)
+        latest = max(chat["modifiedAt"] for chat in (await bench.state(client, session))["chats"])
+        assert milliseconds(entry["modifiedAt"]) == max(created, milliseconds(latest))
+
+    await client.accepted(first, go(version, "work"))
+    await chat_has_status(client, first, 8)
+    await agrees(8, f"at {first}")
+    await client.ask("createChat", session, chat=other)
+    await client.ask("subscribe", other)
+    await agrees(8, f"at {first}")
+    await client.accepted(other, go(version, "ask"))
+    await chat_has_status(client, other, 24)
+    await agrees(24, f"at {other}")
+    await client.accepted(other, {"type": "chat/turnCancelled", "turnId": "t1", "duration": 1})
+    await chat_has_status(client, other, 1)
+    await agrees(8, f"at {first}")
+    await client.accepted(other, go(version, "fail", "t2"))
+    await turn_over(client, "t2")
+    await agrees(2, None)  # An error overrides what the default chat does.
+    before = (await listed(client, session))["modifiedAt"]
+    await client.accepted(session, {"type": "session/isArchivedChanged", "isArchived": True})
+    assert (await listed(client, session))["modifiedAt"] == before
+    await client.accepted(session, {"type": "session/titleChanged", "title": "Mine"})  # A person's change counts.
+    assert milliseconds((await listed(client, session))["modifiedAt"]) > milliseconds(before)
+    assert (await listed(client, session))["status"] & 64 == 64
+    assert {chat["status"] & 64 for chat in (await bench.state(client, session))["chats"]} == {0}
+
+
+def milliseconds(time: str | int) -> int:
+    return time if isinstance(time, int) else round(datetime.fromisoformat(time).timestamp() * 1000)
+
+
+@requirement("session:aggregate:model-and-agent-not", "session:aggregate:working-directory-not")
+async def test_what_a_chat_chose_for_itself_stays_with_the_chat(bench: Bench, tmp_path: Path) -> None:
+    client = await client_of(bench, "0.4.0")
+    session, _ = await bench.session(client, model={"id": "small"})
+    before = await agreed(bench, client, "0.4.0", session)
+    (tmp_path / "elsewhere").mkdir()
+    chosen = {"model": {"id": "large"}, "workingDirectory": (tmp_path / "elsewhere").as_uri()}
+    await client.ask("createChat", session, chat="ahp-chat:/own", **chosen)
+    after = await agreed(bench, client, "0.4.0", session)
+    keys = ("model", "agent", "workingDirectory")
+    assert {key: after.get(key) for key in keys} == {key: before.get(key) for key in keys}
+    assert after["model"] == {"id": "small"}

@@ -10,8 +10,8 @@ from ahpkit.protocol.common.reducing import iso_time
 PREFIX: Final = "session-times/"
 """Prefix of the durable value with a session's times."""
 
-_STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged"})
-"""What a person changes in a session itself."""
+_STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged", "session/metaChanged"})
+"""What a person changes in a session itself. What the host does (a title from the first message) is no such change."""
 
 
 class Times(NamedTuple):
@@ -42,8 +42,8 @@ class SessionTimes:
 
     def heard(self, applied: Applied, now: int) -> None:
         """An action was applied: a change of a session that a person made is a change of the session."""
-        chosen = applied.action["type"] == "session/metaChanged" and applied.client_id is not None
-        if applied.after is not applied.before and (chosen or applied.action["type"] in _STAMPING):
+        chosen = applied.client_id is not None and applied.action["type"] in _STAMPING
+        if chosen and applied.after is not applied.before:
             key = PREFIX + applied.channel
             created, _ = self._values.get(key) or _UNKNOWN
             self._values.set(key, Times(created, iso_time(now)))
