@@ -18,6 +18,7 @@ from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import Turn
 from ahpkit.testing.acp_agent import scripted_command
 from mcp_servers.running import PROGRAM
+from support import requirement
 from support.agent_kinds import KINDS, agent_of_kind
 from support.bench import ScriptedAgent
 from support.raw_client import Json
@@ -71,6 +72,7 @@ async def test_a_hook_that_denies_stops_every_tool_also_where_nobody_would_be_as
         assert not stage.board.calls
 
 
+@requirement("client-tools:deny:while-running")
 async def test_the_owner_of_a_tool_cancels_it_while_it_runs(opened: Open) -> None:
     async with opened() as stage:
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from mcp_servers.running import PROGRAM
+from support import requirement
 from support.agent_kinds import KINDS, agent_of_kind
 from support.stage import Stage, staged
+
+FILES = {".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets\n---\nSay the word xylophone."}
 
 
 @pytest.fixture(params=KINDS)
@@ -19,7 +22,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
     servers = {"test": {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": started}}}
     async with (
         agent_of_kind(request.param, tmp_path) as agent,
-        staged(agent, tmp_path, servers=servers) as stage,
+        staged(agent, tmp_path, servers=servers, files=FILES) as stage,
     ):
         await stage.server("test", "ready")
         yield stage
@@ -42,6 +45,7 @@ async def test_it_reaches_a_server_with_approval_denial_and_a_rule(stage: Stage)
     assert [(call["status"], call["content"][0]["text"]) for call in remembered.calls] == [("completed", "11")]
 
 
+@requirement("client-tools:kinds:every-agent", "canvas:kinds:every-agent", "session:tool:server-tools-filled")
 async def test_it_reaches_a_clients_tool_a_canvas_and_the_user(stage: Stage) -> None:
     shown = await stage.turn('CALL show_note {"text": "hi"}')
     assert stage.ran == [("show_note", {"text": "hi"})]
@@ -53,11 +57,16 @@ async def test_it_reaches_a_clients_tool_a_canvas_and_the_user(stage: Stage) -> 
     await stage.turn('CALL canvas_invoke {"instanceId": "one", "actionName": "add", "input": {"card": "x"}}')
     assert stage.board.verbs() == ["open one", "add one"]
 
+    listed = [tool["name"] for tool in (await stage.state())["serverTools"]]
+    assert {"ask_user", "canvas_open", "canvas_invoke"} <= set(listed)
+    assert "show_note" not in listed
+
     asked = await stage.turn('CALL ask_user {"question": "Which colour?"}', answer="green")
     assert [question["questions"][0]["message"] for question in asked.questions] == ["Which colour?"]
     assert "green" in asked.text
 
 
+@requirement("enablement:kinds:every-agent")
 async def test_a_server_that_is_switched_off_is_gone_at_once_and_comes_back(stage: Stage) -> None:
     await stage.switch("test", on=False)
     gone = await stage.turn('CALL test_add {"a": 1, "b": 2}')
@@ -65,3 +74,13 @@ async def test_a_server_that_is_switched_off_is_gone_at_once_and_comes_back(stag
     await stage.switch("test", on=True)
     back = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["allow-once"])
     assert [call["content"][0]["text"] for call in back.calls] == ["3"]
+
+
+@requirement("enablement:kinds:every-agent", "customizations:found:off-is-said")
+async def test_a_skill_that_is_switched_off_does_not_reach_it_and_that_is_said(stage: Stage) -> None:
+    assert "xylophone" in (await stage.turn("/greet me")).text
+    await stage.toggle("greet", "skill", on=False)
+    off = await stage.turn("/greet me")
+    assert ("xylophone" in str(off.record["responseParts"]), "switched off" in str(off.record)) == (False, True)
+    await stage.toggle("greet", "skill", on=True)
+    assert "xylophone" in (await stage.turn("/greet me")).text
