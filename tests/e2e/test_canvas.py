@@ -17,7 +17,7 @@ CHART: Json = {
     "inputSchema": {"type": "object", "x-odd": [None, 1.5, "é"]},
     "actions": [{"name": "add", "inputSchema": True}],
 }
-SERVER_ONLY = (
+SERVER_ONLY: tuple[tuple[str, Json], ...] = (
     ("session/canvasRegistryChanged", {"canvases": []}),
     ("session/canvasInstanceOpened", {"instance": {"instanceId": "x", "canvasId": "c", "extensionId": "e"}}),
     ("session/canvasInstanceClosed", {"instanceId": "n1"}),
