@@ -280,3 +280,55 @@ async def test_what_an_agent_runs_by_itself_is_said_once(tmp_path: Path) -> None
             first, second = await stage.turn("one"), await stage.turn("two")
             assert len([notice for notice in first.notices if "without asking" in notice]) == said
             assert not second.notices
+
+
+@pytest.mark.parametrize("manner", ["announced", "asking", "unsaid announced", "unsaid asking"])
+async def test_one_call_through_call_tool_is_one_card_and_one_question(tmp_path: Path, manner: str) -> None:
+    """Whether or not the agent says what it will call, and with which input, before it does."""
+    command = scripted_command(tmp_path / "script.json", mcp=manner)
+    agent = AcpAgent(AcpAgentConfig(name="acp", command=command[0], args=tuple(command[1:])))
+    async with staged(agent, tmp_path, servers=server(tmp_path)) as stage:
+        await stage.server("test", "ready")
+        call = 'CALL call_tool {"name": "test_add", "arguments": {"a": 1, "b": 2}}'
+        turn = await stage.turn(call, decisions=["allow-once"])
+        [shown] = turn.calls
+        assert (shown["status"], shown["toolName"], shown["content"][0]["text"]) == ("completed", "add", "3")
+        assert len(turn.approvals) == 1
+        assert "The tool returned: 3" in turn.text
+        denied = await stage.turn(call, decisions=["deny-once"])
+        assert [one["status"] for one in denied.calls] == ["cancelled"]
+
+
+async def test_after_a_restart_the_mode_of_an_agent_is_not_said_again(tmp_path: Path) -> None:
+    known = [{"id": "default", "name": "Ask"}, {"id": "bypassPermissions", "name": "Bypass"}]
+    modes = {"modes": {"currentModeId": "bypassPermissions", "availableModes": known}}
+
+    def made() -> AcpAgent:
+        command = scripted_command(tmp_path / "script.json", session=modes, store=str(tmp_path / "store"))
+        return AcpAgent(AcpAgentConfig(name="acp", command=command[0], args=tuple(command[1:])))
+
+    async with staged(made(), tmp_path) as stage:
+        assert any("without asking" in notice for notice in (await stage.turn("one")).notices)
+        await stage.bench.stop()
+        stage.bench.features = []
+        stage.bench.agent = made()  # pyright: ignore[reportAttributeAccessIssue]
+        await stage.bench.start()
+        stage.client = await stage.bench.client("ahp-root://", client_id="again")
+        await stage.client.ask("subscribe", stage.session)
+        await stage.client.ask("subscribe", stage.chat)
+        assert not [notice for notice in (await stage.turn("two")).notices if "without asking" in notice]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "model"])
+async def test_a_server_that_asks_for_a_model_that_nobody_reaches_gets_a_clear_no(tmp_path: Path, kind: str) -> None:
+    """Only model endpoints answer sampling: with other agents the call says so, and nobody is asked."""
+    async with (
+        agent_of_kind(kind, tmp_path) as agent,
+        staged(agent, tmp_path, servers=server(tmp_path)) as stage,
+    ):
+        await stage.server("test", "ready")
+        turn = await stage.turn("CALL test_sample {}", decisions=["allow-once"])
+        [call] = turn.calls
+        assert call["success"] is False
+        assert "sampling not supported" in str(call["error"]["message"]).lower()
+        assert not turn.questions

@@ -159,11 +159,16 @@ async def test_a_server_that_is_handed_over_is_not_run_by_the_host(tmp_path: Pat
         bench.agent.script = script
         client = await bench.client()
         session, chat = await bench.session(client)
+        assert (await entry(bench, client, session, "stopped"))["_meta"] == {"ahpkit/direct": True}
         await client.accepted(chat, say("go"))
         await client.action("chat/turnComplete")
         assert seen == ["ahp", "test"]
         assert starts(tmp_path) == []
-        assert (await entry(bench, client, session, "stopped"))["_meta"] == {"ahpkit/direct": True}
+        shown = await entry(bench, client, session, "ready")  # The agent has it now, and runs it itself.
+        assert shown["_meta"] == {"ahpkit/direct": True}
+        assert "channel" not in shown
+        await client.accepted(session, {"type": "session/customizationToggled", "id": shown["id"], "enabled": False})
+        await entry(bench, client, session, "stopped")
 
 
 async def test_start_and_stop_requests_of_newer_clients(tmp_path: Path) -> None:

@@ -225,3 +225,55 @@ async def test_a_message_waits_for_a_server_that_starts_until_somebody_sends_it_
         await client.accepted(session, background)
         await client.action("chat/turnComplete")
         assert (await entry(bench, client, session, "starting", "odd"))["state"].get("blocking") is not True
+
+
+RAW = """
+import json, sys
+
+DEEP = '{"a":' * DEPTH + '1' + '}' * DEPTH
+GOOD = '{"name": "fine", "description": "works", "inputSchema": {"type": "object"}}'
+BAD = [
+    '{"name": "no_schema", "description": "has none"}',
+    '{"name": "text_schema", "inputSchema": "object"}',
+    '{"name": "list_schema", "inputSchema": [1, 2]}',
+    '{"name": 7, "inputSchema": {"type": "object"}}',
+    '"not even an object"',
+    '{"name": "deep_schema", "inputSchema": {"type": "object", "properties": %s}}' % DEEP,
+]
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        result = '{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, '
+        result += '"serverInfo": {"name": "raw", "version": "1"}}'
+    elif message.get("method") == "tools/list":
+        result = '{"tools": [%s]}' % ", ".join([*BAD, GOOD])
+    elif message.get("method") == "tools/call":
+        result = '{"content": [{"type": "text", "text": "it works"}]}'
+    elif "id" in message:
+        print('{"jsonrpc": "2.0", "id": %s, "error": {"code": -32601, "message": "no"}}' % json.dumps(message["id"]))
+        sys.stdout.flush()
+        continue
+    else:
+        continue
+    print('{"jsonrpc": "2.0", "id": %s, "result": %s}' % (json.dumps(message["id"]), result))
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("depth", [60, 150])
+async def test_a_tool_that_is_none_costs_itself_alone_and_is_named(tmp_path: Path, depth: int) -> None:
+    program = tmp_path / "raw.py"
+    program.write_text(f"DEPTH = {depth}\n{RAW}")
+    async with host(tmp_path, {"name": "odd", "command": [sys.executable, str(program)]}) as (bench, client):
+        session, chat = await bench.session(client)
+        shown = await entry(bench, client, session, "ready", "odd")
+        left_out = shown["_meta"]["ahpkit/left-out"]
+        assert {"no_schema", "text_schema", "list_schema"} <= left_out.keys()
+        assert "inputSchema" in left_out["no_schema"]
+        state = await bench.state(client, session)
+        names = {tool["name"] for tool in state["serverTools"] if tool["name"].startswith("odd")}
+        assert "odd_fine" in names
+        assert not names & {"odd_no_schema", "odd_text_schema", "odd_list_schema"}
+        await entry(bench, client, session, "ready", "good")
+        fine, good = await turn(bench, client, chat, ("odd_fine", {}), ("good_add", {"a": 1, "b": 2}))
+        assert (fine.success, good.success) == (True, True)

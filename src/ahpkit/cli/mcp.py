@@ -93,6 +93,10 @@ def _line(server: McpServer) -> str:
     meta: dict[str, Any] = placed.entry.get("_meta") or {}
     trust = meta.get("ahpkit/trust")
     why = f"  not trusted ({trust}); see: ahpkit trust list" if trust else ""
+    if meta.get("ahpkit/direct"):
+        why = "  the agent runs it, not the host"
+    if left_out := meta.get("ahpkit/left-out"):
+        why = "".join(f"  without {name}: {shorten(said, 100)}" for name, said in left_out.items())
     if state["kind"] == "error":
         why = f"  {shorten(state['error']['message'], 200)}"
     if state["kind"] == "authRequired":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 from ahpkit.customizations.ids import is_top_level_id
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import LEFT_OUT
 from ahpkit.protocol.session.actions import SessionAction, session_customization_removed, session_customization_updated
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import DECIDED, decided_note
@@ -44,7 +45,9 @@ def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool
     if old is None or not same(server["id"]):
         return server
     fresh: JsonObject = {key: value for key, value in server.items() if key not in _RUNTIME}
-    return {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
+    kept = {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
+    left_out: Any = (old.get("_meta") or {}).get(LEFT_OUT)
+    return kept if left_out is None else {**kept, "_meta": {**(kept.get("_meta") or {}), LEFT_OUT: left_out}}
 
 
 def _following(entry: JsonObject, children: list[JsonObject], crashed: Collection[str]) -> JsonObject:

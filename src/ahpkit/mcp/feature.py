@@ -315,6 +315,8 @@ class McpServers(Feature):
             stack.callback(web.close)
             config["http"] = {"url": web.url, "headers": dict(web.headers)}
         direct = [offer for offer in await self._offers(chat.session_uri) if offer.direct]
+        session.handed_over(chat.uri, [offer.id for offer in direct])
+        stack.callback(session.handed_over, chat.uri, ())
         return chat.session_uri, [McpServerOffer("ahp", NAME, config), *direct], stack
 
     async def _http_doorway(self) -> HttpDoorway:

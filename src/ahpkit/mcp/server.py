@@ -18,6 +18,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -34,7 +35,7 @@ from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
 from ahpkit.mcp.connect import MAX_MESSAGE, HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
-from ahpkit.mcp.lists import checked_tools, read_all, result_problem
+from ahpkit.mcp.lists import LeftOut, checked_tools, list_good_tools, read_all, result_problem
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -158,6 +159,8 @@ class McpServer:
         self.prompts: Sequence[JsonObject] = ()
         self.resources: Sequence[JsonObject] = ()
         self.templates: Sequence[JsonObject] = ()
+        self.left_out: LeftOut = {}
+        """Tools that cannot be used, and why."""
         self.capabilities: JsonObject = {}
         self.instructions: str | None = None
         self.resource = resource_of(config.url) if config.url else ""
@@ -397,14 +400,25 @@ class McpServer:
 
     async def _list(self, client: Client) -> None:
         has, limits = self.capabilities, self._limits
-        listed = await read_all(client.list_tools, "tools", limits.listed, limits.pages) if "tools" in has else []
+        left_out: LeftOut = {}
+        good = partial(list_good_tools, client, left_out)
+        listed = await read_all(good, "tools", limits.listed, limits.pages, left_out) if "tools" in has else []
         self.tools = await asyncio.to_thread(checked_tools, listed)
+        self._note_left_out(left_out)
         if "prompts" in has:
             self.prompts = await read_all(client.list_prompts, "prompts", limits.listed, limits.pages)
         if "resources" in has:
             self.resources = await read_all(client.list_resources, "resources", limits.listed, limits.pages)
             templates = client.list_resource_templates
             self.templates = await read_all(templates, "resource_templates", limits.listed, limits.pages)
+
+    def _note_left_out(self, left_out: LeftOut) -> None:
+        """A tool that cannot be used costs itself alone; its log and its entry say which, and why."""
+        news = {name: why for name, why in left_out.items() if self.left_out.get(name) != why}
+        self.left_out = left_out
+        for name, why in news.items():
+            self._journal.append(f"the tool {name} is left out: {why}")
+            _log.warning("MCP server %s: the tool %s is left out: %s", self.config.name, name, why)
 
     # -- what is asked of it ---------------------------------------------------------------------------------------
 

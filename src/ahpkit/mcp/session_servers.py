@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +20,9 @@ from ahpkit.host.turns.chat import path_of
 from ahpkit.mcp.errors import McpConfigError
 from ahpkit.mcp.results import definition_of
 from ahpkit.mcp.side_channel import capabilities_of, channel_of, has_apps
+from ahpkit.protocol.common.reducing import put
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import LEFT_OUT
 from ahpkit.protocol.session.actions import session_customization_updated, session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
@@ -58,6 +60,10 @@ class SessionServers:
     ) -> None:
         self.uri = uri
         self._default_directory = directory
+        self._direct: set[str] = set()
+        """Servers that agents are given as they are declared."""
+        self._handed_over: dict[str, frozenset[str]] = {}
+        """What the agent of each chat was given."""
         self._services = services
         self._offers = offers
         self._tokens = tokens
@@ -101,7 +107,9 @@ class SessionServers:
     async def _reconcile(self) -> None:
         if self._services.state(self.uri) is None:
             return
-        found = [offer for offer in await self._offers(self.uri) if not offer.direct]
+        offered = await self._offers(self.uri)
+        self._direct = {offer.id for offer in offered if offer.direct}
+        found = [offer for offer in offered if not offer.direct]
         wanted = [offer for offer in found if offer.id not in self._stopped_by_client]
         if self._closed or (not wanted and self._fleet is None and not self._shared.of(self)):
             self._show_stopped()
@@ -132,6 +140,11 @@ class SessionServers:
             except McpConfigError as error:
                 self._problems[offer.id] = str(error)
         return configs
+
+    def handed_over(self, chat_uri: str, ids: Collection[str]) -> None:
+        """The agent of a chat has these servers and runs them itself; none when it is gone."""
+        self._handed_over[chat_uri] = frozenset(ids)
+        self.look()
 
     def stop(self, id: str) -> None:
         """A client wants a server stopped; it stays so until a client wants it started."""
@@ -241,19 +254,24 @@ class SessionServers:
             state = {**state, "blocking": True}
         if server.ready:
             channel = channel_of(self.uri, server.id)
-        self._show_app(server)
+        self._show_fields(server)
         self._show_state(server.id, state, channel)
 
-    def _show_app(self, server: McpServer) -> None:
-        """What clients need to render the apps of a server, while it runs. It is a field like its name."""
+    def _show_fields(self, server: McpServer) -> None:
+        """What clients need to render the apps of a server, while it runs, and which of its tools cannot be used. These
+        are fields like its name."""
         wanted = None
         if server.ready and has_apps(server):
             wanted = {"capabilities": capabilities_of(server, self._services.sampling(self.uri))}
         placed = find(self._services.state(self.uri) or {}, server.id)
-        if placed is None or placed.entry.get("mcpApp") == wanted:
+        if placed is None:
             return
-        entry = {key: value for key, value in placed.entry.items() if key != "mcpApp"}
-        entry |= {} if wanted is None else {"mcpApp": wanted}
+        meta: JsonObject = {key: value for key, value in (placed.entry.get("_meta") or {}).items() if key != LEFT_OUT}
+        if server.ready and server.left_out:
+            meta[LEFT_OUT] = dict(server.left_out)
+        entry = put(put(placed.entry, "mcpApp", wanted), "_meta", meta or None)
+        if entry == placed.entry:
+            return
         top = entry
         if (container := placed.container) is not None:
             children = [entry if child["id"] == server.id else child for child in container["children"]]
@@ -261,8 +279,10 @@ class SessionServers:
         self._services.dispatch(self.uri, session_customization_updated(customization=cast("Any", top)))
 
     def _show_stopped(self) -> None:
-        """What clients asked to be started and may not run is stopped; what cannot be started says why."""
+        """What clients asked to be started and may not run is stopped; what cannot be started says why. A server that
+        an agent was given is ready: the agent runs it, and nobody here hears more of it."""
         running = {server.id for server in self.servers()}
+        given = self._direct & frozenset[str]().union(*self._handed_over.values())
         for placed in walk(self._services.state(self.uri) or {}):
             entry = placed.entry
             if entry.get("type") != "mcpServer" or entry["id"] in running:
@@ -270,6 +290,8 @@ class SessionServers:
             if (problem := self._problems.get(entry["id"])) is not None:
                 error = {"errorType": "mcp/configuration", "message": problem}
                 self._show_state(entry["id"], {"kind": "error", "error": error})
+            elif entry["id"] in given:
+                self._show_state(entry["id"], {"kind": "ready"})
             elif entry.get("state", {}).get("kind") not in ("stopped", "error"):
                 self._show_state(entry["id"], {"kind": "stopped"})
 

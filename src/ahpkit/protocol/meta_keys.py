@@ -43,6 +43,9 @@ MORE = "ahpkit/more"
 NOT_LISTED = "ahpkit/notListed"
 """In a plugin of a session: lines about what it holds that looks like a component and is not listed."""
 
+LEFT_OUT = "ahpkit/left-out"
+"""In an MCP server of a session's customizations: its tools that cannot be used, each with the reason."""
+
 __all__ = [
     "ASK_AGENTS",
     "CANVASES",
@@ -50,6 +53,7 @@ __all__ = [
     "CHANGES",
     "CONFIG_META",
     "KEEP_TOKEN",
+    "LEFT_OUT",
     "MISSED",
     "MODELS_LATER",
     "MORE",

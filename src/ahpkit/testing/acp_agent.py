@@ -12,7 +12,8 @@ Without a script it echoes. A script is an object; all keys are optional:
     store         a directory for the sessions, so that another process can take them up
     record        a file that gets every received message as a line
     mcp           how `CALL name {json}` in a prompt calls a tool of the session's MCP server: `silent`ly, `announced`
-                  by a tool call, or `asking` for permission first; several of them are calls at once
+                  by a tool call, or `asking` for permission first, and with `unsaid ` before it without the input
+                  until the call is over; several of them are calls at once
     requires_env  a variable that must be set, else sessions need a login
 
 A step is an object with one of these keys, and what belongs to it:
@@ -219,7 +220,9 @@ class ScriptedAgent:
         """Call a tool of the session's server in the manner of the script, and say what came of it."""
         self._next_id += 1
         call, arguments, manner = f"call-{self._next_id}", json.loads(given), self._script["mcp"]
-        told = {"toolCallId": call, "title": f"mcp__ahp__{name}", "kind": "other", "rawInput": arguments}
+        unsaid, manner = manner.startswith("unsaid "), manner.removeprefix("unsaid ")
+        told = {"toolCallId": call, "title": f"mcp__ahp__{name}", "kind": "other"}
+        told |= {} if unsaid else {"rawInput": arguments}
         if manner != "silent":
             self._tell(id, {"sessionUpdate": "tool_call", "status": "pending", **told})
         if manner == "asking" and not await self._may(id, told):
@@ -230,7 +233,8 @@ class ScriptedAgent:
         said = "".join(part.get("text", "") for part in result.get("content", []))
         if manner != "silent":
             status = "failed" if result.get("isError") else "completed"
-            self._tell(id, {"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status})
+            ended = {"toolCallId": call, "status": status, "rawInput": arguments}
+            self._tell(id, {"sessionUpdate": "tool_call_update", **ended})
         self._chunk(id, "agent_message_chunk", f"The tool returned: {said} ")
 
     async def _may(self, id: str, call: Json) -> bool:

@@ -28,6 +28,9 @@ from ahpkit.wire.errors import MethodNotFound
 STARTS = 3
 """How often a process that dies while it starts is tried for one turn."""
 
+_SAID_MODES = "saidModes"
+"""In a chat's memory: the modes that people were told of, in which the agent asks nobody."""
+
 _TOLD = "told"
 """Key of a chat's memory: the instructions that its ACP session was told."""
 
@@ -143,8 +146,14 @@ class AcpChat(AgentChat):
     def _tell_mode(self, session: AcpSession, turn: Turn) -> None:
         """Say once per session that what the agent runs by itself is not asked about."""
         mode, said = session.free_mode, f"{self._chat.session_uri} {session.free_mode}"
-        if mode is not None and said not in self._said_modes:
-            self._said_modes.add(said)
+        if mode is None:
+            return
+        memory = self._chat.memory
+        known = said in self._said_modes or mode in memory.get(_SAID_MODES, ())
+        self._said_modes.add(said)
+        if mode not in memory.get(_SAID_MODES, ()):  # Also after a restart it was said.
+            self._chat.remember({**memory, _SAID_MODES: [*memory.get(_SAID_MODES, ()), mode]})
+        if not known:
             free = f"In its mode “{mode}” this agent runs tools of its own without asking."
             turn.notice(f"{free} Approvals and rules of this host apply to what it calls through the host.")
 

@@ -52,6 +52,12 @@ def is_search(said: JsonObject, meta: JsonObject) -> bool:
     return named is not None and named.name == "find_tool" and (named.arguments or {}).keys() <= {"query"}
 
 
+def is_unsaid_call(said: JsonObject, meta: JsonObject) -> bool:
+    """Whether a call goes through `call_tool`, and the agent has not said yet which tool it means."""
+    named = _named(said, meta)
+    return named is not None and named.name == "call_tool" and not named.arguments
+
+
 def _named(said: JsonObject, meta: JsonObject) -> HostTool | None:
     """What a call names of the host's server, whether or not there is such a tool."""
     if said.get("kind") not in _KINDS:
@@ -116,4 +122,4 @@ def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
     return [*([own] if own else []), *below]
 
 
-__all__ = ["SERVER", "HostTool", "host_tool", "is_search"]
+__all__ = ["SERVER", "HostTool", "host_tool", "is_search", "is_unsaid_call"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
-from ahpkit.agents.acp.host_tools import HostTool, host_tool, is_search
+from ahpkit.agents.acp.host_tools import HostTool, host_tool, is_search, is_unsaid_call
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
@@ -49,25 +49,46 @@ class MappedCall:
         self._turn = turn
         self._through: HostTool | None = None
         """The host's tool that this call means, with the input as far as it is known."""
-        card = self._card_of_host()
-        self.mediated = card is not None
-        """The host runs it, because the agent calls it through the host: the host says how it goes."""
-        self.gone = card is not None and card.over
+        self._id = id
+        self._card = self._card_of_host()
+        self.mediated = self._card is not None or is_unsaid_call(self._said, self._meta)
+        """The host runs it, because the agent calls it through the host: the host says how it goes. It has no card here
+        until the agent says which tool it means; the host makes one when it is called first."""
+        self.gone = self._card is not None and self._card.over
         """It means a tool of the host that is not there any more."""
-        name = _name(turn, first, self._meta)
-        self._call = card or turn.tool_call(name, display_name=self._title or name, id=id, meta=self._told_meta or None)
+        if not self.mediated:
+            self._card = self._card_of_agent()
+
+    @property
+    def _call(self) -> ToolCall:
+        assert self._card is not None
+        return self._card
 
     @property
     def over(self) -> bool:
-        return self._call.over
+        return self._card is not None and self._card.over
 
     def update(self, update: JsonObject) -> None:
         """Take a `tool_call` or `tool_call_update`."""
         self._merge(update)
+        self._look_again()
         if not self.mediated:
             self.tell()
-        elif self._status in ("failed", "cancelled"):  # Without the host: it never made this call, or gave it up.
-            self._call.withdraw("The agent did not make this call.")
+        elif self._card is not None and self._status in ("failed", "cancelled"):
+            self._card.withdraw("The agent did not make this call.")  # Without the host: it gave it up.
+
+    def _look_again(self) -> None:
+        """A call that goes through the host may say now which tool it means."""
+        if self._card is not None or is_unsaid_call(self._said, self._meta):
+            return
+        self._card = self._card_of_host()
+        self.gone = self._card is not None and self._card.over
+        if self._card is None:
+            self.mediated, self._card = False, self._card_of_agent()
+
+    def _card_of_agent(self) -> ToolCall:
+        name = _name(self._turn, self._said, self._meta)
+        return self._turn.tool_call(name, display_name=self._title or name, id=self._id, meta=self._told_meta or None)
 
     def _card_of_host(self) -> ToolCall | None:
         """The card of a call that goes through the host's own MCP server, if this is one."""
@@ -85,6 +106,7 @@ class MappedCall:
     ) -> Confirmation:
         """Take a permission request to the gate; `setting` is what the configuration says about all of them."""
         self._merge(request)
+        self._look_again()
         if self.mediated:
             return await self._confirm_through_host(options, setting)
         if is_search(self._said, self._meta):
@@ -130,7 +152,7 @@ class MappedCall:
 
     def tell(self) -> None:
         """Bring the turn up to date."""
-        if self._call.over or self.mediated:
+        if self.mediated or self._call.over:
             return
         if _PROGRESS[self._status] == 2:
             self._complete(success=self._status == "completed")
@@ -139,7 +161,7 @@ class MappedCall:
 
     def close(self) -> None:
         """The turn ended and the agent did not say how this did: it is taken for done."""
-        if not self._call.over and not self.mediated:
+        if not self.mediated and not self._call.over:
             self._complete(success=True)
 
     def _tell_progress(self) -> None:
