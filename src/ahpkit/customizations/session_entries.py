@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.customizations.ids import is_top_level_id
 from ahpkit.protocol.common.state import JsonObject
@@ -46,8 +46,10 @@ def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool
         return server
     fresh: JsonObject = {key: value for key, value in server.items() if key not in _RUNTIME}
     kept = {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
-    left_out: Any = (old.get("_meta") or {}).get(LEFT_OUT)
-    return kept if left_out is None else {**kept, "_meta": {**(kept.get("_meta") or {}), LEFT_OUT: left_out}}
+    noted: JsonObject = old.get("_meta") or {}
+    return (
+        kept if LEFT_OUT not in noted else {**kept, "_meta": {**(kept.get("_meta") or {}), LEFT_OUT: noted[LEFT_OUT]}}
+    )
 
 
 def _following(entry: JsonObject, children: list[JsonObject], crashed: Collection[str]) -> JsonObject:

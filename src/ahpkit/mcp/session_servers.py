@@ -266,10 +266,9 @@ class SessionServers:
         placed = find(self._services.state(self.uri) or {}, server.id)
         if placed is None:
             return
-        meta: JsonObject = {key: value for key, value in (placed.entry.get("_meta") or {}).items() if key != LEFT_OUT}
-        if server.ready and server.left_out:
-            meta[LEFT_OUT] = dict(server.left_out)
-        entry = put(put(placed.entry, "mcpApp", wanted), "_meta", meta or None)
+        left_out = dict(server.left_out) if server.ready and server.left_out else None
+        noted: JsonObject = placed.entry.get("_meta") or {}
+        entry = put(put(placed.entry, "mcpApp", wanted), "_meta", put(noted, LEFT_OUT, left_out) or None)
         if entry == placed.entry:
             return
         top = entry
