@@ -102,3 +102,17 @@ async def test_what_is_off_in_a_session_is_listed_with_since_when_and_how_to_und
             undo = line.rpartition("ahpkit ")[2].split()
             assert (await finish_cli([*undo, "--session", "later"], tmp_path))[0] == 0
         assert (await finish_cli(command, tmp_path))[1] == "nothing is off\n"
+
+
+def test_a_server_of_the_users_own_configuration_stands_by_itself(workspace: Path) -> None:
+    """As in a session: the file is no directory of customizations."""
+    own = {".copilot/mcp-config.json": {"mcpServers": {"tickets": {"command": "secret-command"}}}}
+    write(Path.home(), own)
+    data = json.loads(run(workspace, "--json").output)
+    [server] = [entry for entry in data["customizations"] if entry["type"] == "mcpServer"]
+    assert (server["name"], server["state"]["kind"]) == ("tickets", "stopped")
+    assert not [entry for entry in data["customizations"] if "mcp-config" in entry["uri"] and entry is not server]
+    lines = run(workspace).output.splitlines()
+    assert any(line.startswith("mcpServer tickets") for line in lines)
+    assert not any("mcp-config.json" in line for line in lines)
+    assert "10 containers, 5 customizations" in lines[-1]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -140,25 +140,30 @@ def as_data(found: Discovery) -> JsonObject:
         for container_id, items in found.diagnostics.items()
         for item in grouped(items)
     ]
-    return {"customizations": found.containers, "diagnostics": diagnostics}
+    return {"customizations": found.entries(), "diagnostics": diagnostics}
 
 
 def _show(found: Discovery, *, notes: bool) -> None:
     from rich.console import Console
 
     console = Console()
-    width = min(max((len(container["name"]) for container in found.containers), default=0), _WIDEST)
-    for container in found.containers:
-        console.print(_tree(cast("JsonObject", container), found.diagnostics[container["id"]], width, notes=notes))
-    children = [child for container in found.containers for child in container.get("children", [])]
-    console.print(f"{len(found.containers)} containers, {len(children)} customizations", style="dim")
+    entries = found.entries()
+    containers = [entry for entry in entries if entry["type"] in ("plugin", "directory")]
+    width = min(max((len(entry["name"]) for entry in containers), default=0), _WIDEST)
+    for entry in entries:
+        told = found.diagnostics.get(entry["id"], ())
+        console.print(_tree(entry, told, width, notes=notes) if entry in containers else _child(entry))
+    for id in found.bare & found.diagnostics.keys():
+        for line in [] if any(entry["id"] == id for entry in entries) else _said(found.diagnostics[id], notes=notes):
+            console.print(line)
+    bare = len(entries) - len(containers)
+    children = [child for container in containers for child in container.get("children", [])]
+    console.print(f"{len(containers)} containers, {len(children) + bare} customizations", style="dim")
 
 
 def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], width: int, *, notes: bool) -> Tree:
     from rich.text import Text
     from rich.tree import Tree
-
-    from ahpkit.customizations.diagnostics import UNLISTED, grouped
 
     kind = container["load"]["kind"]
     writable = ", writable" if container.get("writable") else ""
@@ -171,10 +176,18 @@ def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], width: int, 
     tree = Tree(label, guide_style="dim")
     for child in container.get("children", ()):
         tree.add(_child(child))
-    for item in grouped(diagnostics):
-        if notes or item.level != "note" or item.code in UNLISTED:
-            tree.add(Text.assemble((f"{item.level}: ", _STYLES.get(item.level, "red")), str(item)))
+    for line in _said(diagnostics, notes=notes):
+        tree.add(line)
     return tree
+
+
+def _said(diagnostics: Sequence[Diagnostic], *, notes: bool) -> list[Text]:
+    from rich.text import Text
+
+    from ahpkit.customizations.diagnostics import UNLISTED, grouped
+
+    shown = (item for item in grouped(diagnostics) if notes or item.level != "note" or item.code in UNLISTED)
+    return [Text.assemble((f"{item.level}: ", _STYLES.get(item.level, "red")), str(item)) for item in shown]
 
 
 def _child(child: JsonObject) -> Text:

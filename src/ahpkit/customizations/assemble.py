@@ -8,6 +8,7 @@ from typing import cast
 
 from ahpkit.customizations.details import Container, Detail, Parsed
 from ahpkit.customizations.diagnostics import Diagnostic, load_state
+from ahpkit.protocol.common.state import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,16 @@ class Discovery:
     """By container id."""
     roots: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where a container is on this machine, by id."""
+    bare: frozenset[str] = frozenset()
+    """Containers of the user's own servers: those stand in a list by themselves, not in a directory."""
+
+    def entries(self) -> list[JsonObject]:
+        """The containers as a session lists them, with bare servers in place of theirs."""
+        listed: list[JsonObject] = []
+        for container in cast("list[JsonObject]", self.containers):
+            children: list[JsonObject] = container.get("children") or []
+            listed += children if container["id"] in self.bare and children else [container]
+        return listed
 
 
 def assemble(parsed: Iterable[Parsed]) -> Discovery:

@@ -278,8 +278,10 @@ def discover(
 ) -> Discovery:
     """Everything a session in `working_directory` would get. Blocks while it reads."""
     library = library or Library()
-    read = (library.read(location) for location in locate(working_directory, home=home, plugins=plugins))
-    return assemble(parsed for parsed in read if parsed is not None)
+    locations = locate(working_directory, home=home, plugins=plugins)
+    read = (library.read(location) for location in locations)
+    found = assemble(parsed for parsed in read if parsed is not None)
+    return replace(found, bare=frozenset(location.id for location in locations if location.bare))
 
 
 __all__ = ["Library", "Location", "discover", "locate", "located"]
