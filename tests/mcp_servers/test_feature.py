@@ -16,8 +16,11 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
+from ahpkit.customizations.runnables import own_runnables, runnables_at
 from ahpkit.host.agent import Turn
+from ahpkit.host.trust import Trust
 from ahpkit.mcp.feature import McpServers
+from customizations.desk import Publisher
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
 from support.bench import Bench, say
@@ -155,6 +158,55 @@ async def test_a_server_of_a_workspace_that_nobody_trusts_is_never_started(tmp_p
         await client.action("chat/turnComplete")
         assert servers(await bench.state(client, session))[0]["state"]["kind"] == "stopped"
         assert not (tmp_path / "started").exists()
+    finally:
+        await bench.stop()
+
+
+@pytest.mark.parametrize("source", ["workspace", "plugin", "client"])
+async def test_what_nobody_ever_agreed_to_is_never_started_and_starts_once_somebody_does(
+    tmp_path: Path, source: str
+) -> None:
+    """A server of a workspace, one that a named plugin got later, and one of a plugin that a client publishes."""
+    work, plugin, mark = tmp_path / "work", tmp_path / "plugin", tmp_path / "started"
+    declared = {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": str(mark)}}
+    file = json.dumps({"mcpServers": {"test": declared}})
+    work.mkdir()
+    plugin.mkdir()
+    (plugin / "plugin.json").write_text(json.dumps({"name": "p"}))
+    if source == "workspace":
+        (work / ".mcp.json").write_text(file)
+    trust = Trust(tmp_path / "trust.json")
+    settings = CustomizationSettings(default_directory=work, plugins=[plugin], trust=trust)
+    customizations = Customizations(settings)
+    bench = Bench(work)
+    bench.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
+    await bench.start()
+    try:
+        client = await bench.client("ahp-root://", client_id="me")
+        session, chat = await bench.session(client)
+        publisher = Publisher(client, {"plugin.json": json.dumps({"name": "theirs"}), ".mcp.json": file})
+        if source == "plugin":
+            (plugin / ".mcp.json").write_text(file)
+        if source == "client":
+            await publisher.claim(session, publisher.plugin())
+        entry = await shown(bench, client, session, "stopped")
+        assert entry["_meta"]["ahpkit/trust"] == "unknown"
+        await client.accepted(chat, say("hello"))
+        await client.action("chat/turnComplete")
+        newer = await bench.client(client_id="newer", offer=["1.0.0"])
+        start = {"type": "session/mcpServerStartRequested", "id": entry["id"]}
+        assert "nobody has agreed" in await newer.rejected(session, start)
+        assert not mark.exists()
+        assert (await shown(bench, client, session, "stopped"))["id"] == entry["id"]
+        agreed = {
+            "workspace": lambda: runnables_at(work, home=None),
+            "plugin": lambda: own_runnables(None, [plugin]),
+            "client": lambda: [one.runnable for one in trust.asked()],
+        }
+        trust.add(agreed[source](), now=1)
+        await shown(bench, client, session, "ready")
+        assert mark.exists()
+        await publisher.aclose()
     finally:
         await bench.stop()
 

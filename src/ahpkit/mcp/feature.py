@@ -230,8 +230,15 @@ class McpServers(Feature):
         if action["type"] != "session/mcpServerStartRequested":
             return None
         placed = find(state, action["id"])
-        if placed is not None and not placed.effective.enabled:
+        if placed is None:
+            return None
+        if not placed.effective.enabled:
             return f"the MCP server {placed.entry['name']} is switched off; switch it on first"
+        meta: JsonObject = placed.entry.get("_meta") or {}
+        if meta.get("ahpkit/trust"):
+            return f"nobody has agreed to the MCP server {placed.entry['name']} as it is; see: ahpkit trust list"
+        if meta.get("ahpkit/direct"):
+            return f"the MCP server {placed.entry['name']} is run by the agent, not by the host"
         return None
 
     # -- tools -----------------------------------------------------------------------------------------------------
