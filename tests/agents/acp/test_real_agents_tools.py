@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ahpkit.changes.feature import Changesets
+from ahpkit.host.resources import Resources
 from ahpkit.testing.fake_model import FakeModel
 from support.raw_client import Json
-from support.real_agents import EVERYTHING, FILES, NODE, everything_over, made, needs_agents
+from support.real_agents import AGENTS, EVERYTHING, FILES, NODE, everything_over, made, needs_agents
+from support.repository import Repository
 from support.scripted_acp import MARK
 from support.stage import Stage, calling, staged
+from support.waiting import until
 
 pytestmark = needs_agents
 
@@ -32,6 +39,44 @@ async def test_it_reaches_everything_and_passes_the_gate(name: str, tmp_path: Pa
             await _calls_servers(stage)
             await _reaches_people(stage)
             await _is_switched_off(stage)
+
+
+@pytest.mark.parametrize("name", ["opencode", "goose", "kimi"])
+async def test_its_edit_is_shown_as_a_change_of_the_turn_and_undone(name: str, tmp_path: Path) -> None:
+    """With its own tool, which asks: the file is written, listed with its content, and gone after the undo."""
+    repository = Repository(tmp_path / "work")
+    repository.commit(kept_txt="as it was\n")
+    target, real = repository.root / "written.txt", AGENTS[name]
+    changes = Changesets(tmp_path / "ours", default_directory=repository.root)
+    resources = Resources(content_directory=tmp_path / "content")
+    async with FakeModel(calling) as model:
+        agent = made(name, model, tmp_path / "home", repository.root, **{MARK: str(tmp_path)})
+        async with staged(agent, tmp_path, features=[resources, changes], seconds=200.0) as stage:
+            write = f"CALL {real.tool} {json.dumps(real.write(target))}"
+            turn = await stage.turn(write, decisions=["allow-once"])
+            assert [call["status"] for call in turn.calls] == ["completed"]
+            assert target.read_text().strip() == "hello"
+            catalogue = (await stage.state())["changesets"]
+            [of_turn] = [entry["uriTemplate"] for entry in catalogue if entry["changeKind"] == "turn"]
+            uri = of_turn.replace("{turnId}", turn.record["id"])
+            files = await _files(stage, uri, lambda files: bool(files))
+            assert [file["id"] for file in files] == [target.as_uri()]
+            assert "before" not in files[0]["edit"]
+            shown = files[0]["edit"]["after"]["content"]["uri"]
+            assert (await stage.client.ask("resourceRead", uri=shown, encoding="utf-8"))["data"].strip() == "hello"
+            await stage.client.ask("invokeChangesetOperation", uri, operationId="undo")
+            await until(lambda: not target.exists())
+            assert (repository.root / "kept.txt").read_text() == "as it was\n"
+
+
+async def _files(stage: Stage, uri: str, found: Callable[[list[Json]], bool]) -> list[Json]:
+    """The files of a changeset, once they are as wanted."""
+    async with asyncio.timeout(stage.seconds):
+        while True:
+            state = (await stage.client.ask("subscribe", uri))["snapshot"]["state"]
+            if state["status"] == "ready" and found(state["files"]):
+                return state["files"]
+            await asyncio.sleep(0.1)
 
 
 async def _calls_servers(stage: Stage) -> None:
