@@ -12,7 +12,8 @@ from typing import Any
 from ahpkit.mcp.auth import Tokens
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError
-from ahpkit.mcp.server import Limits, McpServer
+from ahpkit.mcp.server import McpServer
+from ahpkit.mcp.server_port import Limits
 from ahpkit.protocol.common.state import JsonObject
 
 PROGRAM = str(Path(__file__).parent / "server_main.py")

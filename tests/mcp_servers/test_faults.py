@@ -16,7 +16,7 @@ import pytest
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import ToolOutcome, Turn
 from ahpkit.mcp.feature import McpServers
-from ahpkit.mcp.server import Limits
+from ahpkit.mcp.server_port import Limits
 from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import PROGRAM, QUICK
 from mcp_servers.test_configured import entry
@@ -126,7 +126,8 @@ async def test_a_tool_that_never_answers_is_given_up(tmp_path: Path) -> None:
     ("mode", "words"), [("silent", "did not answer within"), ("dead", "cannot start: no configuration")]
 )
 async def test_a_server_that_does_not_start_is_an_error_with_its_reason(tmp_path: Path, mode: str, words: str) -> None:
-    async with host(tmp_path, odd(mode), replace(QUICK, start=8.0, delays=())) as (bench, client):
+    patience = 8.0 if mode == "silent" else 60.0
+    async with host(tmp_path, odd(mode), replace(QUICK, start=patience, delays=())) as (bench, client):
         session, chat = await bench.session(client)
         shown = await entry(bench, client, session, "error", "odd")
         assert words in shown["state"]["error"]["message"]

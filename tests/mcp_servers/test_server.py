@@ -10,7 +10,7 @@ import pytest
 
 from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
-from ahpkit.mcp.server import Limits
+from ahpkit.mcp.server_port import Limits
 from mcp_servers.running import QUICK, Answers, Port, program, running, text_of
 from support.waiting import until
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
     from ahpkit.mcp.gateway import Gateway
     from ahpkit.mcp.http_doorway import HttpDoorway
-    from ahpkit.mcp.server import Limits, McpServer
+    from ahpkit.mcp.server import McpServer
+    from ahpkit.mcp.server_port import Limits
 
 _PATIENCE = 10.0
 """Seconds that a turn waits for servers that are just starting; what comes later is there for the next call."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from ahpkit.mcp.connect import ServerConfig
-from ahpkit.mcp.server import Limits, McpServer, ServerPort
+from ahpkit.mcp.server import McpServer
+from ahpkit.mcp.server_port import Limits, ServerPort
 
 
 class Fleet:

@@ -20,7 +20,8 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 
 if TYPE_CHECKING:
-    from ahpkit.mcp.server import Caller, McpServer
+    from ahpkit.mcp.server import McpServer
+    from ahpkit.mcp.server_port import Caller
 
 META_KEY = "ahpkit/mcp-resource"
 """In an attachment's `_meta`: the server and the URI of a resource that a completion stands for."""

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
     from ahpkit.mcp.connect import ServerConfig
     from ahpkit.mcp.fleet import Fleet
-    from ahpkit.mcp.server import Limits, McpServer
+    from ahpkit.mcp.server import McpServer
+    from ahpkit.mcp.server_port import Limits
 
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,8 @@ Two sides meet here:
 
 Every method that says something to the clients is synchronous and ordered: what is said first is sequenced first.
 Only what must wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, `Turn.ask`) is awaited.
+
+This module is long because it is the whole interface in one place, and most of it says what each method means.
 """
 
 from __future__ import annotations

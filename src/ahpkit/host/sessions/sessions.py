@@ -5,6 +5,9 @@ the agent opens its default chat; then it is `ready`, or `failed` with a reason.
 
 A session that nobody uses rests: nothing but its text and its entry in the index is there. `wake` makes it live when
 somebody looks at it or something happens in it. After a restart all rest but those in which something was under way.
+
+This module is long because creating, moving, resting and disposing change one table: the sessions that are live. The
+rules that need no table stand beside it (`new_sessions`, `chats`, `session_config`).
 """
 
 from __future__ import annotations
@@ -18,12 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
+from ahpkit.dialects.generations import selection_of
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Applied, Registration
-from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.sessions.chats import (
     beginning,
@@ -35,6 +37,15 @@ from ahpkit.host.sessions.chats import (
     with_workers,
 )
 from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.new_sessions import (
+    Progress,
+    Report,
+    Source,
+    directories_of_new,
+    fork_of,
+    fork_source,
+    taken_over,
+)
 from ahpkit.host.sessions.session_config import initial_config
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.told_history import ToldHistory
@@ -45,7 +56,7 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.attached_chats import check_attached
 from ahpkit.host.turns.chat import path_of
-from ahpkit.host.turns.new_state import NO_CONFIG, chat_entry, kept_session, new_chat, new_session, turns_until
+from ahpkit.host.turns.new_state import NO_CONFIG, chat_entry, kept_session, new_chat, new_session
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.host.turns.turns import Turns
@@ -96,32 +107,6 @@ class _Session:
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
 
 
-Report = Callable[[JsonObject], None]
-"""Receives progress: `progress`, `total` and a `message`."""
-
-
-class Progress:
-    """Reports the progress of creating a session: never less than before, and nothing after the end."""
-
-    def __init__(self, report: Report | None, *, total: int) -> None:
-        self._report = report
-        self._total = total
-        self._done = 0
-
-    def step(self, message: str) -> None:
-        """Another step begins."""
-        self._tell(self._done, message)
-        self._done = min(self._done + 1, self._total - 1)
-
-    def end(self, message: str) -> None:
-        self._tell(self._total, message)
-        self._report = None
-
-    def _tell(self, done: int, message: str) -> None:
-        if self._report is not None:
-            self._report({"progress": done, "total": self._total, "message": message})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPorts:
     """What sessions use of the host."""
@@ -170,13 +155,13 @@ class Sessions:
         """
         uri: str = params["channel"]
         self._check_new(uri)
-        fork = _fork_of(params)
-        source = None if fork is None else self._fork_source(fork)
+        fork = fork_of(params)
+        source = None if fork is None else fork_source(fork, self._state_of)
         agent = self._agent_for(params, source)
         self._check_model(agent, selection_of(params).get("model"))
         self._ports.agents.check_authenticated(agent)
-        given = _taken_over(params, source[0], agent.provider) if source is not None else params
-        directories = _directories(given, agent)
+        given = taken_over(params, source[0], agent.provider) if source is not None else params
+        directories = directories_of_new(given, agent)
         directory = directories[0] if directories else None
         for further in directories[1:]:
             await self.directory(further)
@@ -218,24 +203,13 @@ class Sessions:
         if len(self._ports.index) >= (most := self._ports.max_sessions):
             raise InvalidRequest(f"this host has {most} sessions, and takes no more; dispose of some first")
 
-    def _agent_for(self, params: Mapping[str, Any], source: tuple[JsonObject, JsonObject, Any] | None) -> Agent:
+    def _agent_for(self, params: Mapping[str, Any], source: Source | None) -> Agent:
         default = source[0]["provider"] if source else None
         return self._ports.agents.find(params.get("provider") or default)
 
     def _check_model(self, agent: Agent, model: JsonObject | None) -> None:
         if model is not None and (reason := check_model(self._state_of(ROOT_URI), agent.provider, model["id"])):
             raise InvalidParams(f"model: {reason}")
-
-    def _fork_source(self, fork: JsonObject) -> tuple[JsonObject, JsonObject, list[JsonObject]]:
-        session = self._state_of(fork["session"])
-        if session is None:
-            raise SessionNotFound(f"there is no session {fork['session']} to fork")
-        for summary in session["chats"]:
-            chat = self._state_of(summary["resource"])
-            turns = turns_until(chat, fork["turnId"]) if chat else None
-            if chat is not None and turns is not None:
-                return session, chat, turns
-        raise NotFound(f"fork.turnId: the session has no finished turn {fork['turnId']!r}")
 
     def _open_session(self, uri: str, agent: Agent, state: JsonObject, *, created_at: int) -> None:
         self._ports.times.created(uri, created_at)
@@ -755,35 +729,6 @@ class Sessions:
             session.ready.set_result(None)
         for runner in list(session.chats.values()):
             runner.take_next()
-
-
-def _directories(params: Mapping[str, Any], agent: Agent) -> list[str]:
-    """The directories of a new session: the first of those that were given, where its agent can work in one only."""
-    given: list[str] = list(dict.fromkeys(params.get("workingDirectories") or ()))
-    if len(given) > MAX_DIRECTORIES:
-        raise InvalidParams(f"workingDirectories: a session may have {MAX_DIRECTORIES}, not {len(given)}")
-    return given if agent.directories is not None else given[:1]
-
-
-def _fork_of(params: Mapping[str, Any]) -> JsonObject | None:
-    """The session and turn that a new session continues. Clients before 0.9 can ask for it."""
-    meta: JsonObject = params.get("_meta") or {}
-    return meta.get(FORK)
-
-
-def _taken_over(params: Mapping[str, Any], source: JsonObject, provider: str) -> JsonObject:
-    """What a fork is created with: the source's directories, and, with the same agent, its choices and settings.
-
-    What the client says itself comes first.
-    """
-    given: JsonObject = dict(params)
-    given["workingDirectories"] = params.get("workingDirectories") or source.get("workingDirectories")
-    if source["provider"] == provider:
-        values: JsonObject = source.get("config", {}).get("values") or {}
-        given["config"] = {**values, **(params.get("config") or {})}
-        chosen = {**selection_of({"_meta": unmarked(source.get("_meta") or {})}), **selection_of(params)}
-        given["_meta"] = {**(params.get("_meta") or {}), SELECTION: chosen}
-    return given
 
 
 __all__ = ["SessionPorts", "Sessions"]

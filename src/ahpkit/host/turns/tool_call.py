@@ -4,6 +4,8 @@ The state is the truth: a call's status is read from the chat, never remembered 
 
 Every call that the host mediates goes through the gate (`ahpkit.tools.gate`): guards, rules, a person, then it runs. A
 call of which the agent only tells that it runs (`running`) is outside: nobody asked before.
+
+This module is long because one call is one class: each of its methods depends on the same status in the chat.
 """
 
 from __future__ import annotations
