@@ -107,7 +107,4 @@ class Call:
             self.alive()
 
 
-_current: ContextVar[_Call | None] = ContextVar("call", default=None)
-
-
 __all__ = ["Call", "Caller", "Limits", "ServerPort"]
