@@ -17,7 +17,7 @@ ROUNDS = 15
 
 def acknowledged_until_killed(directory: Path, after: int) -> list[int]:
     """Run the appender, kill it once it reported `after` entries; all the numbers it reported."""
-    command = [sys.executable, appender.__file__, str(directory)]
+    command = [sys.executable, "-P", appender.__file__, str(directory)]  # Beside it there is an `http.py`.
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

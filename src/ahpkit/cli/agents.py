@@ -12,7 +12,9 @@ import click
 from ahpkit.agents.acp.installing import install as install_agent
 from ahpkit.agents.acp.inventory import Found, check_all, look
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
+from ahpkit.cli.announce import tilde
 from ahpkit.cli.progress import progress
+from ahpkit.client.endpoints import find_endpoint
 
 __all__ = ["agents"]
 
@@ -51,7 +53,7 @@ def install(name: str, as_json: bool) -> None:
     \b
     Example:
       ahpkit agents install gemini
-      ahpkit serve --agent gemini
+      ahpkit chat --agent gemini
     """
     agent = _known(name)
     with progress(f"Installing {agent.title}"):
@@ -59,7 +61,11 @@ def install(name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"name": name, "program": str(program)}))
     else:
-        click.echo(f"{agent.title} is in {program.parent.parent / name}. Try it:  ahpkit serve --agent {name}")
+        click.echo(
+            f"{agent.title} is in {tilde(program.parent.parent / name)}. Every host that starts from now on has it."
+        )
+        restart = "ahpkit up --restart; " if find_endpoint() is not None else ""
+        click.echo(f"Try it:  {restart}ahpkit chat --agent {name}")
 
 
 def _known(name: str) -> KnownAgent:

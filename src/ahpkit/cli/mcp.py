@@ -23,7 +23,7 @@ from ahpkit.tools.registry import tool_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_WAKE = 2.0
+_WAKE = 5.0
 """Seconds for servers of a session that nobody used since the host started: they start when somebody looks."""
 _START = 20.0
 """Seconds that servers get to start before they are shown as they are."""

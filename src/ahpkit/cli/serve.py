@@ -391,15 +391,19 @@ def make_agents(
     terminals: Terminals,
     environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
 ) -> Sequence[Agent]:
-    """The configured agents, then the demo agent: the first one is the default."""
+    """The configured agents, then the demo agent, then those of `ahpkit agents install`. The first is the default."""
+    from ahpkit.agents.acp.installing import installed
     from ahpkit.agents.demo import DemoAgent
     from ahpkit.agents.settings import agent_from_settings
 
-    configured = [
-        agent_from_settings(name, table, resources=resources, terminals=terminals, environ=environ)
-        for name, table in settings.agents.items()
-    ]
-    agents = [*configured, DemoAgent(files=resources.agent_files)]
+    def made(tables: Mapping[str, Mapping[str, Any]]) -> list[Agent]:
+        return [
+            agent_from_settings(name, table, resources=resources, terminals=terminals, environ=environ)
+            for name, table in tables.items()
+        ]
+
+    further: dict[str, Mapping[str, Any]] = {name: {} for name in installed() if name not in settings.agents}
+    agents = [*made(settings.agents), DemoAgent(files=resources.agent_files), *made(further)]
     known = [agent.provider for agent in agents]
     if settings.default_agent not in (None, *known):
         raise SettingsError(

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ahpkit.agents.acp.registry import KnownAgent
+from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.wire.errors import AhpError
 
 NODE = 20
@@ -46,6 +46,12 @@ def program_of(agent: KnownAgent) -> str | None:
     if own.exists() and (found is None or agent.command == "python3"):
         return str(own)
     return found
+
+
+def installed() -> list[str]:
+    """The names of the agents that were installed in places of their own."""
+    own = places() / "bin"
+    return sorted(name for name in KNOWN_AGENTS if (own / name).exists())
 
 
 def install(agent: KnownAgent, *, run: Run | None = None, which: Which = shutil.which) -> Path:
@@ -144,4 +150,4 @@ def _reason(output: str) -> str:
     return next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[-1] if lines else "")
 
 
-__all__ = ["NODE", "InstallError", "Run", "Which", "install", "places", "program_of"]
+__all__ = ["NODE", "InstallError", "Run", "Which", "install", "installed", "places", "program_of"]
