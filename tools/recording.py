@@ -37,6 +37,9 @@ SCRIPT: list[tuple[str, str]] = [
 ]
 """What is waited for at the cursor, and what is typed then."""
 
+_LONGEST = 1.0
+"""Seconds of a pause."""
+
 _WIDTH, _HEIGHT, _SIZE = 8.4, 18, 14
 _COLOURS = {
     "default": "#d4d4d4", "black": "#808080", "red": "#f48771", "green": "#89d185", "brown": "#e5c07b",
@@ -52,7 +55,8 @@ class Recorder:
         self._master = master
         self._screen: Any = pyte.Screen(COLUMNS, ROWS)
         self._stream: Any = pyte.Stream(self._screen)
-        self._began = time.monotonic()
+        self._last = time.monotonic()
+        self._now = 0.0
         self._changed = asyncio.Event()
         self.events: list[tuple[float, str]] = []
         self.frames: list[tuple[float, list[str]]] = []
@@ -62,12 +66,25 @@ class Recorder:
             text = os.read(self._master, 65536).decode(errors="replace")
         except OSError:
             return
-        now = time.monotonic() - self._began
+        now = self._passed()
         text = re.sub(r"(?<=Session )[0-9a-f]{8}", "3f2a9c11", text)
         self.events.append((now, text))
         self._stream.feed(text)
         self.frames.append((now, list(rows(self._screen))))
         self._changed.set()
+
+    def _passed(self) -> float:
+        """Seconds since the beginning. A machine that is busy with something else makes no pause in the recording."""
+        last, self._last = self._last, time.monotonic()
+        self._now += min(self._last - last, _LONGEST)
+        return self._now
+
+    def begin(self) -> None:
+        """Here the recording begins, with what is on the screen: how long the start took depends on the machine."""
+        above = [str(line).rstrip() for line in self._screen.display[: self._screen.cursor.y + 1]]
+        self._now, self._last = 0.0, time.monotonic()
+        self.events = [(0.0, "\r\n".join(above) + " ")]
+        self.frames = [(0.0, list(rows(self._screen)))]
 
     async def ready(self, prompt: str) -> None:
         """Wait for a prompt at the cursor."""
@@ -167,6 +184,8 @@ async def record(home: Path) -> Recorder:
     recorder = Recorder(master)
     asyncio.get_running_loop().add_reader(master, recorder.read)
     try:
+        await recorder.ready(SCRIPT[0][0])
+        recorder.begin()
         for prompt, typed in SCRIPT:
             await recorder.ready(prompt)
             await recorder.type(typed)
