@@ -91,7 +91,7 @@ def test_people_get_a_table(bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     output = CliRunner().invoke(agents, []).output
 
-    lines = {line.split()[0]: line for line in output.splitlines()}
+    lines = {line.split()[0]: line for line in output.splitlines() if line}
     assert "installed" in lines["gemini"]
     assert lines["gemini"].endswith("GEMINI_API_KEY is set")
     assert lines["codex"].endswith(KNOWN_AGENTS["codex"].install)
