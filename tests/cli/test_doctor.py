@@ -71,7 +71,7 @@ async def test_a_host_that_does_not_answer_needs_attention(tmp_path: Path) -> No
         code, found = await findings(tmp_path)
         assert (code, found["host"]["ok"]) == (1, False)
         assert found["host"]["detail"] == f"{host.url}: no answer within 3 s"
-        assert found["host"]["advice"] == "stop it and start it again: ahpkit serve"
+        assert found["host"]["advice"] == "stop it and start it again: ahpkit up --restart"
 
 
 async def test_the_host_of_the_environment_is_asked_too(tmp_path: Path) -> None:
