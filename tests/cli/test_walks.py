@@ -130,7 +130,8 @@ async def test_mcp_servers_by_hand(home: Path, programs: Path) -> None:
     with (home / ".config" / "ahpkit" / "config.toml").open("a") as file:
         file.write(table.partition("```")[0])
     async with stage(home, programs) as walk:
-        await walk.replay("$ ahpkit up > /dev/null\n" + console("how-to/mcp-servers.md", "$ ahpkit mcp list"))
+        ready = "$ ahpkit prompt --keep x > x.txt 2>&1; until ahpkit mcp list | grep -q ready; do :; done\n"
+        await walk.replay(ready + console("how-to/mcp-servers.md", "$ ahpkit mcp list"))
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if f"```console\n{STARTED}" in page(name)])
