@@ -52,7 +52,8 @@ export function placeWords(rule: Rule, known: ReadonlyMap<string, SessionSummary
   if (rule.scope === "workspace") return `in ${rule.place ? pathOf(rule.place) : "one directory"}`;
   if (rule.scope !== "session" && rule.scope !== "chat") return rule.scope;
   const summary = [...known.values()].find((each) => each.resource === rule.place || each.defaultChat === rule.place || each.chats?.some((chat) => chat.resource === rule.place));
-  const title = summary ? `“${summary.title || "Untitled"}”` : "one that is gone";
+  if (!summary) return `in a ${rule.scope} that is gone`;
+  const title = `“${summary.title || "Untitled"}”`;
   return rule.scope === "session" ? `in the session ${title}` : `in a chat of ${title}`;
 }
 

@@ -143,7 +143,7 @@ const STATES: Record<string, [string, "needs" | "failed" | "running" | "done"]> 
 
 function ServerState({ item }: { item: Customization }): JSX.Element {
   const [words, mark] = STATES[item.state?.kind ?? ""] ?? ["Unknown", "done"];
-  return <span class={`chip ${mark === "needs" ? "needs" : mark === "failed" ? "danger" : ""}`}><Mark of={mark} />{words}</span>;
+  return <span class={`chip ${mark === "needs" ? "needs" : mark === "failed" ? "danger" : ""}`}>{item.state?.kind !== "stopped" && <Mark of={mark} />}{words}</span>;
 }
 
 interface McpTool {

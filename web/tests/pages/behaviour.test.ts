@@ -235,6 +235,20 @@ describe("approvals", () => {
     expect(dispatched("chat/toolCallConfirmed")[1]).toMatchObject({ approved: true, editedToolInput: "make some" });
   });
 
+  it("of a result show it, and use or discard it", async () => {
+    const made = host.addSession("result", { title: "Result", status: 24 });
+    host.startTurn(made.chat, "t", "go");
+    const shown = { ...pendingCall("r1", "cat secrets.txt"), status: "pending-result-confirmation", content: [{ type: "text", text: "forty-two" }], success: true, pastTenseMessage: "Ran it" };
+    host.need(made.session, { id: "n-r1", chat: made.chat, kind: "toolConfirmation", turnId: "t", toolCall: shown });
+    const page = await visit(at(made.session));
+    const dock = page.locator(".dock .approval");
+    await dock.getByText("forty-two").waitFor();
+    await page.waitForTimeout(500);
+    await dock.getByRole("button", { name: "Use the result" }).click();
+    await until(() => dispatched("chat/toolCallResultConfirmed").length === 1, "confirmed");
+    expect(dispatched("chat/toolCallResultConfirmed")[0]).toMatchObject({ toolCallId: "r1", approved: true });
+  });
+
   it("that are several are counted, and listed before all can be allowed", async () => {
     const made = approval("p1");
     ask(made, "p2", "make two");
@@ -590,6 +604,20 @@ describe("attacks", () => {
     expect(await page.locator("iframe").getAttribute("sandbox")).not.toContain("allow-same-origin");
     // The browser reports what it forbade; it must have forbidden leaving the frame, and nothing else happened.
     opened.at(-1)?.problems.splice(0);
+  });
+});
+
+describe("a new session", () => {
+  it("says how far its creation is", async () => {
+    host.methods.createSession = (params) => {
+      host.put(params.channel as string, { provider: "demo", title: "New", status: 1, lifecycle: "creating", activeClients: [], chats: [] }, "session");
+      host.notify("root/progress", { channel: "ahp-root://", progressToken: params.progressToken, progress: 1, total: 3, message: "Starting the agent" });
+      return null;
+    };
+    const page = await visit("#/new");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("Starting the agent").waitFor();
+    expect(await page.getByRole("progressbar", { name: "Creating the session" }).getAttribute("value")).toBe("1");
   });
 });
 

@@ -139,13 +139,13 @@ describe("a chat of 5,000 turns", () => {
     };
     await time("Short");
     const times: [number, number][] = [];
-    for (let round = 0; round < 3; round += 1) times.push([await time("Short"), await time("Long")]);
+    for (let round = 0; round < 2; round += 1) times.push([await time("Short"), await time("Long")]);
     const best = [0, 1].map((column) => Math.min(...times.map((pair) => pair[column] as number))) as [number, number];
     expect(best[1]).toBeLessThan(best[0] * 2 + 100);
     expect(await page.locator(".turn").count()).toBe(60);
     await page.getByRole("button", { name: "Earlier turns" }).click();
     await expect.poll(() => page.locator(".turn").count()).toBe(100);
-  });
+  }, 240_000);
 });
 
 it("nothing went wrong in the page", () => expect(here.problems).toEqual([]));
