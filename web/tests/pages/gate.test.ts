@@ -39,6 +39,9 @@ const answer = (name: string) => card().getByRole("button", { name, exact: true 
 const item = (name: string) => page.locator("aside .setup-item").filter({ has: page.locator(`:scope > div > .row > strong`, { hasText: new RegExp(`^${name}$`) }) });
 const why = (name: string) => item(name).locator(":scope > div > p.muted");
 
+/** The agent's last words about the nth change; diffs have similar ones. */
+const changed = (index: number) => page.locator(".md strong", { hasText: "one line at a time" }).nth(index);
+
 describe("an approval", () => {
   it("says what for, how risky, and shows the change before the words", async () => {
     await begin(page, host, "Change the loader");
@@ -53,11 +56,11 @@ describe("an approval", () => {
     await page.waitForTimeout(450); // The card ignores presses in its first 400 ms, and has stood since the last test.
     await card().getByRole("button", { name: /more answers/i }).click();
     await page.getByRole("menuitem", { name: "Always allow edit in this session" }).click();
-    await page.getByText("one line at a time").last().waitFor();
+    await changed(0).waitFor();
     await idle(page);
     expect(readFileSync(join(host.work, "src", "loader.py"), "utf8")).toContain("yield from file");
     await say(page, "Change it again");
-    await page.getByText("one line at a time").nth(1).waitFor();
+    await changed(1).waitFor();
     await idle(page);
     expect(await card().count()).toBe(0);
   });
@@ -257,7 +260,7 @@ describe("directories", () => {
     await answer("Allow once").waitFor();
     await page.locator("header").getByText("(work tree)").waitFor();
     await press(card(), "Allow once");
-    await page.getByText("one line at a time").waitFor();
+    await changed(0).waitFor();
     await shot(page, "gate-work-tree");
     expect(readFileSync(join(host.work, "README.md"), "utf8")).toBe(before);
     expect(existsSync(join(host.work, ".git"))).toBe(true);
