@@ -32,7 +32,7 @@ _OF_A_CONNECTION = 100
 """Subscriptions that one connection takes before the next one is opened."""
 
 _OF_A_FOLDER = 10
-"""Customizations that one directory has before the next one is made, with a session of its own."""
+"""Customizations of one directory."""
 
 
 class Idle(ScriptedAgent):
@@ -143,17 +143,22 @@ async def toggled(bed: Bed) -> None:
     await bed.new_session()
 
 
-async def one_rule(bed: Bed) -> None:
-    """One more file among a few of a directory, in a host with many such directories. A session of it shows the file.
+async def rule_of_ten(bed: Bed) -> None:
+    """A rule that is there: each tenth one begins a directory with ten of them, and a session that works in it.
 
-    A folder is one container, and the protocol tells a container as a whole. So they are spread over folders.
+    A folder is one container, and the protocol tells a container as a whole. So rules are spread over folders.
     """
     if bed.rules % _OF_A_FOLDER == 0:
         directory = bed.directory.parent / f"work{len(bed.folders)}"
-        directory.mkdir()
+        for _ in range(_OF_A_FOLDER):
+            write_rule(directory)
         bed.folders.append((directory, (await bed.new_session(directory))[0]))
-    directory, session = bed.folders[-1]
     bed.rules += 1
+
+
+async def one_rule(bed: Bed) -> None:
+    """One more file in a directory with a few, among many such directories. Its session shows the file."""
+    directory, session = bed.folders[-1]
     bed.client.received.clear()
     await bed.client.ask("subscribe", session)
     name = write_rule(directory)
@@ -219,9 +224,9 @@ KINDS = {
     "sessions": Kind(one_session),
     "disposing a session": Kind(disposed_session, fill=one_session),
     "toggling and a session": Kind(toggled, fill=one_session),
-    "chats of a session": Kind(one_chat, most=950),
+    "chats of a session": Kind(one_chat, most=850),
     "turns of a chat": Kind(one_turn),
-    "customizations": Kind(one_rule),
+    "customizations": Kind(one_rule, fill=rule_of_ten),
     "clients": Kind(one_client),
     "subscriptions": Kind(one_subscription),
     "channels": Kind(one_channel),

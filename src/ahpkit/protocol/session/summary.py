@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 
 from ahpkit.protocol.common.state import JsonObject
@@ -118,7 +119,9 @@ def _preferred(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
     return chosen or max(chats, key=lambda chat: _moment(chat["modifiedAt"]))
 
 
+@lru_cache(maxsize=4096)
 def _moment(time: str) -> datetime:
+    """Asked for every chat whenever one changes: the answers are kept."""
     moment = datetime.fromisoformat(time)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
