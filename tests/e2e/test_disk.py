@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.flow import open_session, state_of, title
-from support.process import finish_cli, host_process
+from support.process import finish_cli, host_process, run_cli
 from support.raw_client import RawClient
 from support.waiting import BOUND
 
@@ -89,6 +89,25 @@ async def test_a_full_disk_refuses_actions_serves_reads_and_loses_nothing(tmp_pa
             else:
                 assert result["snapshots"][0]["fromSeq"] >= fits
             await client.aclose()
+
+
+@needs_mount
+async def test_a_prompt_that_runs_when_the_disk_gets_full_says_why_it_waits(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "data") as data:
+        async with host_process(tmp_path):
+            prompt = await run_cli(["prompt", "/stream 100000"], tmp_path)
+            assert prompt.stdout is not None
+            assert prompt.stderr is not None
+            assert await prompt.stdout.readexactly(10)
+            fill(data)
+            reading = asyncio.create_task(prompt.stdout.read())
+            async with asyncio.timeout(BOUND):
+                while b"the disk is full" not in (line := await prompt.stderr.readline()):
+                    assert line, "it ended without a word"
+            assert line.startswith(b"! waiting: the host cannot store anything")
+            prompt.kill()
+            await prompt.wait()
+            await reading
 
 
 async def _accepted_again(client: RawClient, session: str) -> int:

@@ -19,6 +19,10 @@ MEMORY = 120 * MIB
 """What a host may have grown by since the first round, once it is idle."""
 
 
+_ASKS = ("calculate", "test_add")
+"""Tools that always ask. Any other call that is shown as allowed by a person was allowed by one, too."""
+
+
 class Broken(Exception):
     """An invariant does not hold."""
 
@@ -64,8 +68,9 @@ def _check_call(stage: Stage, turn_id: str, call: Any) -> None:
     if call["status"] not in ("completed", "cancelled"):
         raise Broken(f"call {call['toolCallId']} of the finished turn {turn_id} is {call['status']}")
     ran = call["status"] == "completed" and call.get("success")
-    if ran and call["toolName"] in ("calculate", "test_add") and call["toolCallId"] not in stage.approved:
-        raise Broken(f"call {call['toolCallId']} ran and nobody allowed it")
+    asked = call["toolName"] in _ASKS or call.get("confirmed") == "user-action"
+    if ran and asked and call["toolCallId"] not in stage.approved:
+        raise Broken(f"call {call['toolCallId']} of {call['toolName']} ran and nobody allowed it")
 
 
 def turns_are_there_once(stage: Stage) -> None:

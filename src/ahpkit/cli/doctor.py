@@ -129,7 +129,8 @@ async def _clients(client: Client) -> list[Finding]:
         return []
     told = await client.request(f"x-{EXTENSION}/list", {})
     found = [_described(one) for one in told["clients"] if not one.get("self")] or ["none is connected"]
-    return [Finding("client", True, detail) for detail in found]
+    stored = [Finding("storage", False, told["notStored"], "make room on its disk")] if "notStored" in told else []
+    return [*stored, *(Finding("client", True, detail) for detail in found)]
 
 
 def _described(one: JsonObject) -> str:

@@ -30,15 +30,20 @@ from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.output import Output
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.show_turn import TurnPrinter, event_line
-from ahpkit.client import ActionRejected, Chat, Decline, Deny, Session, TurnStream
+from ahpkit.client import ActionRejected, Chat, Client, Decline, Deny, Session, TurnStream
 from ahpkit.client.ask import subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.platform.signals import handling_signals
 from ahpkit.protocol.chat.turns import is_resumable
+from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.wire.codec import encode
 
 _PATIENCE = 3.0
 """Seconds for the first bytes of what is piped in besides a text."""
+
+_QUIET = 3.0
+"""Seconds without a word of the agent until the host is asked whether something is wrong."""
 
 Begin = Callable[[Chat], TurnStream]
 """Begins the turn in a chat."""
@@ -127,7 +132,7 @@ async def prompt(
         if no_wait:
             return await shot.send(session, send)
         try:
-            code = await shot.run(session, send, timeout)
+            code = await shot.run(client, session, send, timeout)
             notify(kind, "the turn is over" if code == 0 else "the turn did not complete")
             return code
         finally:
@@ -162,7 +167,7 @@ async def resume(
     async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline) as client:
         opened = await client.session(await find_session(client, session))
         try:
-            return await shot.run(opened, Chat.resume, timeout)
+            return await shot.run(client, opened, Chat.resume, timeout)
         except LookupError:
             raise click.ClickException(
                 f"there is nothing to go on with in {session!r}: its last turn did not fail, or cannot go on"
@@ -221,6 +226,7 @@ class _OneShot:
         self._helpers: set[str] = set()
         self.resumable = False
         """Whether the turn failed and can go on."""
+        self._events = 0
 
     async def send(self, session: Session, begin: Begin) -> int:
         """Begin the turn and leave it to itself; the exit code."""
@@ -234,12 +240,12 @@ class _OneShot:
         self.output.say(encode(facts).decode() if self._json_lines else short_id(session.uri))
         return 0
 
-    async def run(self, session: Session, begin: Begin, timeout: float | None = None) -> int:
+    async def run(self, client: Client, session: Session, begin: Begin, timeout: float | None = None) -> int:
         """The exit code."""
         chat = await session.chat()
         if self._json_lines:
             self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
-        async with _cancelled_by_interrupt(chat):
+        async with _cancelled_by_interrupt(chat), self._says_why_it_waits(client):
             try:
                 async with asyncio.timeout(timeout):
                     return await self._take(session, chat, begin)
@@ -252,9 +258,32 @@ class _OneShot:
                 self.output.say(f"✗ {error.reason}", "red", error=True)
                 return EXIT_FAILED
 
+    @asynccontextmanager
+    async def _says_why_it_waits(self, client: Client) -> AsyncGenerator[None]:
+        watching = asyncio.create_task(self._watch(client), name="why nothing comes")
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+    async def _watch(self, client: Client) -> None:
+        """When nothing comes for a while, ask the host whether it can store anything: without that nothing is sent."""
+        told: str | None = None
+        while CLIENTS in client.host.meta:
+            seen = self._events
+            await asyncio.sleep(_QUIET)
+            if seen != self._events:
+                continue
+            with suppress(AhpError, OSError):
+                reason: str | None = (await client.request(f"x-{CLIENTS}/list", {})).get("notStored")
+                if reason is not None and reason != told:
+                    self.output.say(f"! waiting: the host cannot store anything: {reason}", "yellow", error=True)
+                told = reason
+
     async def _take(self, session: Session, chat: Chat, begin: Begin) -> int:
         last: Any = None
         async for last in begin(chat):
+            self._events += 1
             self._show(last)
             for uri in subagents(last):
                 if uri not in self._helpers:

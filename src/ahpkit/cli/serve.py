@@ -334,7 +334,7 @@ async def running_host(
             ),
         )
         session_import.register(host.extension, host.sessions)
-        client_list.register(host.extension, host.clients)
+        client_list.register(host.extension, host.clients, failing=lambda: host.spine.log.failing)
         for mount in host.registered.routes:
             mount(routes)
         async with (

@@ -22,6 +22,9 @@ UNSAVED_TEXT = "ahpkit/unsaved-text"
 CHANGES = "ahpkit/changes"
 """In a session's `_meta`: additions, deletions and files of all its changes. Lists show it as `changes`."""
 
+CLIENTS = "ahpkit/clients"
+"""In a host's `_meta`: its extension that lists the connected clients, and says why nothing can be stored."""
+
 ASK_AGENTS = "ahpkit/ask-agents"
 """In `listSessions`: true starts agents that do not run, to learn which conversations they keep."""
 
@@ -51,6 +54,7 @@ __all__ = [
     "CANVASES",
     "CAPABILITIES",
     "CHANGES",
+    "CLIENTS",
     "CONFIG_META",
     "KEEP_TOKEN",
     "LEFT_OUT",

@@ -1,7 +1,8 @@
 """Lists the connected clients: the extension `ahpkit/clients`, because the protocol has no command for it.
 
 `x-ahpkit/clients/list` answers with every client: its id, the protocol version it speaks, what it calls itself
-(`clientInfo`), where it comes from and how many channels it follows. It is for people; nothing depends on it.
+(`clientInfo`), where it comes from and how many channels it follows. While nothing can be stored it also says why: who
+waits for an answer wants to know. It is for people; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -13,22 +14,26 @@ from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import CLIENTS
 
-EXTENSION = "ahpkit/clients"
+EXTENSION = CLIENTS
 
 _LONGEST = 200
 """Characters of what a client calls itself."""
 
 
-def register(extend: Callable[..., Extension], clients: Clients) -> None:
-    """Let clients ask who is connected; `extend` is `Host.extension`."""
+def register(
+    extend: Callable[..., Extension], clients: Clients, *, failing: Callable[[], str | None] = lambda: None
+) -> None:
+    """Let clients ask who is connected; `extend` is `Host.extension`, `failing` says why nothing can be stored."""
     extension = extend(EXTENSION)
 
     @extension.request("list")
     def list_clients(  # pyright: ignore[reportUnusedFunction]  # The decorator registers it.
         client: ConnectedClient, params: JsonObject
     ) -> JsonObject:
-        return {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
+        found = {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
+        return found if (reason := failing()) is None else {**found, "notStored": reason}
 
 
 def _described(client: Connection, *, asks: bool) -> JsonObject:
