@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -319,3 +320,16 @@ async def test_a_server_that_crashes_degrades_its_container_until_it_runs_again(
     await until(lambda: [load["kind"] for load in loads()][-2:] == ["degraded", "loaded"])
     assert loads()[-2]["message"] == "MCP server test: it ended, and is started again"
     assert (await shown(bench, client, session, "ready"))["name"] == "test"
+
+
+def test_what_servers_and_agents_need_is_loaded_at_once() -> None:
+    """In a process of its own, as in a host: the first session and its agent load parts of one library together."""
+    loads = "load('ahpkit.mcp.fleet'), load('ahpkit.mcp.gateway'), load('ahpkit.mcp.http_doorway')"
+    program = (
+        "import asyncio\n"
+        "from ahpkit.mcp.session_servers import load\n"
+        f"async def main():\n    await asyncio.gather({loads})\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -21,7 +20,7 @@ from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.prompts import attached, complete, expand
 from ahpkit.mcp.results import outcome_of, result_of
-from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers
+from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers, load
 from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.actions import chat_tool_call_auth_required, chat_tool_call_auth_resolved
 from ahpkit.protocol.chat.commands import CompletionItem
@@ -306,7 +305,7 @@ class McpServers(Feature):
         return self._gateways[chat.uri][1]
 
     async def _open_gateway(self, chat: Chat) -> tuple[str, Sequence[McpServerOffer], contextlib.ExitStack]:
-        await asyncio.to_thread(import_module, "ahpkit.mcp.gateway")  # It loads a lot: not in the event loop.
+        await load("ahpkit.mcp.gateway")
         from ahpkit.mcp.gateway import NAME, Gateway
 
         if self._doorway is None:
@@ -329,7 +328,7 @@ class McpServers(Feature):
 
     async def _http_doorway(self) -> HttpDoorway:
         if self._http is None:
-            await asyncio.to_thread(import_module, "ahpkit.mcp.http_doorway")
+            await load("ahpkit.mcp.http_doorway")
             from ahpkit.mcp.http_doorway import HttpDoorway
 
             self._http = await HttpDoorway().__aenter__()

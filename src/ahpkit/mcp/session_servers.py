@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +37,20 @@ if TYPE_CHECKING:
     from ahpkit.mcp.server_port import Limits
 
 _log = logging.getLogger(__name__)
+
+_loading = threading.Lock()
+
+
+async def load(module: str) -> None:
+    """Load a module that loads much, in a thread. One at a time: the library's modules refer to each other."""
+
+    def work() -> None:
+        with _loading:
+            import_module("mcp")
+            import_module(module)
+
+    await asyncio.to_thread(work)
+
 
 Offers = Callable[[str], Awaitable[Sequence[McpServerOffer]]]
 """The servers of a session that are switched on and may run."""
@@ -115,7 +130,7 @@ class SessionServers:
         if self._closed or (not wanted and self._fleet is None and not self._shared.of(self)):
             self._show_stopped()
             return
-        await asyncio.to_thread(import_module, "ahpkit.mcp.fleet")  # It loads a lot: not in the event loop.
+        await load("ahpkit.mcp.fleet")
         from ahpkit.mcp.fleet import Fleet
 
         if self._closed:
@@ -361,4 +376,4 @@ class SharedServers:
         self._tokens.drop(resource, token)
 
 
-__all__ = ["Offers", "SessionServers", "SharedServers"]
+__all__ = ["Offers", "SessionServers", "SharedServers", "load"]
