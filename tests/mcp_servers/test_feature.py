@@ -26,7 +26,7 @@ from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
-from support.waiting import until
+from support.waiting import BOUND, until
 
 
 @pytest.fixture
