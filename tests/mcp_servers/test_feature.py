@@ -324,9 +324,11 @@ async def test_a_server_that_crashes_degrades_its_container_until_it_runs_again(
 
 def test_what_servers_and_agents_need_is_loaded_at_once() -> None:
     """In a process of its own, as in a host: the first session and its agent load parts of one library together."""
-    loads = "load('ahpkit.mcp.fleet'), load('ahpkit.mcp.gateway'), load('ahpkit.mcp.http_doorway')"
+    parts = ("fleet", "gateway", "http_doorway")
+    loads = ", ".join(f"load(lambda: import_module('ahpkit.mcp.{part}'))" for part in parts)
     program = (
         "import asyncio\n"
+        "from importlib import import_module\n"
         "from ahpkit.mcp.session_servers import load\n"
         f"async def main():\n    await asyncio.gather({loads})\n"
         "asyncio.run(main())\n"

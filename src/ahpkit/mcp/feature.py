@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -305,7 +306,7 @@ class McpServers(Feature):
         return self._gateways[chat.uri][1]
 
     async def _open_gateway(self, chat: Chat) -> tuple[str, Sequence[McpServerOffer], contextlib.ExitStack]:
-        await load("ahpkit.mcp.gateway")
+        await load(lambda: import_module("ahpkit.mcp.gateway"))
         from ahpkit.mcp.gateway import NAME, Gateway
 
         if self._doorway is None:
@@ -328,7 +329,7 @@ class McpServers(Feature):
 
     async def _http_doorway(self) -> HttpDoorway:
         if self._http is None:
-            await load("ahpkit.mcp.http_doorway")
+            await load(lambda: import_module("ahpkit.mcp.http_doorway"))
             from ahpkit.mcp.http_doorway import HttpDoorway
 
             self._http = await HttpDoorway().__aenter__()

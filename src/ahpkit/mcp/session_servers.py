@@ -41,13 +41,13 @@ _log = logging.getLogger(__name__)
 _loading = threading.Lock()
 
 
-async def load(module: str) -> None:
-    """Load a module that loads much, in a thread. One at a time: the library's modules refer to each other."""
+async def load(modules: Callable[[], object]) -> None:
+    """Load modules that load much, in a thread. One at a time: those of the library refer to each other."""
 
     def work() -> None:
         with _loading:
             import_module("mcp")
-            import_module(module)
+            modules()
 
     await asyncio.to_thread(work)
 
@@ -130,7 +130,7 @@ class SessionServers:
         if self._closed or (not wanted and self._fleet is None and not self._shared.of(self)):
             self._show_stopped()
             return
-        await load("ahpkit.mcp.fleet")
+        await load(lambda: import_module("ahpkit.mcp.fleet"))
         from ahpkit.mcp.fleet import Fleet
 
         if self._closed:
