@@ -46,7 +46,7 @@ test-pages: $(READY)
 
 # VS Code itself in Chromium against our host (npm and Chromium).
 test-vscode: $(READY)
-	tools/vscode.sh
+	tools/vscode.sh $(ARGS)
 
 # Real agents of other people, installed into a scratch directory (npm and PyPI).
 test-agents: $(READY)

@@ -4,6 +4,7 @@
 import { createRequire } from 'node:module';
 
 const [url, place] = process.argv.slice(2);
+const release = Number(place.split('/').pop().split('.')[1]);  // 139 of code-server 4.139.1, which is VS Code 1.139.
 const { chromium } = createRequire(`${place}/node_modules/`)('playwright-core');
 const quiet = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
@@ -117,21 +118,24 @@ try {
   await sees(first, 'prompt in the terminal');
   await done('the command line talks in the same session', first);
 
-  const second = await newWindow();
-  await enter(second);
-  await open(second, 'hello from VS Code', 'prompt in the terminal');
-  await done('a second window shows the session', second);
-  await ask('for both windows');
-  await Promise.all([first, second].map((one) => sees(one, 'for both windows')));
-  await done('both windows follow it live', second);
-
+  const windows = [first];
+  if (release >= 136) {  // 1.134 lists no sessions of a host behind a bridge.
+    const second = await newWindow();
+    await enter(second);
+    await open(second, 'hello from VS Code', 'prompt in the terminal');
+    await done('a second window shows the session', second);
+    windows.push(second);
+    await ask('for both windows');
+    await Promise.all(windows.map((one) => sees(one, 'for both windows')));
+    await done('both windows follow it live', second);
+  }
   await tell('restart the host');
   await ask('after the restart');
-  await Promise.all([first, second].map((one) => sees(one, 'after the restart')));
-  await done('the host is killed and started again, and both windows come back by themselves', first);
+  await Promise.all(windows.map((one) => sees(one, 'after the restart')));
+  await done('the host is killed and started again, and open windows come back by themselves', first);
   await say(first, 'still here');
-  await Promise.all([first, second].map((one) => sees(one, 'You said:\n\nstill here')));
-  await done('the session goes on after it', second);
+  await Promise.all(windows.map((one) => sees(one, 'You said:\n\nstill here')));
+  await done('the session goes on after it', windows.at(-1));
 
   const third = await newWindow();
   await enter(third);
@@ -141,9 +145,12 @@ try {
   await sees(third, 'The notes are right now');
   await idle(third);
   await third.getByText('1 file changed').last().click();
-  await chat(third).getByText('notes.txt').last().click();
-  await third.waitForFunction(() => document.querySelector('.monaco-diff-editor')?.innerText.includes('two'));
-  await done('a file is edited after a yes and the edit is a diff', third);
+  await done('a file is edited after a yes', third);
+  if (release >= 137) {  // Older ones look for the file in the browser.
+    await chat(third).getByText('notes.txt').last().click();
+    await third.waitForFunction(() => document.querySelector('.monaco-diff-editor')?.innerText.includes('two'));
+    await done('the edit is shown as a diff', third);
+  }
   console.log(`${steps} passed, 0 failed`);
 } catch (error) {
   console.error(String(error));

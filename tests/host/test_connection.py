@@ -274,9 +274,9 @@ async def test_reconnect_replays_what_was_missed_inside_the_response(bench: Benc
     renamed = [e for e in result["actions"] if e["action"]["type"] == "session/titleChanged"]
     assert renamed == missed
     assert result["missing"] == []
+    assert [m for m in back.received if m.get("method", "").startswith("root/")] == []
     live = await alice.accepted(session, {"type": "session/titleChanged", "title": "live"})
     assert await back.action("session/titleChanged") == live
-    assert [m for m in back.received if m.get("method", "").startswith("root/")] == []
 
 
 class Counted(MemoryStorage):

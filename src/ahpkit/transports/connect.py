@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from ssl import SSLCertVerificationError, SSLContext, SSLError
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus, InvalidURI
@@ -31,6 +31,8 @@ MAX_SIZE = 256 * 1024 * 1024
 """Bytes of one incoming message. A host is trusted with more than a client: a snapshot of a long session is one."""
 
 _BEARER = re.compile(r"[!-~]+")
+
+_FORBIDDEN = 403
 
 _MAX_BODY = 300
 """Characters of a refusal's text that are worth showing."""
@@ -59,12 +61,27 @@ async def connect_transport(
     if token is not None and not _BEARER.fullmatch(token):  # Checked here: the library would quote it in its error.
         raise ConnectError(shown, "the token is malformed: it may not contain spaces or control characters")
     try:
-        connection = await _opening(url, ssl, options)
+        connection = await _opened(url, ssl, options, token)
     except (OSError, InvalidHandshake, InvalidURI, ValueError) as exc:
         raise _explain(shown, exc) from exc
     assert isinstance(connection, ClientSide)
     kind = "websocket" if unix_path(url) is None else "unix"
     return WebSocketTransport(connection, PeerInfo(kind, address(connection.remote_address)))
+
+
+async def _opened(url: str, ssl: SSLContext | None, options: dict[str, Any], token: str | None) -> Any:
+    """VS Code's host reads the token from the address only, and answers 403 to one in a header."""
+    try:
+        return await _opening(url, ssl, options)
+    except InvalidStatus as refusal:
+        if token is None or refusal.response.status_code != _FORBIDDEN or unix_path(url) is not None:
+            raise
+        parts = urlsplit(url)
+        query = "&".join(filter(None, [parts.query, f"tkn={quote(token, safe='')}"]))
+        try:
+            return await _opening(urlunsplit(parts._replace(query=query)), ssl, options)
+        except InvalidStatus:
+            raise refusal from None
 
 
 def _opening(url: str, ssl: SSLContext | None, options: dict[str, Any]) -> connect:
