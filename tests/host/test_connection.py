@@ -304,8 +304,9 @@ async def test_what_was_missed_is_read_once(tmp_path: Path) -> None:
     log.found = 0
     params: Json = {"clientId": "bob", "subscriptions": [session], "_meta": wish}
     result = await back.ask("reconnect", lastSeenServerSeq=last, **params)
-    assert [one["action"]["title"] for one in result["actions"]] == [f"title {number}" for number in range(5000)]
-    assert log.found < 1.1 * 5000
+    titles = [one["action"]["title"] for one in result["actions"] if "title" in one["action"]]
+    assert titles == [f"title {number}" for number in range(5000)]
+    assert log.found < 1.1 * len(result["actions"])
     await bench.stop()
 
 
