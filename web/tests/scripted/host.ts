@@ -93,7 +93,9 @@ export class ScriptedHost {
   }
 
   summarize(session: string, changes: Obj): void {
-    Object.assign(this.summaries.get(session) as Obj, changes);
+    const summary = this.summaries.get(session);
+    if (!summary) return; // It is just being created.
+    Object.assign(summary, changes);
     this.notify("root/sessionSummaryChanged", { channel: "ahp-root://", session, changes });
   }
 
