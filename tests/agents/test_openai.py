@@ -170,7 +170,7 @@ class TestConfiguring:
 
     @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://x", "http://"])
     def test_something_that_is_no_url_is_refused(self, url: str) -> None:
-        with pytest.raises(OpenAiConfigError, match="no http or https URL"):
+        with pytest.raises(OpenAiConfigError, match="is not an http or https URL"):
             OpenAiConfig(name="local", base_url=url)
 
 

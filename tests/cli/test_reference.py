@@ -63,5 +63,5 @@ def test_every_subcommand_of_sessions_is_described() -> None:
 def test_the_extension_behind_import_is_described_with_its_parameters() -> None:
     page = (REFERENCE / "extensions.md").read_text(encoding="utf-8")
     for method, params in (("import", session_import.ImportParams), ("stage", session_import.StageParams)):
-        described = page.partition(f"### `_{session_import.EXTENSION}/{method}`\n")[2].partition("\n### ")[0]
+        described = page.partition(f"### `x-{session_import.EXTENSION}/{method}`\n")[2].partition("\n### ")[0]
         assert [name for name in params.__annotations__ if f"| `{name}` |" not in described] == []

@@ -116,7 +116,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
         1,
         "there is no turn 'nope' in",
     ),
-    "a deletion nobody can confirm": (["sessions", "dispose", "QUIET"], 2, "nobody is there to ask; --yes deletes"),
+    "a deletion nobody can confirm": (["sessions", "dispose", "QUIET"], 2, "no terminal to ask at; --yes deletes"),
     "an import of nothing": (["sessions", "import", "gone.json"], 2, "'gone.json': No such file or directory"),
     "an import of something else": (["sessions", "import", "half.json"], 1, "half.json: not JSON"),
     "an address of the web": (

@@ -37,7 +37,7 @@ def test_a_turns_id_is_put_in_percent_encoded() -> None:
 @requirement("changesets:template:compare")
 def test_two_turns_are_needed_where_two_are_named() -> None:
     assert expand(PAIR["uriTemplate"], originalTurnId="1", modifiedTurnId="2") == "ahp-changeset:/s/1/2"
-    with pytest.raises(ValueError, match="needs modifiedTurnId"):
+    with pytest.raises(ValueError, match="needs values for: modifiedTurnId"):
         expand(PAIR["uriTemplate"], originalTurnId="1")
 
 

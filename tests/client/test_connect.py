@@ -35,7 +35,7 @@ async def serving(host: FakeHost, data_dir: Path, *, started_at: int, token: str
 
 
 async def test_without_a_url_and_without_a_host_it_says_what_to_do(bounded: None):
-    with pytest.raises(HostNotFound, match="ahpkit serve"):
+    with pytest.raises(HostNotFound, match="ahpkit up"):
         async with connect():
             pass
 

@@ -140,7 +140,7 @@ async def test_in_the_middle_of_a_reconnect_it_may_come_back_again_and_again(hos
         leave(back)
     back = await host.connect("traveller")
     result = await back.ask("reconnect", **params, _meta={MISSED: "actions"})
-    assert result["actions"] == echoes
+    assert [said for said in result["actions"] if "origin" in said] == echoes
     live = await writer.accepted(session, title("live"))
     await back.action(lambda said: said == live)
     await back.aclose()

@@ -50,7 +50,10 @@ def here(bench: Bench) -> str:
 
 
 def lines(recording: Path, workspace: str) -> list[str]:
-    return recording.read_text().replace("file:///workspace", workspace).splitlines()
+    """What a client said, in a folder that is there. VS Code 1.134 names it by the address of its page."""
+    text = recording.read_text().replace("file:///workspace", workspace)
+    remote = workspace.replace("file://", "vscode-remote://127.0.0.1:18411")
+    return text.replace("vscode-remote://127.0.0.1:18411/workspace", remote).splitlines()
 
 
 async def create(raw: RawClient, bench: Bench, uri: str = "scripted:/4711") -> tuple[str, str]:

@@ -273,7 +273,7 @@ async def test_a_person_who_does_not_come_back_ends_the_wait() -> None:
     async with guarded() as (_, authority, url):
         with pytest.raises(LoginFailed, match="nobody logged in"):
             await log_in(challenge(authority, url), open_browser=lambda page: None, timeout=0.2)
-        with pytest.raises(LoginFailed, match="no authorization server"):
+        with pytest.raises(LoginFailed, match="does not name an authorization server"):
             await log_in({**CHALLENGE, "resource": {"resource": url}}, open_browser=browse)
 
 

@@ -74,7 +74,7 @@ async def test_a_person_may_say_no(bench: Bench) -> None:
     await answer(client, chat, "deny")
     await client.action("chat/turnComplete")
     assert not outcomes[0].success
-    assert "does not want this server to ask the model" in outcomes[0].error
+    assert "did not allow this server to ask the model" in outcomes[0].error
 
 
 async def test_a_server_that_asks_the_model_in_a_loop_is_stopped(bench: Bench) -> None:

@@ -29,8 +29,8 @@ def test_a_known_name_needs_no_command(name: str) -> None:
         ("nobody", "no known agent 'nobody'"),
         ("mine=", "command is empty"),
         ("mine='open", "No closing quotation"),
-        ("=x", "no agent name"),
-        ("a b=x", "no agent name"),
+        ("=x", "is not an agent name"),
+        ("a b=x", "is not an agent name"),
     ],
 )
 def test_an_option_that_cannot_be_used_says_why(option: str, complaint: str) -> None:

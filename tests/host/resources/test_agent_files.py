@@ -81,7 +81,7 @@ async def test_what_declares_hooks_is_read_but_never_written(bench: Bench, work:
     (work / path).write_text("{}")
     files = await files_of(bench, work)
 
-    with pytest.raises(PermissionDenied, match="not to be written"):
+    with pytest.raises(PermissionDenied, match="cannot be written"):
         await files.write(work / path, "hooked")
     assert await files.read(work / path) == "{}"
 
