@@ -11,6 +11,8 @@ import { size } from "../parts/markdown.tsx";
 import { announce, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
 
 const SHARE = 500;
+/** Completions that are shown; the list says how many more there are. */
+const SHOWN = 50;
 const MAX_ATTACHMENT = 8_000_000;
 
 interface Completion {
@@ -69,6 +71,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const file = useRef<HTMLInputElement>(null);
   const [draft, setDraft] = useState<Draft>(() => firstDraft(chatUri, chat));
   const [items, setItems] = useState<Completion[]>([]);
+  const [further, setFurther] = useState(0);
   const [chosen, choose] = useState(0);
   const [model, setModel] = useState<ModelSelection | undefined>(() => chat.draft?.model ?? chat.turns.at(-1)?.message.model);
   const shared = useRef(chat.draft?.text ?? "");
@@ -147,9 +150,10 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     if (!triggers.some((trigger) => word.startsWith(trigger)) || link.value !== "live") return setItems([]);
     const turn = ++asked.current;
     try {
-      const answer = await request<{ items: Completion[] }>("completions", { channel: chatUri, kind: "userMessage", text, offset });
+      const answer = await request<{ items: Completion[]; _meta?: { "ahpkit/more"?: number } }>("completions", { channel: chatUri, kind: "userMessage", text, offset });
       if (turn === asked.current) {
-        setItems(answer.items.slice(0, 50));
+        setItems(answer.items.slice(0, SHOWN));
+        setFurther(Math.max(0, answer.items.length - SHOWN) + (answer._meta?.["ahpkit/more"] ?? 0));
         choose(0);
       }
     } catch {
@@ -224,14 +228,17 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   return (
     <div class="composer">
       {items.length > 0 && (
-        <div class="completions" role="listbox" id={listId} aria-label="Completions">
-          {items.map((item, index) => (
-            <button key={`${item.insertText}${index}`} id={`completion-${index}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={index === chosen}
-              onPointerDown={(event) => event.preventDefault()} onClick={() => accept(item)}>
-              <span class="cut">{item.insertText}</span>
-              <span class="sub cut">{item.attachment?.label}</span>
-            </button>
-          ))}
+        <div class="completions">
+          <div role="listbox" id={listId} aria-label="Completions">
+            {items.map((item, index) => (
+              <button key={`${item.insertText}${index}`} id={`completion-${index}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={index === chosen}
+                onPointerDown={(event) => event.preventDefault()} onClick={() => accept(item)}>
+                <span class="cut">{item.insertText}</span>
+                <span class="sub cut">{item.attachment?.label}</span>
+              </button>
+            ))}
+          </div>
+          {further > 0 && <p class="note small">{further} more. Type on to find them.</p>}
         </div>
       )}
       {draft.attachments.length > 0 && (

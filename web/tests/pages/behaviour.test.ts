@@ -374,6 +374,17 @@ describe("the composer", () => {
     await until(() => dispatched("chat/turnCancelled").length === 1, "stopped");
   });
 
+  it("says how many completions there are beyond those it shows", async () => {
+    const made = host.addSession("many");
+    const item = (number: number) => ({ insertText: `/skill-${number}`, attachment: { type: "simple", label: "A skill" } });
+    host.methods.completions = () => ({ items: Array.from({ length: 60 }, (_, number) => item(number)), _meta: { "ahpkit/more": 5 } });
+    const page = await visit(at(made.session));
+    await composer(page).click();
+    await page.keyboard.type("/sk");
+    await page.getByText("15 more. Type on to find them.").waitFor();
+    expect(await page.getByRole("option").count()).toBe(50);
+  });
+
   it("completes, attaches a pasted image, and shares its draft", async () => {
     const made = host.addSession("c");
     host.methods.completions = () => ({ items: [{ insertText: "/help", attachment: { type: "simple", label: "What I can do" } }, { insertText: "/hello", attachment: { type: "simple", label: "Says hello" } }] });
