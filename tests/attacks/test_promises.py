@@ -116,6 +116,7 @@ async def test_paths_that_no_file_could_have_are_not_found(site: Site) -> None:
             answer = await asyncio.wait_for(reader.read(), BOUND)
             assert answer.startswith(b"HTTP/1.1 404"), (path[:20], answer[:100])
             writer.close()
+            await writer.wait_closed()
         await site.host.stop()
     assert site.host.errors == ""
 

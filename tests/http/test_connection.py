@@ -141,6 +141,7 @@ class TestEnd:
             asyncio.get_running_loop().call_soon(go.set)
         assert (await reader.read()).endswith(b"finished")
         writer.close()
+        await writer.wait_closed()
 
     async def test_an_answer_without_end_is_cut_off(self, caplog: pytest.LogCaptureFixture) -> None:
         async def endless(scope: Scope, receive: Receive, send: Send) -> None:
@@ -156,4 +157,5 @@ class TestEnd:
             await reader.readuntil(b"begin")
         assert b"\r\n0\r\n" not in await reader.read()  # What would end it regularly.
         writer.close()
+        await writer.wait_closed()
         assert "Exception in ASGI" not in caplog.text

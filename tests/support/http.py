@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,6 +46,8 @@ async def request(method: str, url: str, body: bytes = b"", **headers: str) -> A
             data = await reader.read()
         finally:
             writer.close()
+            with suppress(OSError):  # Whoever answered may have cut the connection.
+                await writer.wait_closed()
     start, _, text = data.decode().partition("\r\n\r\n")
     status, *lines = start.split("\r\n")
     pairs = (line.partition(": ") for line in lines)

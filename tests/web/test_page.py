@@ -53,6 +53,7 @@ class Running:
         writer.write(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + data)
         raw = await asyncio.wait_for(reader.read(), 10)
         writer.close()
+        await writer.wait_closed()
         top, _, content = raw.partition(b"\r\n\r\n")
         status, *rest = top.decode().split("\r\n")
         found = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
