@@ -168,10 +168,15 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     const text = `${draft.text.slice(0, start)}${item.insertText}${draft.text.slice(end)}`;
     const plainOne = item.attachment?.type === "simple" && !item.attachment.modelRepresentation;
     const attachments = item.attachment && !plainOne ? [...draft.attachments, item.attachment as Draft["attachments"][0]] : draft.attachments;
+    const caret = start + item.insertText.length;
+    if (area.current) {
+      // At once, not with the next frame: a key that is pressed meanwhile belongs behind the completion.
+      area.current.value = text;
+      area.current.setSelectionRange(caret, caret);
+      area.current.focus();
+    }
     update({ text, attachments, at: Date.now() });
     setItems([]);
-    requestAnimationFrame(() => area.current?.setSelectionRange(start + item.insertText.length, start + item.insertText.length));
-    area.current?.focus();
   }
 
   function onKey(event: KeyboardEvent): void {
