@@ -634,7 +634,7 @@ describe("a new session", () => {
 
 describe("many sessions", () => {
   it("that all change at once are drawn once per frame", async () => {
-    for (let index = 0; index < 500; index += 1) host.addSession(`s${index}`, { title: `Session ${index}`, workingDirectories: [`file:///work/p${index % 7}`] });
+    for (let index = 0; index < 500; index += 1) host.addSession(`s${index}`, { title: `Session ${index}`, workingDirectories: [`file:///home/ada/p${index % 7}`] });
     const page = await visit("#/");
     await page.locator(".session").first().waitFor();
     for (let round = 0; round < 3; round += 1) for (let index = 0; index < 500; index += 1) host.summarize(`ahp-session:/s${index}`, { title: `Renamed ${round} ${index}`, modifiedAt: new Date(Date.now() - index).toISOString() });

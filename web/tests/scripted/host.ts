@@ -77,7 +77,7 @@ export class ScriptedHost {
     const uri = `ahp-chat:/${id}`;
     const summary = {
       resource: session, provider: "demo", title: id, status: 33, createdAt: NOW, modifiedAt: NOW,
-      workingDirectories: ["file:///work/project"], defaultChat: uri, ...changes,
+      workingDirectories: ["file:///home/ada/project"], defaultChat: uri, ...changes,
     };
     const chatState = { resource: uri, title: "", status: 33, modifiedAt: NOW, turns: [], ...chat };
     this.put(uri, chatState, "chat");
@@ -209,7 +209,7 @@ export class ScriptedHost {
         return {
           protocolVersion: "1.0.0", serverSeq: this.seq, serverInfo: { name: "scripted", version: "1" },
           snapshots: (params.initialSubscriptions ?? []).map((uri: string) => this.#snapshot(uri)),
-          defaultDirectory: "file:///work/project", completionTriggerCharacters: ["/", "@", "#"], _meta: this.meta,
+          defaultDirectory: "file:///home/ada/project", completionTriggerCharacters: ["/", "@", "#"], _meta: this.meta,
         };
       }
       case "reconnect":

@@ -25,7 +25,7 @@ export const pendingCall = (id: string, input: string, changes: Obj = {}): Obj =
   options: [
     { id: "allow", label: "Allow once", kind: "approve" },
     { id: "allow-session", label: "Always allow “make test” in this session", kind: "approve", description: "Rule: run_command with exactly this input. Kept until the session ends." },
-    { id: "allow-workspace", label: "Always allow “make …” in this workspace", kind: "approve", description: "Rule: run_command whose input begins with make. Kept for /work/project." },
+    { id: "allow-workspace", label: "Always allow “make …” in this workspace", kind: "approve", description: "Rule: run_command whose input begins with make. Kept for /home/ada/project." },
     { id: "deny", label: "Deny", kind: "deny" },
   ],
   ...changes,
@@ -84,7 +84,7 @@ export function busy(host: ScriptedHost): { main: string; chat: string } {
     status: 2,
   });
   host.addSession("release", { title: "Prepare release 0.9", status: 33, modifiedAt: at(190), changes: { additions: 12, deletions: 3 } }, {});
-  host.addSession("idea", { title: "Sketch a plugin format", status: 1, modifiedAt: at(60 * 26), workingDirectories: ["file:///work/notes"], provider: "demo" }, {});
+  host.addSession("idea", { title: "Sketch a plugin format", status: 1, modifiedAt: at(60 * 26), workingDirectories: ["file:///home/ada/notes"], provider: "demo" }, {});
   host.addSession("old", { title: "An archived one", status: 97, modifiedAt: at(60 * 24 * 9) }, {});
   return { main, chat };
 }
@@ -120,7 +120,7 @@ export function changing(host: ScriptedHost): { session: string; chat: string; c
   host.resources.set("x:/before/big", { data: Array.from({ length: 5_000 }, (_, index) => `old ${index}`).join("\n") });
   host.resources.set("x:/after/big", { data: Array.from({ length: 5_000 }, (_, index) => `new ${index}`).join("\n") });
   host.resources.set("x:/bin", { data: "AAAAAA==", encoding: "base64" });
-  const side = (uri: string, content: string): Obj => ({ uri: `file:///work/project/${uri}`, content: { uri: content } });
+  const side = (uri: string, content: string): Obj => ({ uri: `file:///home/ada/project/${uri}`, content: { uri: content } });
   const files = [
     { id: "a", edit: { before: side("src/options.py", "x:/before/a"), after: side("src/options.py", "x:/after/a"), diff: { added: 1, removed: 2 } } },
     { id: "b", edit: { after: side("src/new_file.py", "x:/after/b"), diff: { added: 3, removed: 0 } } },
@@ -139,14 +139,14 @@ export function changing(host: ScriptedHost): { session: string; chat: string; c
 
 export const CUSTOMIZATIONS = [
   { type: "plugin", id: "p1", uri: "file:///home/me/.plugins/reviewer", name: "reviewer", version: "1.2.0", load: { kind: "degraded", message: "One hook was left out: its event is not known." },
-    enablement: [{ kind: "workspace", uri: "file:///work/project", enabled: true }],
+    enablement: [{ kind: "workspace", uri: "file:///home/ada/project", enabled: true }],
     children: [
       { type: "skill", id: "s1", uri: "file:///p/s", name: "review-diff", description: "Reviews a diff and lists what matters.", disableModelInvocation: true },
       { type: "mcpServer", id: "m2", uri: "file:///p/m", name: "tickets", state: { kind: "authRequired", reason: "required", resource: { resource: "https://tickets.example", resource_name: "Tickets", authorization_servers: ["https://login.example"] } } },
     ] },
-  { type: "directory", id: "d1", uri: "file:///work/project/.github/prompts", name: "prompts", enabled: false, contents: "prompt", writable: true, load: { kind: "loaded" }, children: [{ type: "prompt", id: "pr", uri: "file:///x", name: "release-notes" }] },
-  { type: "mcpServer", id: "m1", uri: "file:///work/project/.mcp.json", name: "filesystem", state: { kind: "ready" }, channel: "mcp://m1" },
-  { type: "mcpServer", id: "m3", uri: "file:///work/project/.mcp.json", name: "browser", state: { kind: "error", error: { errorType: "spawn", message: "The program “browser-mcp” was not found." } } },
+  { type: "directory", id: "d1", uri: "file:///home/ada/project/.github/prompts", name: "prompts", enabled: false, contents: "prompt", writable: true, load: { kind: "loaded" }, children: [{ type: "prompt", id: "pr", uri: "file:///x", name: "release-notes" }] },
+  { type: "mcpServer", id: "m1", uri: "file:///home/ada/project/.mcp.json", name: "filesystem", state: { kind: "ready" }, channel: "mcp://m1" },
+  { type: "mcpServer", id: "m3", uri: "file:///home/ada/project/.mcp.json", name: "browser", state: { kind: "error", error: { errorType: "spawn", message: "The program “browser-mcp” was not found." } } },
 ];
 
 export { NOW };

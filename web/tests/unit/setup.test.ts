@@ -54,7 +54,7 @@ describe("rules", () => {
     expect(place("session", "ahp-session:/1")).toBe("in the session “Parser”");
     expect(place("chat", "ahp-chat:/1")).toBe("in a chat of “Parser”");
     expect(place("session", "ahp-session:/2")).toBe("in a session that is gone");
-    expect(place("workspace", "file:///work/project")).toBe("in /work/project");
+    expect(place("workspace", "file:///home/ada/project")).toBe("in /home/ada/project");
     expect(place("everywhere")).toBe("everywhere");
   });
 });
