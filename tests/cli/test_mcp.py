@@ -16,7 +16,7 @@ from support.process import HostProcess, finish_cli, host_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PROGRAM = str(Path(__file__).parents[1] / "mcp_servers" / "server_main.py")
+PROGRAM = str(Path(__file__).parents[1] / "mcp_servers" / "plain_server.py")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from mcp_servers.server_main import make
+from mcp_servers.sdk_server import make
 
 
 class Guard:

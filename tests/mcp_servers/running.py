@@ -16,15 +16,23 @@ from ahpkit.mcp.server import McpServer
 from ahpkit.mcp.server_port import Limits
 from ahpkit.protocol.common.state import JsonObject
 
-PROGRAM = str(Path(__file__).parent / "server_main.py")
+PROGRAM = str(Path(__file__).parent / "plain_server.py")
+SDK_PROGRAM = str(Path(__file__).parent / "sdk_server.py")
 QUICK = Limits(start=20.0, call=20.0, delays=(0.01, 0.01), relist=0.01)
 
 
 def program(*modes: str, **env: str) -> ServerConfig:
-    """The test server as a declaration."""
-    return ServerConfig(
-        name="test", command=(sys.executable, PROGRAM), env={"TEST_MODES": " ".join(modes), **env}, cwd=Path.cwd()
-    )
+    """The plain test server as a declaration."""
+    return _declared(PROGRAM, {"TEST_MODES": " ".join(modes), **env})
+
+
+def of_era(era: str) -> ServerConfig:
+    """The server of the official SDK in one of its eras, or the plain one, which has to behave like it."""
+    return program() if era == "plain" else _declared(SDK_PROGRAM, {"TEST_MODES": era})
+
+
+def _declared(path: str, env: dict[str, str]) -> ServerConfig:
+    return ServerConfig(name="test", command=(sys.executable, path), env=env, cwd=Path.cwd())
 
 
 class Port:

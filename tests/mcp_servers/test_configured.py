@@ -40,9 +40,9 @@ async def host(tmp_path: Path, *servers: Json, home: Path | None = None) -> Asyn
         await bench.stop()
 
 
-def declared(tmp_path: Path, name: str = "test", **more: Any) -> Json:
+def declared(tmp_path: Path, name: str = "test", *, program: str = PROGRAM, **more: Any) -> Json:
     env = {"TEST_STARTED": str(tmp_path / "started"), "TEST_SECRET": "${SECRET}", **more.pop("env", {})}
-    return {"name": name, "command": [sys.executable, PROGRAM], "env": env, **more}
+    return {"name": name, "command": [sys.executable, program], "env": env, **more}
 
 
 async def entry(bench: Bench, client: RawClient, session: str, kind: str, name: str = "test") -> Json:

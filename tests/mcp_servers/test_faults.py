@@ -91,7 +91,7 @@ CALLS: dict[str, tuple[list[str], Json, bool, str]] = {
 @pytest.mark.parametrize("case", CALLS)
 async def test_a_call_of_an_odd_server_ends_and_says_why(tmp_path: Path, case: str) -> None:
     [tool], given, success, words = CALLS[case]
-    async with host(tmp_path, odd("legacy"), replace(QUICK, asks=2)) as (bench, client):
+    async with host(tmp_path, odd(), replace(QUICK, asks=2)) as (bench, client):
         session, chat = await bench.session(client)
         await entry(bench, client, session, "ready", "odd")
         answering = asyncio.create_task(decline_all(client, chat))
@@ -126,7 +126,7 @@ async def test_a_tool_that_never_answers_is_given_up(tmp_path: Path) -> None:
     ("mode", "words"), [("silent", "did not answer within"), ("dead", "cannot start: no configuration")]
 )
 async def test_a_server_that_does_not_start_is_an_error_with_its_reason(tmp_path: Path, mode: str, words: str) -> None:
-    patience = 8.0 if mode == "silent" else 60.0
+    patience = 3.0 if mode == "silent" else 60.0
     async with host(tmp_path, odd(mode), replace(QUICK, start=patience, delays=())) as (bench, client):
         session, chat = await bench.session(client)
         shown = await entry(bench, client, session, "error", "odd")

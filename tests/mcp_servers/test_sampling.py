@@ -14,7 +14,7 @@ import pytest
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
 from ahpkit.mcp.feature import McpServers
-from mcp_servers.running import QUICK
+from mcp_servers.running import QUICK, SDK_PROGRAM
 from mcp_servers.test_configured import declared, entry
 from mcp_servers.test_side_channel import Sampler
 from support.bench import Bench, ScriptedAgent, say
@@ -29,7 +29,7 @@ async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerato
     work.mkdir()
     made = Bench(work)
     made.agent = Sampler()
-    server = declared(tmp_path, env={"TEST_MODES": request.param})
+    server = declared(tmp_path, program=SDK_PROGRAM, env={"TEST_MODES": request.param})
     customizations = Customizations(CustomizationSettings(default_directory=work, servers=[server]))
     limits = replace(QUICK, asks=3)
     made.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits)]
@@ -95,7 +95,7 @@ async def test_an_agent_that_answers_no_samples_is_not_offered_to_servers(tmp_pa
     work.mkdir()
     bench = Bench(work)
     bench.agent = ScriptedAgent()
-    server = declared(tmp_path, env={"TEST_MODES": "legacy"})
+    server = declared(tmp_path)
     customizations = Customizations(CustomizationSettings(default_directory=work, servers=[server]))
     bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=QUICK)]
     await bench.start()

@@ -11,16 +11,16 @@ import pytest
 from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
 from ahpkit.mcp.server_port import Limits
-from mcp_servers.running import QUICK, Answers, Port, program, running, text_of
+from mcp_servers.running import QUICK, Answers, Port, of_era, program, running, text_of
 from support.waiting import until
 
-ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
+ERAS = pytest.mark.parametrize("era", ["legacy", "modern", "plain"])
 
 
 @ERAS
 async def test_it_starts_lists_serves_and_stops(era: str) -> None:
     port, caller = Port(), Answers()
-    async with running(program(era), port) as server:
+    async with running(of_era(era), port) as server:
         assert {"add", "ask"} <= {tool["name"] for tool in server.tools}
         assert [prompt["name"] for prompt in server.prompts] == ["poem"]
         assert [resource["uri"] for resource in server.resources] == ["test://notes"]
@@ -38,7 +38,7 @@ async def test_it_starts_lists_serves_and_stops(era: str) -> None:
 @ERAS
 async def test_progress_questions_samples_and_roots_reach_the_caller(era: str) -> None:
     port, caller = Port(), Answers()
-    async with running(program(era), port) as server:
+    async with running(of_era(era), port) as server:
         await server.call_tool("slow", {}, caller)
         assert caller.heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
         assert "Ann" in text_of(await server.call_tool("ask", {"question": "Who?"}, caller))
@@ -50,7 +50,7 @@ async def test_progress_questions_samples_and_roots_reach_the_caller(era: str) -
 @ERAS
 async def test_a_server_that_asks_in_a_loop_is_refused_and_goes_on(era: str) -> None:
     port, caller = Port(), Answers()
-    async with running(program(era), port, limits=Limits(asks=3, delays=())) as server:
+    async with running(of_era(era), port, limits=Limits(asks=3, delays=())) as server:
         try:
             said = text_of(await server.call_tool("ask", {"times": 50}, caller))
         except McpRefused as error:
@@ -69,7 +69,7 @@ async def test_sampling_is_not_offered_where_nobody_answers() -> None:
 @ERAS
 async def test_lists_follow_changes(era: str) -> None:
     port = Port()
-    async with running(program(era), port) as server:
+    async with running(of_era(era), port) as server:
         await server.call_tool("grow", {"name": "brand_new"}, Answers())
         await port.until(lambda: "brand_new" in {tool["name"] for tool in server.tools})
 
@@ -77,7 +77,7 @@ async def test_lists_follow_changes(era: str) -> None:
 @ERAS
 async def test_cancelling_a_call_reaches_the_server(era: str, tmp_path: Path) -> None:
     file = tmp_path / "state"
-    async with running(program(era), Port()) as server:
+    async with running(of_era(era), Port()) as server:
         call = asyncio.create_task(server.call_tool("hang", {"file": str(file)}, Answers()))
         await _content(file, "started")
         call.cancel()
@@ -198,6 +198,6 @@ def test_declarations_become_configurations() -> None:
 
 
 async def test_a_server_hears_that_its_roots_are_others(tmp_path: Path) -> None:
-    async with running(program("legacy", TEST_ROOTS=str(tmp_path / "roots")), Port()) as server:
+    async with running(program(TEST_ROOTS=str(tmp_path / "roots")), Port()) as server:
         await server.tell_roots()
         await until(lambda: (tmp_path / "roots").exists())

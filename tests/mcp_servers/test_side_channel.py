@@ -47,7 +47,7 @@ async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerato
     if request.param == "samples":
         made.agent = Sampler()
     apps = declared(tmp_path, "apps", env={"TEST_MODES": "apps"})
-    plain = {"name": "plain", "command": [sys.executable, PROGRAM], "env": {"TEST_MODES": "legacy"}}
+    plain = {"name": "plain", "command": [sys.executable, PROGRAM]}
     customizations = Customizations(CustomizationSettings(default_directory=work, servers=[apps, plain]))
     made.features = [customizations, McpServers(customizations.servers, directory=work, limits=QUICK)]
     await made.start()

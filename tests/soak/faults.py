@@ -77,7 +77,7 @@ async def extension_dies(stage: Stage) -> None:
 
 
 async def server_dies(stage: Stage) -> None:
-    stage.kill_child("server_main")
+    stage.kill_child("plain_server")
     await stage.work(0.3)
 
 

@@ -25,7 +25,7 @@ from support.process import HostProcess, start_host
 from support.waiting import BOUND
 
 CLIENTS = 3
-SERVER = Path(__file__).parents[1] / "mcp_servers" / "server_main.py"
+SERVER = Path(__file__).parents[1] / "mcp_servers" / "plain_server.py"
 QUICKLY = Backoff(first=0.02, longest=0.5)
 
 

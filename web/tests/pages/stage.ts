@@ -30,7 +30,7 @@ tool = "crash"
 
 [[mcp.servers]]
 name = "calc"
-command = ["${PYTHON}", "${here("../../../tests/mcp_servers/server_main.py")}"]
+command = ["${PYTHON}", "${here("../../../tests/mcp_servers/plain_server.py")}"]
 
 [[mcp.servers]]
 name = "broken"

@@ -1,66 +1,34 @@
-"""An MCP server for tests, as a program over stdio: tools that work, fail, hang, ask, flood or crash.
+"""An MCP server of the official SDK, as a program over stdio: tools that work, fail, hang and ask.
 
-`TEST_MODES` in the environment is a list of words: what is odd about it. `legacy` speaks only the older era.
+`TEST_MODES=legacy` in the environment: it speaks only the older era. What is odd about servers is in `plain_server.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import mcp_types as types
-from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-MODES = set(os.environ.get("TEST_MODES", "").split())
-FILLER: dict[str, Any] = {"type": "object", "properties": {}}
+LEGACY = os.environ.get("TEST_MODES") == "legacy"
+NAMES = ["add", "fail", "hang", "big", "roots", "ask", "sample", "sample_often", "slow", "grow", "structured"]
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 extra: list[str] = []
 bus = InMemorySubscriptionBus()
 
 
-def tool(name: str, description: str = "", **fields: Any) -> types.Tool:
-    return types.Tool.model_validate({"name": name, "description": description, "inputSchema": FILLER, **fields})
+def tool(name: str, description: str) -> types.Tool:
+    return types.Tool(name=name, description=description, input_schema=EMPTY)
 
 
 async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    names = [
-        "add",
-        "fail",
-        "hang",
-        "crash",
-        "big",
-        "env",
-        "roots",
-        "ask",
-        "sample",
-        "slow",
-        "grow",
-        "structured",
-        "sample_often",
-    ]
-    if "mirror" in MODES:
-        return types.ListToolsResult(tools=[types.Tool.model_validate_json(os.environ["TEST_TOOL"])])
-    if "many" in MODES:
-        names = [f"tool_{number}" for number in range(5000)]
-    if "twice" in MODES:
-        names = ["add", "add", "bad name!", "x" * 200, "додати"]
-    if "schemas" in MODES:
-        deep: dict[str, Any] = {"type": "object"}
-        for _ in range(80):
-            deep = {"type": "object", "properties": {"x": deep}}
-        slow = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^(a+)+$"}}}
-        tools = [tool("endless", inputSchema=deep), tool("slow_pattern", outputSchema=slow)]
-        return types.ListToolsResult(tools=tools)
-    if "apps" in MODES:
-        page: dict[str, Any] = {"_meta": {"ui": {"resourceUri": "ui://board"}}}
-        return types.ListToolsResult(tools=[tool("add", **page), *(tool(name) for name in ("slow", "grow", *extra))])
-    hint = {"annotations": {"readOnlyHint": True}} if "readonly" in MODES else {}
-    return types.ListToolsResult(tools=[tool(name, f"The {name} tool", **hint) for name in (*names, *extra)])
+    return types.ListToolsResult(tools=[tool(name, f"The {name} tool") for name in (*NAMES, *extra)])
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
@@ -77,14 +45,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             except asyncio.CancelledError:
                 note(given["file"], "cancelled")
                 raise
-        case "crash":
-            sys.stderr.write("the disk is on fire\n")
-            sys.stderr.flush()
-            os._exit(3)
         case "big":
             return said("x" * given["size"])
-        case "env":
-            return said(os.environ.get(given["name"], "(unset)"))
         case "roots":
             answer = await ask(ctx, params, types.ListRootsRequest())
             return answer if needs_input(answer) else said(" ".join(str(root.uri) for root in answer.roots))
@@ -110,9 +72,6 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
                 await ctx.session.send_tool_list_changed()
                 await ctx.session.send_resource_list_changed()
             return said("grown")
-        case "slow_pattern":
-            bad = {"n": "a" * 64 + "!"}
-            return types.CallToolResult(content=[], structured_content=bad)
         case "structured":
             return types.CallToolResult(
                 content=[types.TextContent(type="text", text='{"n": 1}')], structured_content={"n": 1}
@@ -185,9 +144,8 @@ def shown(answer: Any) -> str:
     return f"{answer.action}: {answer.content}"
 
 
-def note(file: str, text: str, mode: str = "w") -> None:
-    with Path(file).open(mode) as opened:
-        opened.write(text)
+def note(file: str, text: str) -> None:
+    Path(file).write_text(text)
 
 
 def said(text: str) -> types.CallToolResult:
@@ -218,19 +176,7 @@ async def get_prompt(ctx: Any, params: types.GetPromptRequestParams) -> types.Ge
     return types.GetPromptResult(messages=[message])
 
 
-async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:
-    await ctx.session.send_log_message(level="error", data={"level": params.level})
-    return types.EmptyResult()
-
-
-async def roots_changed(ctx: Any, params: types.NotificationParams | None) -> None:
-    note(os.environ["TEST_ROOTS"], "changed")
-
-
 def make() -> Server[Any]:
-    logs: dict[str, Any] = {"on_set_logging_level": set_level} if "apps" in MODES else {}
-    if "TEST_ROOTS" in os.environ:
-        logs["on_roots_list_changed"] = roots_changed
     return Server(
         "test-server",
         version="1",
@@ -242,27 +188,13 @@ def make() -> Server[Any]:
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_subscriptions_listen=ListenHandler(bus),
-        **logs,
     )
 
 
 async def main() -> None:
-    if marker := os.environ.get("TEST_STARTED"):
-        note(marker, f"{os.getpid()}\n", "a")
-    if "dead" in MODES:
-        sys.exit("cannot start: no configuration")
-    if "silent" in MODES:
-        await asyncio.sleep(3600)
-    if "garbage" in MODES:
-        sys.stdout.write('hello, I am not JSON\n{"also": "not"}\n[1]\n')
-        sys.stdout.flush()
     server = make()
     async with stdio_server() as (read, write):
-        if "apps" in MODES:
-            told = NotificationOptions(tools_changed=True, resources_changed=True)
-            options = server.create_initialization_options(told)
-            await serve_loop(server, read, write, lifespan_state={}, init_options=options)
-        elif "legacy" in MODES:
+        if LEGACY:
             await serve_loop(server, read, write, lifespan_state={})
         else:
             await server.run(read, write, server.create_initialization_options())
