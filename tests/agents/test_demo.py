@@ -75,7 +75,7 @@ async def test_attachments_are_named() -> None:
 
 
 def test_there_are_two_models() -> None:
-    assert [model["id"] for model in DemoAgent.models] == ["demo-small", "demo-large"]
+    assert [model["id"] for model in DemoAgent.models] == ["demo-small", "demo-large", "m1"]
 
 
 async def test_a_topic_is_completed_as_the_user_types() -> None:

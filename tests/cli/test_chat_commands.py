@@ -52,12 +52,12 @@ async def test_models_are_listed_and_chosen() -> None:
     async with commands() as (typed, notes, _):
         for line in (":model", ":model demo-large", ":model", ":model huge"):
             await typed.run(line)
-        first, chosen, then, refused = notes.said[:2], notes.said[2], notes.said[3:5], notes.said[5]
-        assert [line.split()[:2] for line in first] == [["*", "demo-small"], ["demo-large", "Demo"]]
+        first, chosen, then, refused = notes.said[:3], notes.said[3], notes.said[4:7], notes.said[7]
+        assert [line.split()[:2] for line in first] == [["*", "demo-small"], ["demo-large", "Demo"], ["m1", "Demo"]]
         assert first[0].endswith("(in use)")
         assert chosen == "  From now on: demo-large"
         assert then[1].startswith("* demo-large")
-        assert refused == "✗ demo has no model 'huge'; known: demo-small, demo-large"
+        assert refused == "✗ demo has no model 'huge'; known: demo-small, demo-large, m1"
 
 
 async def test_settings_are_shown_and_changed() -> None:

@@ -308,4 +308,4 @@ async def test_one_message_of_an_old_session_goes_to_another_model(host: HostPro
     code, output, _ = await prompt(host, "again", "--session", name, "--model", "demo-large")
     assert (code, "(`demo-large`)" in output) == (0, True)
     code, _, errors = await prompt(host, "again", "--session", name, "--model", "huge")
-    assert (code, errors) == (1, "✗ demo has no model 'huge'; known: demo-small, demo-large\n")
+    assert (code, errors) == (1, "✗ demo has no model 'huge'; known: demo-small, demo-large, m1\n")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,6 @@ from support import requirement
 from support.bench import Bench
 from support.raw_client import Json, RawClient
 
-RECORDINGS = sorted((Path(__file__).resolve().parents[2].parent / "shared" / "recordings").glob("*.jsonl"))
 NEWEST = ["1.0.0", "0.9.0"]
 
 
@@ -47,13 +43,6 @@ def started(turn_id: str = "t1", text: str = "hi") -> Json:
 
 def here(bench: Bench) -> str:
     return bench.config.default_directory.as_uri()
-
-
-def lines(recording: Path, workspace: str) -> list[str]:
-    """What a client said, in a folder that is there. VS Code 1.134 names it by the address of its page."""
-    text = recording.read_text().replace("file:///workspace", workspace)
-    remote = workspace.replace("file://", "vscode-remote://127.0.0.1:18411")
-    return text.replace("vscode-remote://127.0.0.1:18411/workspace", remote).splitlines()
 
 
 async def create(raw: RawClient, bench: Bench, uri: str = "scripted:/4711") -> tuple[str, str]:
@@ -230,37 +219,3 @@ async def test_a_host_can_be_pinned_to_one_generation(tmp_path: Path) -> None:
         assert refused["code"] == -32005
     finally:
         await bench.stop()
-
-
-@pytest.mark.skipif(not RECORDINGS, reason="the recordings of VS Code are not beside the checkout")
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
-async def test_what_vs_code_said_is_answered(recording: Path, bench: Bench) -> None:
-    bench.agent.provider = "demo"
-    bench.agent.models = [{"id": "m1", "provider": "demo", "name": "M1"}]
-    """As the recorded host had it: a message that names another model is refused."""
-    await bench.stop()
-    await bench.start()
-    raw: RawClient | None = None
-    for line in lines(recording, here(bench)):
-        said: dict[str, Any] = json.loads(line)
-        message: Json | None = said.get("m")
-        if said.get("dir") != "c2s" or message is None:
-            continue
-        if message["method"] == "initialize":
-            raw = await bench.connect(message["params"]["clientId"])
-        assert raw is not None
-        if "id" in message:
-            params = {key: value for key, value in message["params"].items() if key != "channel"}
-            await raw.ask(message["method"], message["params"].get("channel", "ahp-root://"), **params)
-        else:
-            raw.send(message)
-        if message["method"] == "dispatchAction" and message["params"]["action"]["type"] == "chat/turnStarted":
-            turn_id = message["params"]["action"]["turnId"]
-            async with asyncio.timeout(20):
-                await raw.action(
-                    lambda one, turn_id=turn_id: (
-                        one["action"].get("turnId") == turn_id and one["action"]["type"] == "chat/turnComplete"
-                    )
-                )
-    assert raw is not None
-    assert not [one for one in raw.received if "rejectionReason" in str(one)]

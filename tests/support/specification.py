@@ -8,12 +8,12 @@ from pathlib import Path
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def specification(*parts: str) -> Sequence[Path]:
-    """The JSON files of a folder of that data; none when it is not there."""
+def specification(*parts: str, suffix: str = ".json") -> Sequence[Path]:
+    """The files of a folder of that data, JSON unless said otherwise; none when it is not there."""
     for beside in _CHECKOUT.parents[:2]:
         folder = beside.joinpath("shared", *parts)
         if folder.is_dir():
-            return sorted(folder.glob("*.json"))
+            return sorted(folder.glob(f"*{suffix}"))
     return []
 
 

@@ -20,7 +20,9 @@ from ahpkit.protocol.session.state import SessionConfigSchema
 _MODELS: Sequence[SessionModelInfo] = (
     {"id": "demo-small", "provider": "demo", "name": "Demo Small", "maxContextWindow": 8_000},
     {"id": "demo-large", "provider": "demo", "name": "Demo Large", "maxContextWindow": 128_000, "supportsVision": True},
+    {"id": "m1", "provider": "demo", "name": "Demo M1"},
 )
+"""`m1` is what public recordings of clients name: they can be replayed to a host with its defaults."""
 
 _TOPICS = ("astronomy", "botany", "chemistry", "geography", "history", "music")
 

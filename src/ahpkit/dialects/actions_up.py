@@ -235,9 +235,8 @@ def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObj
 
 # -- params of requests --------------------------------------------------------------------------------------------
 
-_WITH_DIRECTORIES: Final = frozenset(
-    {"createSession", "createChat", "createTerminal", "resolveSessionConfig", "sessionConfigCompletions"}
-)
+_WITH_DIRECTORIES: Final = frozenset({"createChat", "createTerminal"})
+"""The folder of a new session is not here: whether it exists on this machine decides (`host/sessions`)."""
 
 
 def params(

@@ -45,18 +45,19 @@ def local_directories(value: JsonObject) -> JsonObject:
     """Directories as they are called on this machine. VS Code up to 1.136 names the folders of its server, which runs
     beside the host, by the address of its page: `vscode-remote://127.0.0.1:8000/work` is `file:///work`.
     """
-    after = value
-    for key in ("workingDirectory", "cwd"):
-        if isinstance(value.get(key), str):
-            after = put(after, key, _local(value[key]))
+    after = put(value, "cwd", local_directory(value["cwd"])) if isinstance(value.get("cwd"), str) else value
     directories: Sequence[str] | None = value.get("workingDirectories")
-    return put(after, "workingDirectories", [_local(one) for one in directories]) if directories else after
+    return put(after, "workingDirectories", [local_directory(one) for one in directories]) if directories else after
 
 
-def _local(uri: str) -> str:
-    if not uri.startswith(_REMOTE):
-        return uri
-    return f"file:///{uri.removeprefix(_REMOTE).partition('/')[2]}"
+def local_directory(uri: str) -> str:
+    """One directory, as `local_directories` does it."""
+    return f"file:///{uri.removeprefix(_REMOTE).partition('/')[2]}" if is_remote(uri) else uri
+
+
+def is_remote(uri: str) -> bool:
+    """Whether a URI names a folder of VS Code's server."""
+    return uri.startswith(_REMOTE)
 
 
 # -- customizations and clients ------------------------------------------------------------------------------------

@@ -22,6 +22,10 @@ UNSAVED_TEXT = "ahpkit/unsaved-text"
 CHANGES = "ahpkit/changes"
 """In a session's `_meta`: additions, deletions and files of all its changes. Lists show it as `changes`."""
 
+ELSEWHERE = "ahpkit/elsewhere"
+"""In a session's `_meta`: the folder its client asked for, which is not on the host's machine. It works in the host's
+default directory instead."""
+
 CLIENTS = "ahpkit/clients"
 """In a host's `_meta`: its extension that lists the connected clients, and says why nothing can be stored."""
 
@@ -56,6 +60,7 @@ __all__ = [
     "CHANGES",
     "CLIENTS",
     "CONFIG_META",
+    "ELSEWHERE",
     "KEEP_TOKEN",
     "LEFT_OUT",
     "MISSED",

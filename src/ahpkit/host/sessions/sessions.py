@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.dialects.generations import selection_of
+from ahpkit.dialects.states_up import is_remote, local_directory, with_note
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
@@ -60,6 +61,7 @@ from ahpkit.host.turns.new_state import NO_CONFIG, chat_entry, kept_session, new
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.host.turns.turns import Turns
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.actions import chat_movable_changed, chat_turn_started
 from ahpkit.protocol.common.reducing import iso_time
@@ -72,6 +74,7 @@ from ahpkit.protocol.errors import (
     SessionAlreadyExists,
     SessionNotFound,
 )
+from ahpkit.protocol.meta_keys import ELSEWHERE
 from ahpkit.protocol.root.actions import root_active_sessions_changed
 from ahpkit.protocol.session.actions import (
     session_active_client_set,
@@ -161,7 +164,8 @@ class Sessions:
         self._check_model(agent, selection_of(params).get("model"))
         self._ports.agents.check_authenticated(agent)
         given = taken_over(params, source[0], agent.provider) if source is not None else params
-        directories = directories_of_new(given, agent)
+        asked = directories_of_new(given, agent)
+        directories = await self._here(asked)
         directory = directories[0] if directories else None
         for further in directories[1:]:
             await self.directory(further)
@@ -173,6 +177,8 @@ class Sessions:
         project = {"uri": directory, "displayName": path.name} if directory else None
         given = {**given, "workingDirectories": directories or None}
         state = new_session(given, provider=agent.provider, project=project, config=config)
+        if asked and is_remote(asked[0]) and directory != local_directory(asked[0]):
+            state = with_note(state, ELSEWHERE, asked[0])
         if source is not None:
             state["title"] = source[0]["title"]
         self._open_session(uri, agent, state, created_at=self._ports.now())
@@ -190,10 +196,25 @@ class Sessions:
 
     async def directory(self, uri: str | None) -> Path:
         """The directory that a URI names, if sessions may have it; the default one for None."""
-        if uri is not None:
+        here = None if uri is None else (await self._here([uri]))[0]
+        if here is not None:
             for check in self._ports.registered.directory_checks:
-                await check(uri)
-        return path_of(uri, self._ports.default_directory)
+                await check(here)
+        return path_of(here, self._ports.default_directory)
+
+    async def _here(self, directories: Sequence[str]) -> list[str]:
+        """Directories as they are called on this machine. A folder of VS Code's server that is not here, because that
+        server runs on another machine, gives way to the default directory.
+        """
+        found: list[str] = []
+        for uri in directories:
+            here = local_directory(uri)
+            path = local_path(here) if is_remote(uri) else None
+            if is_remote(uri) and (path is None or not await asyncio.to_thread(path.is_dir)):
+                _log.warning("%.200r is not on this machine: the default directory is taken", uri)
+                here = self._ports.default_directory.as_uri()
+            found.append(here)
+        return list(dict.fromkeys(found))
 
     def _check_new(self, uri: str) -> None:
         if not self._ports.kinds.may_be(uri, "session"):

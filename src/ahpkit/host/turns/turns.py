@@ -34,6 +34,7 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol.meta_keys import ELSEWHERE
 from ahpkit.protocol.session.actions import session_chat_added, session_meta_changed
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
@@ -273,6 +274,8 @@ class Turns:
         turn.prompt = _about_selection(turn) + turn.prompt
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
         self._follow_tools(turn)
+        if (about := _about_folder(turn)) is not None:
+            turn.notice(about)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
         """Keep the tools of a running turn current."""
@@ -376,6 +379,14 @@ def _about_selection(turn: LiveTurn) -> str:
         return ""
     quoted = "\n".join(f"> {line}" for line in str(selection["text"]).splitlines())
     return f"About these words:\n\n{quoted}\n\n"
+
+
+def _about_folder(turn: LiveTurn) -> str | None:
+    """Said once, in the first turn: the session does not work in the folder that its client shows."""
+    asked: str | None = (turn.chat.session.get("_meta") or {}).get(ELSEWHERE)
+    if asked is None or (turn.chat_state or {}).get("turns"):
+        return None
+    return f"{asked} is not on the host's machine. This session works in {turn.chat.working_directory} there."
 
 
 def _is_selection(applied: Applied) -> bool:

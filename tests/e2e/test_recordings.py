@@ -1,0 +1,101 @@
+"""What three releases of VS Code really said, word for word, to `ahpkit serve` with its defaults and the demo agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpkit.transports.connect import connect_transport
+from support.process import CLIENTS, HostProcess, host_process
+from support.raw_client import Json, RawClient
+from support.specification import specification
+
+RECORDINGS = {path.stem: path.read_text() for path in specification("recordings", suffix=".jsonl")}
+"""Release → what was said."""
+
+REMOTE = "vscode-remote://127.0.0.1:18411"
+"""How VS Code up to 1.136 names its server. The folder of the recordings is `/workspace`."""
+
+pytestmark = pytest.mark.skipif(not RECORDINGS, reason="the recordings of VS Code are not beside the checkout")
+each_release = pytest.mark.parametrize("release", RECORDINGS)
+with_a_server = pytest.mark.parametrize("release", [release for release, text in RECORDINGS.items() if REMOTE in text])
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncGenerator[HostProcess]:
+    async with host_process(tmp_path) as running:
+        yield running
+
+
+def messages(text: str) -> Iterator[Json]:
+    """What the client said. A message whose end was not kept is left out."""
+    for line in text.splitlines():
+        said: dict[str, Any] = json.loads(line)
+        if said.get("dir") == "c2s" and "m" in said:
+            yield said["m"]
+
+
+async def replay(host: HostProcess, text: str) -> list[RawClient]:
+    """Say everything, wait for each answer and for the end of each turn; the clients that spoke."""
+    clients: list[RawClient] = []
+    for message in messages(text):
+        params: Json = message["params"]
+        if message["method"] == "initialize":
+            transport = await connect_transport(f"{host.url}/?tkn={host.token}")
+            clients.append(RawClient(transport, params["clientId"]))
+            CLIENTS.append(clients[-1])
+        if "id" not in message:
+            clients[-1].send(message)
+        else:
+            rest = {key: value for key, value in params.items() if key != "channel"}
+            await clients[-1].ask(message["method"], params["channel"], **rest)
+        if params.get("action", {}).get("type") == "chat/turnStarted":
+            await end_of(clients[-1], params["action"]["turnId"])
+    return clients
+
+
+async def end_of(client: RawClient, turn_id: str) -> Json:
+    def over(said: Json) -> bool:
+        ended = said["action"]["type"] in ("chat/turnComplete", "chat/error") or "rejectionReason" in said
+        return ended and said["action"].get("turnId") == turn_id
+
+    end = await client.action(over)
+    assert end["action"]["type"] == "chat/turnComplete", end
+    return end
+
+
+def rejections(clients: list[RawClient]) -> list[Json]:
+    return [one for client in clients for one in client.received if "rejectionReason" in str(one)]
+
+
+@each_release
+async def test_everything_that_a_release_said_is_answered(release: str, host: HostProcess) -> None:
+    here = host.home.as_uri()
+    text = RECORDINGS[release].replace("file:///workspace", here)
+    clients = await replay(host, text.replace(f"{REMOTE}/workspace", here.replace("file://", REMOTE)))
+    assert rejections(clients) == []
+    listed = (await clients[-1].ask("listSessions"))["items"]
+    assert {one["provider"] for one in listed} == {"demo"}
+    assert {directory for one in listed for directory in one["workingDirectories"]} == {here}
+
+
+@with_a_server
+async def test_a_folder_that_is_only_on_the_machine_of_vs_codes_server_gives_way_to_the_default_one_and_it_is_said(
+    release: str, host: HostProcess
+) -> None:
+    missing = f"{REMOTE}{host.home}/only-there"
+    text = RECORDINGS[release].replace(f"{REMOTE}/workspace", missing)
+    (client,) = clients = await replay(host, text)
+    assert rejections(clients) == []
+    (listed,) = (await client.ask("listSessions"))["items"]
+    assert listed["workingDirectories"] == [host.home.as_uri()]
+    chat = (await client.ask("subscribe", listed["defaultChat"]))["snapshot"]["state"]
+    first = chat["turns"][0]["responseParts"][0]
+    assert first["kind"] == "systemNotification"
+    assert missing in first["content"]
+    assert str(host.home) in first["content"].removeprefix(missing)
+    assert "is not on this machine" in host.errors
