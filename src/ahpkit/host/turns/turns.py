@@ -274,7 +274,7 @@ class Turns:
         turn.prompt = _about_selection(turn) + turn.prompt
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
         self._follow_tools(turn)
-        if (about := _about_folder(turn)) is not None:
+        if (about := _about_folder(turn, self._ports.store.state(turn.chat.session_uri) or {})) is not None:
             turn.notice(about)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
@@ -381,9 +381,10 @@ def _about_selection(turn: LiveTurn) -> str:
     return f"About these words:\n\n{quoted}\n\n"
 
 
-def _about_folder(turn: LiveTurn) -> str | None:
+def _about_folder(turn: LiveTurn, session: JsonObject) -> str | None:
     """Said once, in the first turn: the session does not work in the folder that its client shows."""
-    asked: str | None = (turn.chat.session.get("_meta") or {}).get(ELSEWHERE)
+    meta: JsonObject = session.get("_meta") or {}
+    asked: str | None = meta.get(ELSEWHERE)
     if asked is None or (turn.chat_state or {}).get("turns"):
         return None
     return f"{asked} is not on the host's machine. This session works in {turn.chat.working_directory} there."
