@@ -444,7 +444,7 @@ def unmarked(meta: JsonObject) -> JsonObject:
     return {**meta, SELECTION: {key: value for key, value in selection.items() if key != CHANGED}}
 
 
-def selected(state: JsonObject, key: str, value: JsonObject | None) -> JsonObject:
+def selected(state: Mapping[str, Any], key: str, value: JsonObject | None) -> JsonObject:
     """The `_meta` of a session's state after another model or agent was chosen."""
     chosen = {**selection_of(state), key: value, CHANGED: key}
     meta: JsonObject = state.get("_meta") or {}

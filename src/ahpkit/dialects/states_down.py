@@ -233,7 +233,7 @@ def primary(active_clients: Sequence[JsonObject]) -> JsonObject | None:
     return max(active_clients, key=primary_mark, default=None)
 
 
-def primary_mark(client: JsonObject) -> int:
+def primary_mark(client: Mapping[str, Any]) -> int:
     """How lately an active client took the role that 0.4 knows; 0: never."""
     meta: JsonObject = client.get("_meta") or {}
     mark = meta.get(PRIMARY, 0)

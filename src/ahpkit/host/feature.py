@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
+from ahpkit.host.states import States
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.actions import StateAction
@@ -85,15 +86,11 @@ class Measures(NamedTuple):
     sessions: int
 
 
-class Services(Protocol):
+class Services(States, Protocol):
     """What a feature may use of the host."""
 
     @property
     def values(self) -> Values: ...
-
-    def state(self, uri: str) -> JsonObject | None:
-        """The present state of a channel; never change it in place."""
-        ...
 
     def session_uris(self) -> Sequence[str]:
         """URIs of the sessions there are."""

@@ -17,6 +17,7 @@ from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import States
 from ahpkit.host.tasks import Tasks
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
@@ -46,7 +47,7 @@ class ToolsPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostServices:
+class HostServices(States):
     """Implements `ahpkit.host.feature.Services`."""
 
     values: DurableValues

@@ -19,6 +19,7 @@ from ahpkit.host.policy.session import check_active_client, check_agent, check_m
 from ahpkit.host.policy.terminal import RULES as TERMINAL_RULES
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.registry import ACTIONS
+from ahpkit.protocol.session.state import SessionState
 
 RULES: Mapping[str, Rule] = {
     **ROOT_RULES,
@@ -45,7 +46,7 @@ def check_action(
     action: JsonObject,
     state: JsonObject,
     state_of: StateOf,
-    session: JsonObject | None = None,
+    session: SessionState | None = None,
     turn_ids: TurnIds | None = None,
 ) -> str | None:
     """Why this client may not dispatch this action now.

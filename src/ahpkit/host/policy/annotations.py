@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.annotations.actions import (
+    AnnotationsEntryRemovedAction,
+    AnnotationsEntrySetAction,
+    AnnotationsRemovedAction,
+    AnnotationsSetAction,
+    AnnotationsUpdatedAction,
+)
+from ahpkit.protocol.annotations.state import Annotation, AnnotationsState
+
+_KnownAction = (
+    AnnotationsUpdatedAction | AnnotationsRemovedAction | AnnotationsEntrySetAction | AnnotationsEntryRemovedAction
+)
+"""An action on an annotation that exists."""
 
 
-def _set(proposed: ProposedAction) -> str | None:
+def _set(proposed: ProposedAction[AnnotationsSetAction, AnnotationsState]) -> str | None:
     annotation = proposed.action["annotation"]
     if not annotation["entries"]:
         return "an annotation has at least one entry"
@@ -17,16 +29,16 @@ def _set(proposed: ProposedAction) -> str | None:
     )
 
 
-def _known(proposed: ProposedAction) -> str | None:
+def _known(proposed: ProposedAction[_KnownAction, AnnotationsState]) -> str | None:
     annotation = _annotation(proposed)
     return annotation if isinstance(annotation, str) else None
 
 
-def _entry_set(proposed: ProposedAction) -> str | None:
+def _entry_set(proposed: ProposedAction[AnnotationsEntrySetAction, AnnotationsState]) -> str | None:
     return _known(proposed) or check_names("entry id", [proposed.action["entry"]["id"]])
 
 
-def _entry_removed(proposed: ProposedAction) -> str | None:
+def _entry_removed(proposed: ProposedAction[AnnotationsEntryRemovedAction, AnnotationsState]) -> str | None:
     annotation = _annotation(proposed)
     if isinstance(annotation, str):
         return annotation
@@ -38,7 +50,7 @@ def _entry_removed(proposed: ProposedAction) -> str | None:
     return None
 
 
-def _annotation(proposed: ProposedAction) -> JsonObject | str:
+def _annotation(proposed: ProposedAction[_KnownAction, AnnotationsState]) -> Annotation | str:
     annotation_id = proposed.action["annotationId"]
     return find(proposed.state["annotations"], "id", annotation_id) or f"there is no annotation {annotation_id!r}"
 

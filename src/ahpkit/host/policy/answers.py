@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ahpkit.host.policy.proposed_action import repeated
-from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.input_requests import (
+    ANSWER_KINDS,
+    ChatInputAnswer,
+    ChatInputAnswerValue,
+    ChatInputMultiSelectQuestion,
+    ChatInputNumberAnswerValue,
+    ChatInputNumberQuestion,
+    ChatInputQuestion,
+    ChatInputSelectedAnswerValue,
+    ChatInputSelectedManyAnswerValue,
+    ChatInputSingleSelectQuestion,
+    ChatInputTextAnswerValue,
+    ChatInputTextQuestion,
+)
 from ahpkit.protocol.json_schema import find_problem
 
 _STATES = ("draft", "submitted", "skipped")
 
-_SKIPPED: JsonObject = {"state": "skipped"}
+_SKIPPED: ChatInputAnswer = {"state": "skipped"}
 
 
-def check_draft(question: JsonObject, answer: JsonObject | None) -> str | None:
+def check_draft(question: ChatInputQuestion, answer: ChatInputAnswer | None) -> str | None:
     """A draft may still be short of a limit, but never of the wrong kind; a submitted answer obeys the limits too."""
     if answer is None:
         return None
     return _check_answer(question, answer, complete=answer["state"] == "submitted")
 
 
-def check_accepted(questions: list[JsonObject], answers: Mapping[str, JsonObject]) -> str | None:
+def check_accepted(questions: Sequence[ChatInputQuestion], answers: Mapping[str, ChatInputAnswer]) -> str | None:
     """All answers of a request that is being accepted. What is required has to be submitted: a draft is no answer."""
     for question in questions:
         answer = answers.get(question["id"], _SKIPPED)
@@ -32,7 +45,7 @@ def check_accepted(questions: list[JsonObject], answers: Mapping[str, JsonObject
     return None
 
 
-def _check_answer(question: JsonObject, answer: JsonObject, *, complete: bool) -> str | None:
+def _check_answer(question: ChatInputQuestion, answer: ChatInputAnswer, *, complete: bool) -> str | None:
     if answer["state"] not in _STATES:
         return f"an answer is {', '.join(_STATES)}; not {answer['state']!r}"
     if answer["state"] == "skipped":
@@ -41,49 +54,54 @@ def _check_answer(question: JsonObject, answer: JsonObject, *, complete: bool) -
     return reason or (_check_limits(question, answer["value"]) if complete and not _is_blank(answer) else None)
 
 
-def _check_kind(question: JsonObject, value: JsonObject) -> str | None:
+def _check_kind(question: ChatInputQuestion, value: ChatInputAnswerValue) -> str | None:
     wanted = ANSWER_KINDS.get(question["kind"])
     if wanted is not None and value["kind"] != wanted:
         return f"question {question['id']!r} is answered with a value of kind {wanted}, not {value['kind']}"
     return None
 
 
-def _is_blank(answer: JsonObject) -> bool:
+def _is_blank(answer: ChatInputAnswer) -> bool:
     """Nothing was entered or picked: no answer to a question that needs one."""
-    value: JsonObject = answer.get("value", {})
-    return value.get("value", "") in ("", []) and not value.get("freeformValues")
+    value = answer.get("value")
+    return value is None or (value.get("value", "") in ("", []) and not value.get("freeformValues"))
 
 
-def _check_limits(question: JsonObject, value: JsonObject) -> str | None:
+def _check_limits(question: ChatInputQuestion, value: ChatInputAnswerValue) -> str | None:
     check = _LIMITS.get(question["kind"])
     problem = check(question, value) if check else None
     return f"the answer to question {question['id']!r} {problem}" if problem else None
 
 
-def _check_text(question: JsonObject, value: JsonObject) -> str | None:
-    text: str = value["value"]
+def _check_text(question: ChatInputTextQuestion, value: ChatInputTextAnswerValue) -> str | None:
+    text = value["value"]
     return _check_range(question, len(text), "characters") or _check_format(question.get("format"), text)
 
 
-def _check_number(question: JsonObject, value: JsonObject) -> str | None:
-    number: float = value["value"]
+def _check_number(question: ChatInputNumberQuestion, value: ChatInputNumberAnswerValue) -> str | None:
+    number = value["value"]
     if question["kind"] == "integer" and number != int(number):
         return f"must be a whole number, not {number}"
     return _check_range(question, number, "")
 
 
-def _check_selected(question: JsonObject, value: JsonObject) -> str | None:
+def _check_selected(question: ChatInputSingleSelectQuestion, value: ChatInputSelectedAnswerValue) -> str | None:
     picked = [value["value"]] if value["value"] else []
     return _check_options(question, value, picked, question.get("allowFreeformInput", False))
 
 
-def _check_selected_many(question: JsonObject, value: JsonObject) -> str | None:
-    picked: list[str] = value["value"]
+def _check_selected_many(question: ChatInputMultiSelectQuestion, value: ChatInputSelectedManyAnswerValue) -> str | None:
+    picked = value["value"]
     count = len(picked) + len(value.get("freeformValues", ()))
     return _check_options(question, value, picked, False) or _check_range(question, count, "selections")
 
 
-def _check_options(question: JsonObject, value: JsonObject, picked: list[str], free: bool) -> str | None:
+def _check_options(
+    question: ChatInputSingleSelectQuestion | ChatInputMultiSelectQuestion,
+    value: ChatInputSelectedAnswerValue | ChatInputSelectedManyAnswerValue,
+    picked: list[str],
+    free: bool,
+) -> str | None:
     if value.get("freeformValues") and not question.get("allowFreeformInput"):
         return "must be picked from the options, free text is not allowed"
     if (twice := repeated(picked)) is not None:
@@ -93,7 +111,9 @@ def _check_options(question: JsonObject, value: JsonObject, picked: list[str], f
     return None if unknown is None else f"picks {unknown!r}, which is not one of the options"
 
 
-def _check_range(question: JsonObject, amount: float, unit: str) -> str | None:
+def _check_range(
+    question: ChatInputTextQuestion | ChatInputNumberQuestion | ChatInputMultiSelectQuestion, amount: float, unit: str
+) -> str | None:
     low, high = question.get("min"), question.get("max")
     if low is not None and amount < low:
         return f"must be at least {low} {unit}".rstrip()
@@ -109,7 +129,7 @@ def _check_format(name: str | None, text: str) -> str | None:
     return f"must be a valid {name}" if find_problem({"format": name}, text) else None
 
 
-_LIMITS: dict[str, Callable[[JsonObject, JsonObject], str | None]] = {
+_LIMITS: dict[str, Callable[[Any, Any], str | None]] = {
     "text": _check_text,
     "number": _check_number,
     "integer": _check_number,

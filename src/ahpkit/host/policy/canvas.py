@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
+from ahpkit.protocol.session.actions import (
+    SessionCanvasInstanceCloseRequestedAction,
+    SessionCanvasInstanceUpdatedAction,
+    SessionCanvasRequestCompletedAction,
+)
+from ahpkit.protocol.session.canvases import (
+    CanvasRequestTarget,
+    CanvasResult,
+    ClientCanvasDeclaration,
+    SessionCanvasAction,
+    SessionCanvasRequest,
+)
+from ahpkit.protocol.session.state import SessionState
 
 
-def check_providers(declarations: list[JsonObject]) -> str | None:
+def check_providers(declarations: list[ClientCanvasDeclaration]) -> str | None:
     """A canvas is known by its id, an action of it by its name: neither twice."""
     reasons = [check_names("canvas id", (canvas["canvasId"] for canvas in declarations))]
     for canvas in declarations:
@@ -19,13 +31,13 @@ def check_providers(declarations: list[JsonObject]) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def _check_schema(declared: JsonObject, canvas_id: str) -> str | None:
+def _check_schema(declared: ClientCanvasDeclaration | SessionCanvasAction, canvas_id: str) -> str | None:
     schema = declared.get("inputSchema")
     reason = None if schema is None else check_schema(schema)
     return f"the input schema of canvas {canvas_id!r} is refused: {reason}" if reason else None
 
 
-def _request_completed(proposed: ProposedAction) -> str | None:
+def _request_completed(proposed: ProposedAction[SessionCanvasRequestCompletedAction, SessionState]) -> str | None:
     action = proposed.action
     request = find(proposed.state.get("canvasRequests"), "requestId", action["requestId"])
     if request is None:
@@ -35,28 +47,30 @@ def _request_completed(proposed: ProposedAction) -> str | None:
     return _check_target(request["target"], proposed.client_id) or _check_kind(request, action.get("result"))
 
 
-def _check_target(target: JsonObject, client_id: str) -> str | None:
+def _check_target(target: CanvasRequestTarget, client_id: str) -> str | None:
     if target["kind"] == "server":
         return "this canvas request is answered by the host"
     return None if target["clientId"] == client_id else "this canvas request is for another client"
 
 
-def _check_kind(request: JsonObject, result: JsonObject | None) -> str | None:
+def _check_kind(request: SessionCanvasRequest, result: CanvasResult | None) -> str | None:
     if result is None or result["kind"] == request["kind"]:
         return None
     return f"a canvas request of kind {request['kind']} cannot have a result of kind {result['kind']}"
 
 
-def _instance_close_requested(proposed: ProposedAction) -> str | None:
+def _instance_close_requested(
+    proposed: ProposedAction[SessionCanvasInstanceCloseRequestedAction, SessionState],
+) -> str | None:
     # An instance that is not open is no reason to refuse: the wish is already true.
-    instance = find(proposed.state.get("openCanvases"), "instanceId", proposed.action["instanceId"]) or {}
-    renderer = instance.get("renderer")
-    if renderer is None or renderer["clientId"] == proposed.client_id:
+    instance = find(proposed.state.get("openCanvases"), "instanceId", proposed.action["instanceId"])
+    renderer = instance.get("renderer") if instance else None
+    if instance is None or renderer is None or renderer["clientId"] == proposed.client_id:
         return None
     return f"canvas instance {instance['instanceId']!r} is shown by another client"
 
 
-def _instance_updated(proposed: ProposedAction) -> str | None:
+def _instance_updated(proposed: ProposedAction[SessionCanvasInstanceUpdatedAction, SessionState]) -> str | None:
     """What a client provides it may describe anew: title, status and URL. Whether it is there, the host knows."""
     id = proposed.action["instanceId"]
     instance = find(proposed.state.get("openCanvases"), "instanceId", id)

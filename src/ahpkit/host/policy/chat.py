@@ -4,15 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
 from ahpkit.host.policy.directories import check_directories
-from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, find
+from ahpkit.host.policy.proposed_action import ProposedAction, Rule, TurnIds, allow, find
 from ahpkit.host.policy.session import check_agent, check_model
-from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.chat.actions import (
+    ChatDraftChangedAction,
+    ChatInputAnswerChangedAction,
+    ChatInputCompletedAction,
+    ChatPendingMessageRemovedAction,
+    ChatPendingMessageSetAction,
+    ChatToolCallCompleteAction,
+    ChatToolCallConfirmedAction,
+    ChatTruncatedAction,
+    ChatTurnCancelledAction,
+    ChatTurnResumeAction,
+    ChatTurnStartedAction,
+    ChatWorkingDirectoryRemovedAction,
+    ChatWorkingDirectorySetAction,
+    ToolCallActionBase,
+)
+from ahpkit.protocol.chat.state import ActiveTurn, ChatInputRequest, ChatState, Message, ToolCallState
 from ahpkit.protocol.chat.turns import find_tool_call, is_resumable, open_request
-from ahpkit.protocol.common.state import JsonObject
+
+_MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
+_DirectoryAction = ChatWorkingDirectorySetAction | ChatWorkingDirectoryRemovedAction
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 """Years in which turns begin."""
@@ -21,7 +40,7 @@ _LONGEST = 100 * 365 * 24 * 3600 * 1000
 """Milliseconds. No turn takes a hundred years."""
 
 
-def _check_message(proposed: ProposedAction) -> str | None:
+def _check_message(proposed: ProposedAction[_MessageAction, ChatState]) -> str | None:
     """A message may be sent to this chat, now or later."""
     # A session that is still being created takes messages: they run once it is ready.
     if proposed.session is not None and proposed.session["lifecycle"] == "failed":
@@ -30,28 +49,30 @@ def _check_message(proposed: ProposedAction) -> str | None:
     return _check_origin(message) or _check_writable(proposed) or _check_choices(proposed, message)
 
 
-def _check_choices(proposed: ProposedAction, message: JsonObject) -> str | None:
+def _check_choices(proposed: ProposedAction[_MessageAction, ChatState], message: Message) -> str | None:
     """The model and the custom agent that a message names are there."""
-    session = proposed.session or {}
+    session = proposed.session
+    if session is None:
+        return None
     model, agent = message.get("model"), message.get("agent")
-    if model is not None and (reason := check_model(proposed.state_of(ROOT_URI), session["provider"], model["id"])):
+    if model is not None and (reason := check_model(proposed.root, session["provider"], model["id"])):
         return reason
     if agent is None or session["lifecycle"] != "ready":
         return None  # Its customizations are read first.
     return check_agent(session, agent["uri"])
 
 
-def _check_origin(message: JsonObject) -> str | None:
+def _check_origin(message: Message) -> str | None:
     kind = message["origin"]["kind"]
     return None if kind == "user" else f"a client sends messages of kind user, not {kind}"
 
 
-def _check_writable(proposed: ProposedAction) -> str | None:
+def _check_writable(proposed: ProposedAction[Any, ChatState]) -> str | None:
     interactivity = proposed.state.get("interactivity", "full")
     return None if interactivity == "full" else f"this chat is {interactivity}"
 
 
-def _turn_started(proposed: ProposedAction) -> str | None:
+def _turn_started(proposed: ProposedAction[ChatTurnStartedAction, ChatState]) -> str | None:
     state, turn_id = proposed.state, proposed.action["turnId"]
     if (reason := _check_message(proposed)) is not None:
         return reason
@@ -61,12 +82,17 @@ def _turn_started(proposed: ProposedAction) -> str | None:
         return "a turn needs an id"
     if not _is_time(proposed.action["startedAt"]):
         return "startedAt: a time such as 2026-11-15T12:00:00.000Z is expected"
-    if proposed.has_turn(turn_id):
+    if _has_turn(proposed, turn_id):
         return f"there is already a turn with id {turn_id!r}"
     queued = proposed.action.get("queuedMessageId")
     if queued is not None and not find(state.get("queuedMessages"), "id", queued):
         return f"there is no queued message {queued!r}"
     return None
+
+
+def _has_turn(proposed: ProposedAction[Any, ChatState], turn_id: str) -> bool:
+    """Whether the chat has a finished turn with this id."""
+    return turn_id in (proposed.turn_ids or TurnIds()).of(proposed.channel, proposed.state["turns"])
 
 
 def _is_time(text: str) -> bool:
@@ -77,7 +103,7 @@ def _is_time(text: str) -> bool:
         return False
 
 
-def _turn_resume(proposed: ProposedAction) -> str | None:
+def _turn_resume(proposed: ProposedAction[ChatTurnResumeAction, ChatState]) -> str | None:
     """Only the last turn, and only if its error says that it can go on."""
     state, turn_id = proposed.state, proposed.action["turnId"]
     if "activeTurn" in state:
@@ -90,22 +116,24 @@ def _turn_resume(proposed: ProposedAction) -> str | None:
     return _check_writable(proposed)
 
 
-def _draft_changed(proposed: ProposedAction) -> str | None:
+def _draft_changed(proposed: ProposedAction[ChatDraftChangedAction, ChatState]) -> str | None:
     draft = proposed.action.get("draft")
     return None if draft is None else _check_origin(draft)
 
 
-def _working_directory(proposed: ProposedAction) -> str | None:
+def _working_directory(proposed: ProposedAction[_DirectoryAction, ChatState]) -> str | None:
     """A chat works in directories of its session."""
-    session = proposed.session or {}
-    if (reason := check_directories(proposed.state_of(ROOT_URI), session)) is not None:
+    session = proposed.session
+    if session is None:
+        return "this chat has no session"
+    if (reason := check_directories(proposed.root, session)) is not None:
         return reason
-    known: list[str] = session.get("workingDirectories", [])
+    known = session.get("workingDirectories", [])
     directory = proposed.action["directory"]
     return None if directory in known else f"{directory} is not a directory of the session"
 
 
-def _turn_cancelled(proposed: ProposedAction) -> str | None:
+def _turn_cancelled(proposed: ProposedAction[ChatTurnCancelledAction, ChatState]) -> str | None:
     active = proposed.state.get("activeTurn")
     if active is None:
         return "no turn is running"
@@ -114,14 +142,14 @@ def _turn_cancelled(proposed: ProposedAction) -> str | None:
     return _check_turn(proposed, active)
 
 
-def _truncated(proposed: ProposedAction) -> str | None:
+def _truncated(proposed: ProposedAction[ChatTruncatedAction, ChatState]) -> str | None:
     turn_id = proposed.action.get("turnId")
-    if turn_id is not None and not proposed.has_turn(turn_id):
+    if turn_id is not None and not _has_turn(proposed, turn_id):
         return f"there is no finished turn {turn_id!r}"
     return _check_writable(proposed)
 
 
-def _pending_message_set(proposed: ProposedAction) -> str | None:
+def _pending_message_set(proposed: ProposedAction[ChatPendingMessageSetAction, ChatState]) -> str | None:
     action, queue = proposed.action, proposed.state.get("queuedMessages", [])
     if not action["id"]:
         return "a pending message needs an id"
@@ -130,19 +158,21 @@ def _pending_message_set(proposed: ProposedAction) -> str | None:
     return _check_message(proposed)
 
 
-def _pending_message_removed(proposed: ProposedAction) -> str | None:
+def _pending_message_removed(proposed: ProposedAction[ChatPendingMessageRemovedAction, ChatState]) -> str | None:
     kind, message_id = proposed.action["kind"], proposed.action["id"]
     steering = proposed.state.get("steeringMessage")
     there = proposed.state.get("queuedMessages") if kind == "queued" else [steering] if steering else []
     return None if find(there, "id", message_id) else f"there is no {kind} message {message_id!r}"
 
 
-def _check_turn(proposed: ProposedAction, active: JsonObject) -> str | None:
+def _check_turn(
+    proposed: ProposedAction[ChatTurnCancelledAction | ToolCallActionBase, ChatState], active: ActiveTurn
+) -> str | None:
     turn_id = proposed.action["turnId"]
     return None if active["id"] == turn_id else f"turn {turn_id!r} is not the one that is running"
 
 
-def _tool_call(proposed: ProposedAction) -> JsonObject | str:
+def _tool_call(proposed: ProposedAction[ToolCallActionBase, ChatState]) -> ToolCallState | str:
     """The tool call the action is about, or why there is none."""
     active = proposed.state.get("activeTurn")
     if active is None:
@@ -153,13 +183,13 @@ def _tool_call(proposed: ProposedAction) -> JsonObject | str:
     return find_tool_call(active, call_id) or f"the running turn has no tool call {call_id!r}"
 
 
-def _check_status(call: JsonObject, wanted: str) -> str | None:
+def _check_status(call: ToolCallState, wanted: str) -> str | None:
     if call["status"] == wanted:
         return None
     return f"tool call {call['toolCallId']!r} is {call['status']}, not {wanted}"
 
 
-def _tool_call_confirmed(proposed: ProposedAction) -> str | None:
+def _tool_call_confirmed(proposed: ProposedAction[ChatToolCallConfirmedAction, ChatState]) -> str | None:
     call = _tool_call(proposed)
     if isinstance(call, str):
         return call
@@ -172,7 +202,7 @@ def _tool_call_confirmed(proposed: ProposedAction) -> str | None:
     return _check_status(call, "pending-confirmation") or _check_decision(call, proposed.action)
 
 
-def _check_decision(call: JsonObject, action: JsonObject) -> str | None:
+def _check_decision(call: ToolCallState, action: ChatToolCallConfirmedAction) -> str | None:
     """The option is one that was offered and says the same as `approved`; only editable input was edited."""
     option_id = action.get("selectedOptionId")
     if option_id is not None:
@@ -186,12 +216,12 @@ def _check_decision(call: JsonObject, action: JsonObject) -> str | None:
     return None
 
 
-def _tool_call_result_confirmed(proposed: ProposedAction) -> str | None:
+def _tool_call_result_confirmed(proposed: ProposedAction[ToolCallActionBase, ChatState]) -> str | None:
     call = _tool_call(proposed)
     return call if isinstance(call, str) else _check_status(call, "pending-result-confirmation")
 
 
-def _executing_tool_call(proposed: ProposedAction) -> str | None:
+def _executing_tool_call(proposed: ProposedAction[ToolCallActionBase, ChatState]) -> str | None:
     """Progress and result come from the client that runs the tool, once it runs: never around an approval."""
     call = _tool_call(proposed)
     if isinstance(call, str):
@@ -199,7 +229,7 @@ def _executing_tool_call(proposed: ProposedAction) -> str | None:
     return _check_owner(call, proposed.client_id) or _check_status(call, "running")
 
 
-def _tool_call_complete(proposed: ProposedAction) -> str | None:
+def _tool_call_complete(proposed: ProposedAction[ChatToolCallCompleteAction, ChatState]) -> str | None:
     """Whoever does not want to sign in may end a call that waits for it, as a failure."""
     call = _tool_call(proposed)
     if isinstance(call, str) or call["status"] != "auth-required":
@@ -209,16 +239,16 @@ def _tool_call_complete(proposed: ProposedAction) -> str | None:
     return None
 
 
-def _check_owner(call: JsonObject, client_id: str) -> str | None:
-    contributor: JsonObject = call.get("contributor", {})
-    if contributor.get("kind") != "client":
+def _check_owner(call: ToolCallState, client_id: str) -> str | None:
+    contributor = call.get("contributor")
+    if contributor is None or contributor["kind"] != "client":
         return f"tool call {call['toolCallId']!r} is run by the host"
     if contributor["clientId"] != client_id:
         return f"tool call {call['toolCallId']!r} belongs to another client"
     return None
 
 
-def _input_answer_changed(proposed: ProposedAction) -> str | None:
+def _input_answer_changed(proposed: ProposedAction[ChatInputAnswerChangedAction, ChatState]) -> str | None:
     request = _input_request(proposed)
     if isinstance(request, str):
         return request
@@ -228,21 +258,23 @@ def _input_answer_changed(proposed: ProposedAction) -> str | None:
     return check_draft(question, proposed.action.get("answer"))
 
 
-def _input_completed(proposed: ProposedAction) -> str | None:
+def _input_completed(proposed: ProposedAction[ChatInputCompletedAction, ChatState]) -> str | None:
     request = _input_request(proposed)
     if isinstance(request, str):
         return request
     if proposed.action["response"] != "accept":
         return None
-    questions: list[JsonObject] = request.get("questions", [])
-    given: JsonObject = proposed.action.get("answers", {})
+    questions = request.get("questions", [])
+    given = proposed.action.get("answers", {})
     unknown = given.keys() - {question["id"] for question in questions}
     if unknown:
         return _no_question(min(unknown))
     return check_accepted(questions, {**request.get("answers", {}), **given})
 
 
-def _input_request(proposed: ProposedAction) -> JsonObject | str:
+def _input_request(
+    proposed: ProposedAction[ChatInputAnswerChangedAction | ChatInputCompletedAction, ChatState],
+) -> ChatInputRequest | str:
     request_id = proposed.action["requestId"]
     return open_request(proposed.state, request_id) or f"there is no open input request {request_id!r}"
 

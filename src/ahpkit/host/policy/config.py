@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import ConfigPropertySchema, ConfigSchema, JsonObject
 from ahpkit.protocol.json_schema import find_problem
+from ahpkit.protocol.root.state import RootConfigState
+from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema, SessionConfigState
 
-Mutable = Callable[[JsonObject], bool]
+_Values = Mapping[str, object]
+
+Mutable = Callable[[Any], bool]
 """Whether the property with this schema may be changed now."""
 
 
-def check_change(config: JsonObject | None, changes: JsonObject, *, replace: bool, mutable: Mutable) -> str | None:
+def check_change(
+    config: SessionConfigState | RootConfigState | None, changes: _Values, *, replace: bool, mutable: Mutable
+) -> str | None:
     """Why `changes` may not be merged into `config.values`, or take their place."""
     if config is None:
         return "there is no configuration to change"
@@ -24,13 +30,15 @@ def check_change(config: JsonObject | None, changes: JsonObject, *, replace: boo
     return _check_dropped(schema, values, changes, mutable) if replace else None
 
 
-def check_value(name: str, schema: JsonObject, value: Any) -> str | None:
+def check_value(name: str, schema: ConfigPropertySchema, value: object) -> str | None:
     """Why `value` is not one of property `name`, as a sentence that names the place."""
     problem = find_problem(_validated_part(schema), value)
     return f"{name}{problem}" if problem else None
 
 
-def _check_property(properties: JsonObject, values: JsonObject, name: str, value: Any, mutable: Mutable) -> str | None:
+def _check_property(
+    properties: Mapping[str, ConfigPropertySchema], values: _Values, name: str, value: object, mutable: Mutable
+) -> str | None:
     schema = properties.get(name)
     if schema is None:
         return f"there is no configuration property {name!r}"
@@ -41,7 +49,9 @@ def _check_property(properties: JsonObject, values: JsonObject, name: str, value
     return check_value(name, schema, value)
 
 
-def _check_dropped(schema: JsonObject, values: JsonObject, changes: JsonObject, mutable: Mutable) -> str | None:
+def _check_dropped(
+    schema: SessionConfigSchema | ConfigSchema, values: _Values, changes: _Values, mutable: Mutable
+) -> str | None:
     properties = schema["properties"]
     for name in values.keys() - changes.keys():
         if name in properties and not mutable(properties[name]):
@@ -52,12 +62,12 @@ def _check_dropped(schema: JsonObject, values: JsonObject, changes: JsonObject, 
     return None
 
 
-def _validated_part(schema: JsonObject) -> JsonObject:
+def _validated_part(schema: ConfigPropertySchema | SessionConfigPropertySchema) -> JsonObject:
     """The values listed for an `enumDynamic` property are suggestions, not all there are."""
-    return {key: value for key, value in schema.items() if key != "enum"} if schema.get("enumDynamic") else schema
+    return {key: value for key, value in schema.items() if key != "enum" or not schema.get("enumDynamic")}
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: object, right: object) -> bool:
     """Equal as JSON: `true` is not 1."""
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from ahpkit.host.limits import MAX_ID
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.session.state import SessionState
 
 StateOf = Callable[[str], JsonObject | None]
 """The present state of any channel by URI."""
 
+_Action = TypeVar("_Action", covariant=True)
+_State = TypeVar("_State", covariant=True)
+_Entry = TypeVar("_Entry", bound=Mapping[str, object])
 
 _MAX_CHATS = 64
 """Chats whose turns are remembered by id."""
@@ -25,10 +31,10 @@ class TurnIds:
     """
 
     def __init__(self) -> None:
-        self._chats: OrderedDict[str, tuple[int, JsonObject, set[str]]] = OrderedDict()
+        self._chats: OrderedDict[str, tuple[int, Turn, set[str]]] = OrderedDict()
         """How many turns were looked at, the last of them, and the ids of all of them."""
 
-    def of(self, chat: str, turns: Sequence[JsonObject]) -> Set[str]:
+    def of(self, chat: str, turns: Sequence[Turn]) -> Set[str]:
         """The ids of the turns of a chat, which are these now."""
         count, last, ids = self._chats.pop(chat, (0, None, set[str]()))
         if not (0 < count <= len(turns) and turns[count - 1] is last):
@@ -41,39 +47,43 @@ class TurnIds:
         return ids
 
 
-class ProposedAction(NamedTuple):
-    """A client's action that has the right shape and is addressed to a channel that exists."""
+class ProposedAction(NamedTuple, Generic[_Action, _State]):
+    """A client's action that has the right shape and is addressed to a channel that exists.
+
+    A rule says which action and which state it looks at: `ProposedAction[SessionTitleChangedAction, SessionState]`.
+    """
 
     client_id: str
     channel: str
-    action: JsonObject
-    state: JsonObject
+    action: _Action
+    state: _State
     state_of: StateOf
-    session: JsonObject | None = None
+    session: SessionState | None = None
     """The session that the channel belongs to, where the channel is not a session itself."""
     turn_ids: TurnIds | None = None
     """What is remembered of the turns of chats; None: nothing."""
 
-    def has_turn(self, turn_id: str) -> bool:
-        """Whether the chat has a finished turn with this id."""
-        return turn_id in (self.turn_ids or TurnIds()).of(self.channel, self.state["turns"])
+    @property
+    def root(self) -> RootState | None:
+        """The state of the host itself."""
+        return cast("RootState | None", self.state_of(ROOT_URI))
 
 
-Rule = Callable[[ProposedAction], str | None]
+Rule = Callable[[ProposedAction[Any, Any]], str | None]
 """Returns a reason that a person can read, or None: it may."""
 
 
-def allow(proposed: ProposedAction) -> str | None:
+def allow(proposed: ProposedAction[Any, Any]) -> str | None:
     """For actions that any client may dispatch in any state."""
     return None
 
 
-def find(entries: Iterable[JsonObject] | None, key: str, value: object) -> JsonObject | None:
+def find(entries: Iterable[_Entry] | None, key: str, value: object) -> _Entry | None:
     """The first entry whose `key` is `value`."""
     return next((entry for entry in entries or () if entry.get(key) == value), None)
 
 
-def check_ids(action: JsonObject) -> str | None:
+def check_ids(action: Mapping[str, object]) -> str | None:
     """Why an action cannot name things as it does: an id comes back in many actions, so it is not long."""
     for key, value in action.items():
         if isinstance(value, str) and len(value) > MAX_ID and (key == "id" or key.endswith("Id")):

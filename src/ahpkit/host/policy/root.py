@@ -6,17 +6,19 @@ from collections.abc import Mapping
 
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import ConfigPropertySchema
+from ahpkit.protocol.root.actions import RootConfigChangedAction
+from ahpkit.protocol.root.state import RootState
 
 
-def _config_changed(proposed: ProposedAction) -> str | None:
+def _config_changed(proposed: ProposedAction[RootConfigChangedAction, RootState]) -> str | None:
     action = proposed.action
     return check_change(
         proposed.state.get("config"), action["config"], replace=action.get("replace", False), mutable=_writable
     )
 
 
-def _writable(schema: JsonObject) -> bool:
+def _writable(schema: ConfigPropertySchema) -> bool:
     return not schema.get("readOnly", False)
 
 

@@ -10,13 +10,37 @@ from ahpkit.host.limits import MAX_OFFERED_BYTES, MAX_PLUGINS, MAX_TITLE, MAX_TO
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, check_names, find
-from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META, MODELS_LATER
+from ahpkit.protocol.root.state import AgentInfo, RootState
 from ahpkit.protocol.session import enablement
+from ahpkit.protocol.session.actions import (
+    SessionActiveClientRemovedAction,
+    SessionActiveClientSetAction,
+    SessionConfigChangedAction,
+    SessionMcpServerBackgroundRequestedAction,
+    SessionMcpServerStartRequestedAction,
+    SessionMcpServerStopRequestedAction,
+    SessionMetaChangedAction,
+    SessionTitleChangedAction,
+)
+from ahpkit.protocol.session.customizations import ClientPluginCustomization
 from ahpkit.protocol.session.enablement import Placed, walk
+from ahpkit.protocol.session.state import (
+    SessionActiveClient,
+    SessionConfigPropertySchema,
+    SessionConfigState,
+    SessionState,
+    ToolDefinition,
+)
 from ahpkit.wire.codec import encode
+
+_McpServerAction = (
+    SessionMcpServerStartRequestedAction
+    | SessionMcpServerStopRequestedAction
+    | SessionMcpServerBackgroundRequestedAction
+)
 
 
 def check_title(title: str) -> str | None:
@@ -26,9 +50,9 @@ def check_title(title: str) -> str | None:
     return None if len(title) <= MAX_TITLE else f"a title may have {MAX_TITLE} characters, this one has {len(title)}"
 
 
-def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | None:
+def check_model(root: RootState | None, provider: str, model_id: str) -> str | None:
     """Why a session of `provider` cannot use this model."""
-    agent = find((root or {}).get("agents"), "provider", provider)
+    agent = find(root["agents"] if root else (), "provider", provider)
     if agent is not None and MODELS_LATER in (agent.get("_meta") or {}):
         return None  # Looked at once it has told.
     if agent is not None and not agent["models"]:
@@ -42,11 +66,11 @@ def check_model(root: JsonObject | None, provider: str, model_id: str) -> str | 
     return None
 
 
-def _usable(agent: JsonObject) -> list[str]:
+def _usable(agent: AgentInfo) -> list[str]:
     return [model["id"] for model in agent["models"] if model.get("policyState") != "disabled"]
 
 
-def check_agent(session: JsonObject, uri: str) -> str | None:
+def check_agent(session: SessionState | None, uri: str) -> str | None:
     """Why a user cannot select the custom agent with this URI."""
     candidates = [one for one in walk(session) if one.entry["type"] == "agent" and one.entry["uri"] == uri]
     if not candidates:
@@ -55,9 +79,8 @@ def check_agent(session: JsonObject, uri: str) -> str | None:
     return None if None in reasons else reasons[0]
 
 
-def check_active_client(session: JsonObject | None, client_id: str, claim: JsonObject) -> str | None:
+def check_active_client(session: SessionState | None, client_id: str, claim: SessionActiveClient) -> str | None:
     """Why a client cannot take the active role with this entry; `session` is None while there is none yet."""
-    session = session or {}
     if claim["clientId"] != client_id:
         return "a client can claim the active role only for itself"
     if primary_mark(claim) and (holder := _other_primary(session, client_id)) is not None:
@@ -71,24 +94,24 @@ def check_active_client(session: JsonObject | None, client_id: str, claim: JsonO
     )
 
 
-def _title_changed(proposed: ProposedAction) -> str | None:
+def _title_changed(proposed: ProposedAction[SessionTitleChangedAction, SessionState]) -> str | None:
     return check_title(proposed.action["title"])
 
 
-def _other_primary(session: JsonObject, client_id: str) -> JsonObject | None:
+def _other_primary(session: SessionState | None, client_id: str) -> SessionActiveClient | None:
     """The client that has the one role that 0.4 knows, if it is another one."""
-    clients: list[JsonObject] = session.get("activeClients", [])
+    clients = session["activeClients"] if session else []
     return next((client for client in clients if primary_mark(client) and client["clientId"] != client_id), None)
 
 
-def _selection_changed(proposed: ProposedAction) -> str | None:
+def _selection_changed(proposed: ProposedAction[SessionMetaChangedAction, SessionState]) -> str | None:
     """A 0.4 client chose a model or a custom agent for the session. Nothing else in `_meta` is for clients to say."""
     chosen = selection_of(proposed.action)
     match chosen.get(CHANGED):
         case "model" if chosen.get("model") is not None:
-            return check_model(proposed.state_of(ROOT_URI), proposed.state["provider"], chosen["model"]["id"])
+            return check_model(proposed.root, proposed.state["provider"], chosen["model"]["id"])
         case "agent":
-            agent: JsonObject | None = chosen.get("agent")
+            agent = chosen.get("agent")
             return check_agent(proposed.state, agent["uri"]) if agent else None
         case _:
             return "session/metaChanged is dispatched by the host, not by clients"
@@ -101,52 +124,55 @@ def _check_selectable(agent: Placed) -> str | None:
     return None if agent.effective.user_invocable else f"custom agent {name!r} can only be used by the model"
 
 
-def _config_changed(proposed: ProposedAction) -> str | None:
+def _config_changed(proposed: ProposedAction[SessionConfigChangedAction, SessionState]) -> str | None:
     action = proposed.action
     config = _present_config(proposed.state)
     return check_change(config, action["config"], replace=action.get("replace", False), mutable=_session_mutable)
 
 
-def _present_config(session: JsonObject) -> JsonObject | None:
+def _present_config(session: SessionState) -> SessionConfigState | None:
     """The configuration with the properties its agent reported later: no action can add them to the schema."""
-    config: JsonObject | None = session.get("config")
+    config = session.get("config")
     meta: JsonObject = session.get("_meta") or {}
     if config is None or CONFIG_META not in meta:
         return config
-    properties: JsonObject = {**config["schema"]["properties"], **meta[CONFIG_META]["schema"]["properties"]}
+    properties = {**config["schema"]["properties"], **meta[CONFIG_META]["schema"]["properties"]}
     return {**config, "schema": {**config["schema"], "properties": properties}}
 
 
-def _session_mutable(schema: JsonObject) -> bool:
+def _session_mutable(schema: SessionConfigPropertySchema) -> bool:
     return schema.get("sessionMutable", False) and not schema.get("readOnly", False)
 
 
-def _active_client_set(proposed: ProposedAction) -> str | None:
+def _active_client_set(proposed: ProposedAction[SessionActiveClientSetAction, SessionState]) -> str | None:
     return check_active_client(proposed.state, proposed.client_id, proposed.action["activeClient"])
 
 
-def _active_client_removed(proposed: ProposedAction) -> str | None:
+def _active_client_removed(proposed: ProposedAction[SessionActiveClientRemovedAction, SessionState]) -> str | None:
     if proposed.action["clientId"] != proposed.client_id:
         return "a client can end only its own active role in a session"
     active = find(proposed.state["activeClients"], "clientId", proposed.client_id)
     return None if active else "only the session's active client may do this"
 
 
-def _check_tools(tools: list[JsonObject]) -> str | None:
+def _check_tools(tools: list[ToolDefinition]) -> str | None:
     if len(tools) > MAX_TOOLS:
         return f"a client may offer {MAX_TOOLS} tools, not {len(tools)}"
     reasons = [check_names("tool name", (tool["name"] for tool in tools)), *map(_check_tool, tools)]
     return next((reason for reason in reasons if reason), None)
 
 
-def _check_tool(tool: JsonObject) -> str | None:
+def _check_tool(tool: ToolDefinition) -> str | None:
     for key in ("inputSchema", "outputSchema"):
-        if tool.get(key) is not None and (reason := check_schema(tool[key])) is not None:
+        schema: JsonObject | None = tool.get(key)
+        if schema is not None and (reason := check_schema(schema)) is not None:
             return f"the {key} of tool {tool['name'][:200]!r} is refused: {reason}"
     return None
 
 
-def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObject]) -> str | None:
+def _check_published(
+    session: SessionState | None, client_id: str, plugins: list[ClientPluginCustomization]
+) -> str | None:
     """Clients publish plugins, under ids that nobody else has in this session."""
     if len(plugins) > MAX_PLUGINS:
         return f"a client may bring {MAX_PLUGINS} plugins into a session, not {len(plugins)}"
@@ -158,7 +184,7 @@ def _check_published(session: JsonObject, client_id: str, plugins: list[JsonObje
     return check_names("customization id", (plugin["id"] for plugin in plugins))
 
 
-def _mcp_server_requested(proposed: ProposedAction) -> str | None:
+def _mcp_server_requested(proposed: ProposedAction[_McpServerAction, SessionState]) -> str | None:
     wanted = proposed.action["id"]
     there = enablement.find(proposed.state, wanted)
     if there is None or there.entry["type"] != "mcpServer":

@@ -143,6 +143,7 @@ class Sessions:
 
     def __init__(self, ports: SessionPorts) -> None:
         self._ports = ports
+        self._states = ports.store
         self._state_of = ports.store.state
         self._dispatch = ports.dispatcher.apply
         self._sessions: dict[str, _Session] = {}
@@ -229,7 +230,7 @@ class Sessions:
         return self._ports.agents.find(params.get("provider") or default)
 
     def _check_model(self, agent: Agent, model: JsonObject | None) -> None:
-        if model is not None and (reason := check_model(self._state_of(ROOT_URI), agent.provider, model["id"])):
+        if model is not None and (reason := check_model(self._states.root(), agent.provider, model["id"])):
             raise InvalidParams(f"model: {reason}")
 
     def _open_session(self, uri: str, agent: Agent, state: JsonObject, *, created_at: int) -> None:
@@ -297,13 +298,13 @@ class Sessions:
 
     def _check_told_model(self, agent: Agent, model: ModelSelection | None) -> None:
         """The model chosen at creation: an agent may have told only now which it has."""
-        if model is not None and (reason := check_model(self._state_of(ROOT_URI), agent.provider, model["id"])):
+        if model is not None and (reason := check_model(self._states.root(), agent.provider, model["id"])):
             raise AgentError(reason, error_type="host/model")
 
     def _check_agent(self, uri: str) -> None:
         """The custom agent chosen at creation: known only now that the customizations are."""
-        state = self._state_of(uri) or {}
-        chosen: JsonObject | None = selection_of(state).get("agent")
+        state = self._states.session(uri)
+        chosen = selection_of(state).get("agent")
         if chosen is not None and (reason := check_agent(state, chosen["uri"])) is not None:
             raise AgentError(reason, error_type="host/agent")
 
@@ -382,7 +383,7 @@ class Sessions:
         selection = selection_of(params)
         self._check_model(self._sessions[session_uri].agent, selection.get("model"))
         chosen: JsonObject | None = selection.get("agent")
-        if chosen is not None and (reason := check_agent(self._state_of(session_uri) or {}, chosen["uri"])):
+        if chosen is not None and (reason := check_agent(self._states.session(session_uri), chosen["uri"])):
             raise InvalidParams(f"agent: {reason}")
         if (reason := check_attached(params.get("initialMessage") or {}, self._state_of)) is not None:
             raise InvalidParams(f"initialMessage.{reason}")

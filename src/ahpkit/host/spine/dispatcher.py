@@ -103,7 +103,7 @@ class Dispatcher:
             action=action,
             state=state,
             state_of=self._store.state,
-            session=self._store.state(self._index.session_of(uri) or ""),
+            session=self._store.session(self._index.session_of(uri)),
             turn_ids=self._turn_ids,
         )
         for refuse in self._registered.refusals:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from ahpkit.dialects.base import Forms
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.told_only import stored_action, stored_state
+from ahpkit.host.states import States
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
@@ -91,7 +92,7 @@ class ChannelChanges(NamedTuple):
     gone: list[str]
 
 
-class Store:
+class Store(States):
     """All channel states of a host."""
 
     def __init__(self, log: LogEngine, kinds: ChannelKinds, *, now: Callable[[], int]) -> None:

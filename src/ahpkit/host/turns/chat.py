@@ -98,7 +98,11 @@ class LiveChat:
     def agent(self) -> AgentSelection | None:
         """The custom agent that is chosen, as long as it is there and switched on."""
         chosen = selection_of(self.state).get("agent") or selection_of(self.session).get("agent")
-        return None if chosen is None or check_agent(self.session, chosen["uri"]) is not None else chosen
+        return (
+            None
+            if chosen is None or check_agent(self._services.session(self.session_uri), chosen["uri"]) is not None
+            else chosen
+        )
 
     @property
     def config(self) -> Mapping[str, Any]:

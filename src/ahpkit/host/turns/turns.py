@@ -320,11 +320,11 @@ class Turns:
 
     def _deselect(self, session_uri: str) -> None:
         """A custom agent that is gone or switched off is no longer selected. What is still being read may bring it."""
-        state = self._ports.store.state(session_uri) or {}
-        chosen: JsonObject | None = selection_of(state).get("agent")
-        shown: list[JsonObject] = state.get("customizations") or []
-        loading = any(one.get("load", {}).get("kind") == "loading" for one in shown)
-        if chosen is None or loading or state.get("lifecycle") != "ready":
+        state = self._ports.store.session(session_uri)
+        chosen = selection_of(state).get("agent")
+        if state is None or chosen is None or state["lifecycle"] != "ready":
+            return
+        if any(one.get("load", {}).get("kind") == "loading" for one in state.get("customizations", ())):
             return
         if check_agent(state, chosen["uri"]) is not None:
             self._dispatch(session_uri, session_meta_changed(meta=selected(state, "agent", None)))

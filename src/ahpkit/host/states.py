@@ -1,0 +1,56 @@
+"""Reads the states of channels with their types. Whoever knows the state of any channel offers these readers too."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final, Protocol, cast
+
+from ahpkit.protocol.chat.state import ChatState
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.session.state import SessionState
+from ahpkit.protocol.terminal.state import TerminalState
+
+NO_ROOT: Final[RootState] = {"agents": []}
+"""Stands for the host's state before there is one."""
+
+NO_SESSION: Final[SessionState] = {
+    "provider": "",
+    "title": "",
+    "status": 0,
+    "lifecycle": "failed",
+    "activeClients": [],
+    "chats": [],
+}
+"""Stands for a session that is gone: nobody and nothing is in it."""
+
+NO_CHAT: Final[ChatState] = {"resource": "", "title": "", "status": 0, "modifiedAt": "", "turns": []}
+"""Stands for a chat that is gone: nothing was said in it."""
+
+
+class States(Protocol):
+    """The present states of channels. Never change them in place."""
+
+    @abstractmethod
+    def state(self, uri: str) -> JsonObject | None:
+        """The state of any channel."""
+        ...
+
+    def root(self) -> RootState:
+        """The state of the host itself."""
+        return cast("RootState | None", self.state(ROOT_URI)) or NO_ROOT
+
+    def session(self, uri: str | None) -> SessionState | None:
+        """The state of a session."""
+        return cast("SessionState | None", self.state(uri or ""))
+
+    def chat(self, uri: str | None) -> ChatState | None:
+        """The state of a chat."""
+        return cast("ChatState | None", self.state(uri or ""))
+
+    def terminal(self, uri: str) -> TerminalState | None:
+        """The state of a terminal."""
+        return cast("TerminalState | None", self.state(uri))
+
+
+__all__ = ["NO_CHAT", "NO_ROOT", "NO_SESSION", "States"]
