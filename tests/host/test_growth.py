@@ -19,7 +19,7 @@ from ahpkit.host.policy import TurnIds
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import Store
 from ahpkit.log.memory import MemoryStorage
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.errors import InvalidRequest
 from support.growth import KINDS, Bed, Kind, Lines, bed
 
@@ -65,8 +65,8 @@ class Looked(dict[str, str]):
         return super().__getitem__(key)
 
 
-def turns(*ids: str) -> list[JsonObject]:
-    return [Looked(id=id) for id in ids]
+def turns(*ids: str) -> list[Turn]:
+    return [cast("Turn", Looked(id=id)) for id in ids]
 
 
 def test_of_all_turns_of_a_chat_only_new_ones_are_looked_at() -> None:

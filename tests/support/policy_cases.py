@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.dialects.actions_up import Said, refusal
 from ahpkit.dialects.actions_up import action as up
@@ -11,6 +11,7 @@ from ahpkit.dialects.states_up import marked_primary, state_of_kind
 from ahpkit.dialects.v0_4.channels import ROOT_URI, channel_of
 from ahpkit.host.policy import check_action
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionState
 
 CHAT = "ahp-chat:/c"
 SESSION = "ahp-session:/s"
@@ -35,7 +36,7 @@ def check(
         action=action,
         state=states[channel],
         state_of=states.get,
-        session=None if session is None else _up(SESSION, session),
+        session=None if session is None else cast("SessionState", _up(SESSION, session)),
     )
 
 
