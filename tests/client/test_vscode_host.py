@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -40,7 +41,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """Where VS Code's agent host listens; it ends with the tests."""
+    """Where VS Code's agent host listens, with the wish for the token in the address. It ends with the tests."""
     port = free_port()
     words = ["--host", "127.0.0.1", "--port", str(free_port()), "--agent-host-port", str(port)]
     words += ["--connection-token", TOKEN, "--accept-server-license-terms", "--telemetry-level", "off"]
@@ -50,7 +51,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         [str(NODE), "out/server-main.js", *words], cwd=server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        yield f"ws://127.0.0.1:{port}"
+        yield f"ws://127.0.0.1:{port}/?tkn="
     finally:
         process.terminate()
         process.wait(BOUND)
@@ -65,7 +66,7 @@ async def client(address: str) -> AsyncGenerator[Client]:
 
 def _listens(address: str) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", int(address.rpartition(":")[2]))) == 0
+        return probe.connect_ex(("127.0.0.1", urlsplit(address).port)) == 0
 
 
 async def test_its_version_and_its_agents_are_known(client: Client) -> None:

@@ -151,20 +151,38 @@ class TestRefusals:
         assert "is it ws:// instead of wss://?" in error.reason
 
 
-async def test_a_host_that_reads_the_token_from_the_address_only_is_reached() -> None:
-    asked: list[str] = []
+@contextlib.asynccontextmanager
+async def reads_addresses() -> AsyncGenerator[tuple[str, list[tuple[str, bool]]]]:
+    """A host that reads the token from the address only; what it was asked, and whether a header had a token."""
+    asked: list[tuple[str, bool]] = []
 
     def check(connection: ServerConnection, request: Request) -> Response | None:
-        asked.append(request.path)
+        asked.append((request.path, "Authorization" in request.headers))
         return None if request.path == "/?tkn=a%2Fb" else connection.respond(HTTPStatus.FORBIDDEN, "Forbidden.")
 
     async def wait(connection: ServerConnection) -> None:
         await connection.wait_closed()
 
     async with serve(wait, "127.0.0.1", 0, process_request=check) as server:
-        url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
-        transport = await connect_transport(url, token="a/b")
-        await transport.aclose()
-        assert asked == ["/", "/?tkn=a%2Fb"]
-        assert "tkn" not in str(await failure(url, "wrong"))
-        assert "tkn" not in str(await failure(url))
+        yield f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}", asked
+
+
+async def test_a_token_is_put_into_the_address_where_the_address_asks_for_it() -> None:
+    async with reads_addresses() as (url, asked):
+        await (await connect_transport(f"{url}/?tkn=", token="a/b")).aclose()
+        await (await connect_transport(f"{url}/?tkn=a%2Fb")).aclose()
+        assert asked == [("/?tkn=a%2Fb", False)] * 2
+
+
+async def test_a_token_is_never_put_into_the_address_unasked() -> None:
+    async with reads_addresses() as (url, asked):
+        refused = await failure(url, "a/b")
+        assert asked == [("/", True)]
+        assert refused.status == HTTPStatus.FORBIDDEN
+        assert refused.reason.endswith("is named with /?tkn=")
+
+
+@pytest.mark.parametrize("end", ["/?tkn=", "/?tkn=secret", "/?a=b&tkn="])
+async def test_an_error_does_not_repeat_what_is_behind_the_address(end: str) -> None:
+    async with reads_addresses() as (url, _):
+        assert "secret" not in str(await failure(url + end, "secret"))

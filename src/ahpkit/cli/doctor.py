@@ -107,15 +107,16 @@ async def _hosts(url: str | None = None, token: str | None = None) -> list[Findi
 
 async def _host(url: str, token: str | None) -> list[Finding]:
     """The host itself, and each client that is connected to it."""
+    shown = url.partition("?")[0]  # A token may stand behind it.
     try:
         async with asyncio.timeout(_PATIENCE), connect(url, token=token) as client:
             agents = ", ".join(agent["provider"] for agent in client.root["agents"])
             milliseconds = await client.ping() * 1000
             version = client.host.protocol_version
-            detail = f"{url}, {milliseconds:.1f} ms away, protocol {version}, agents: {agents}"
+            detail = f"{shown}, {milliseconds:.1f} ms away, protocol {version}, agents: {agents}"
             return [Finding("host", True, detail), *await _clients(client)]
     except TimeoutError:
-        problem, advice = f"{url}: no answer within {_PATIENCE:g} s", "stop it and start it again: ahpkit up --restart"
+        problem, advice = f"{shown}: no answer within {_PATIENCE:g} s", "stop it and start it again: ahpkit up --restart"
     except ConnectError as error:
         problem, advice = str(error), _ADVICE.get(error.status or 0, "check the address, and whether a host runs there")
     except (AhpError, OSError) as error:

@@ -35,7 +35,7 @@ def _endpoint(url: str | None, token: str | None) -> Endpoint:
     if found is None:
         raise click.ClickException("no host is running here; start one with: ahpkit up")
     if not found.url.startswith(("ws://", "wss://")):
-        raise click.ClickException(f"{found.url} has no page: it is not a WebSocket address")
+        raise click.ClickException(f"{found.url.partition('?')[0]} has no page: it is not a WebSocket address")
     return found
 
 

@@ -1,6 +1,9 @@
 """Opens a connection to a host by URL, and says in plain words why it failed.
 
-ws://HOST:PORT      wss://HOST:PORT      ws+unix:///PATH/TO/SOCKET
+    ws://HOST:PORT      wss://HOST:PORT      ws+unix:///PATH/TO/SOCKET
+
+The token goes in a header, where no proxy and no history keeps it. A host that reads it from the address only, such as
+the one inside VS Code, is named with an empty `tkn`, as in `ws://HOST:PORT/?tkn=`: then the token is put there.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import re
 from ssl import SSLCertVerificationError, SSLContext, SSLError
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus, InvalidURI
@@ -32,7 +35,11 @@ MAX_SIZE = 256 * 1024 * 1024
 
 _BEARER = re.compile(r"[!-~]+")
 
-_FORBIDDEN = 403
+_IN_ADDRESS = re.compile(r"(?<=[?&])tkn=(?=&|$)")
+"""An address that asks for the token in it."""
+
+_NO_REASON = ("", "forbidden", "forbidden.")
+_HINT = ", without a reason. A host that reads the token from the address only, as VS Code's does, is named with /?tkn="
 
 _MAX_BODY = 300
 """Characters of a refusal's text that are worth showing."""
@@ -47,12 +54,16 @@ async def connect_transport(
     ping_interval: float = PING_INTERVAL,
     max_size: int = MAX_SIZE,
 ) -> WebSocketTransport:
-    """Connect; `ssl` replaces the system's certificates for `wss://`. Raises `ConnectError`."""
+    """Connect; `ssl` replaces the system's certificates for `wss://`. Raises `ConnectError`.
+
+    `token` is sent in a header, or in the address where that has an empty `tkn`; never in both.
+    """
+    in_address = unix_path(url) is None and _IN_ADDRESS.search(url) is not None
     options: dict[str, Any] = connection_options(ping_interval=ping_interval) | {
         "compression": None,
         "max_size": max_size,
         "logger": log,
-        "additional_headers": {"Authorization": f"Bearer {token}"} if token is not None else None,
+        "additional_headers": {"Authorization": f"Bearer {token}"} if token is not None and not in_address else None,
         "subprotocols": [Subprotocol(SUBPROTOCOL)],
         "create_connection": ClientSide,
         "open_timeout": open_timeout,
@@ -61,27 +72,13 @@ async def connect_transport(
     if token is not None and not _BEARER.fullmatch(token):  # Checked here: the library would quote it in its error.
         raise ConnectError(shown, "the token is malformed: it may not contain spaces or control characters")
     try:
-        connection = await _opened(url, ssl, options, token)
+        dialled = _IN_ADDRESS.sub(f"tkn={quote(token or '', safe='')}", url) if in_address else url
+        connection = await _opening(dialled, ssl, options)
     except (OSError, InvalidHandshake, InvalidURI, ValueError) as exc:
         raise _explain(shown, exc) from exc
     assert isinstance(connection, ClientSide)
     kind = "websocket" if unix_path(url) is None else "unix"
     return WebSocketTransport(connection, PeerInfo(kind, address(connection.remote_address)))
-
-
-async def _opened(url: str, ssl: SSLContext | None, options: dict[str, Any], token: str | None) -> Any:
-    """VS Code's host reads the token from the address only, and answers 403 to one in a header."""
-    try:
-        return await _opening(url, ssl, options)
-    except InvalidStatus as refusal:
-        if token is None or refusal.response.status_code != _FORBIDDEN or unix_path(url) is not None:
-            raise
-        parts = urlsplit(url)
-        query = "&".join(filter(None, [parts.query, f"tkn={quote(token, safe='')}"]))
-        try:
-            return await _opening(urlunsplit(parts._replace(query=query)), ssl, options)
-        except InvalidStatus:
-            raise refusal from None
 
 
 def _opening(url: str, ssl: SSLContext | None, options: dict[str, Any]) -> connect:
@@ -128,7 +125,7 @@ def _explain_status(url: str, status: int, body: bytes) -> ConnectError:
         case 401:
             reason = f"not let in: {said or 'a token is required'}"
         case 403:
-            reason = f"refused: {said or 'forbidden'}"
+            reason = f"refused: {said}" if said.lower() not in _NO_REASON else f"refused{_HINT}"
         case _:
             reason = f"answered HTTP {status} instead of opening a WebSocket"
     return ConnectError(url, reason, status=status, transient=status >= 500)
