@@ -44,14 +44,15 @@ async def test_a_running_host_is_asked(host: HostProcess) -> None:
     assert found["host"]["detail"].endswith("agents: demo")
 
 
-@requirement("gen:forward:implementation-info")
 async def test_a_token_in_the_address_is_not_shown(host: HostProcess) -> None:
+    assert host.token
     for arguments in (["--url", f"{host.url}/?tkn={host.token}"], ["--url", f"{host.url}/?tkn=", "--token", host.token]):
         code, output, errors = await finish_cli(["doctor", *arguments], host.home)
         assert (code, host.url in output) == (0, True)
         assert host.token not in output + errors
 
 
+@requirement("gen:forward:implementation-info")
 async def test_it_says_who_is_connected_with_which_version(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         _, found = await findings(tmp_path)
