@@ -46,8 +46,8 @@ async def test_a_running_host_is_asked(host: HostProcess) -> None:
 
 async def test_a_token_in_the_address_is_not_shown(host: HostProcess) -> None:
     assert host.token
-    for arguments in (["--url", f"{host.url}/?tkn={host.token}"], ["--url", f"{host.url}/?tkn=", "--token", host.token]):
-        code, output, errors = await finish_cli(["doctor", *arguments], host.home)
+    for end, token in ((f"?tkn={host.token}", []), ("?tkn=", ["--token", host.token])):
+        code, output, errors = await finish_cli(["doctor", "--url", f"{host.url}/{end}", *token], host.home)
         assert (code, host.url in output) == (0, True)
         assert host.token not in output + errors
 

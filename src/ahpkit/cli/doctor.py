@@ -116,7 +116,8 @@ async def _host(url: str, token: str | None) -> list[Finding]:
             detail = f"{shown}, {milliseconds:.1f} ms away, protocol {version}, agents: {agents}"
             return [Finding("host", True, detail), *await _clients(client)]
     except TimeoutError:
-        problem, advice = f"{shown}: no answer within {_PATIENCE:g} s", "stop it and start it again: ahpkit up --restart"
+        problem = f"{shown}: no answer within {_PATIENCE:g} s"
+        advice = "stop it and start it again: ahpkit up --restart"
     except ConnectError as error:
         problem, advice = str(error), _ADVICE.get(error.status or 0, "check the address, and whether a host runs there")
     except (AhpError, OSError) as error:

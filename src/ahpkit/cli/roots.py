@@ -123,7 +123,8 @@ def owned_directory(data_dir: Path | None, url: str | None) -> Path:
     if url is not None:
         found = next((one for one in find_endpoints() if one.url == url and one.data_dir), None)
         if found is None or found.data_dir is None:
-            raise click.ClickException(f"the host at {url.partition('?')[0]} is not one of yours on this machine; give its --data-dir")
+            shown = url.partition("?")[0]
+            raise click.ClickException(f"the host at {shown} is not one of yours on this machine; give its --data-dir")
         return Path(found.data_dir)
     running = find_endpoint()
     return Path(running.data_dir) if running is not None and running.data_dir else default_data_dir()
