@@ -52,7 +52,7 @@ class Host:
         return None
 
     def reading(self) -> Reading:
-        return Reading("me", NOW, self.states.get)
+        return Reading("me", lambda: NOW, self.states.get)
 
 
 @pytest.fixture

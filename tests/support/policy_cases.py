@@ -24,7 +24,7 @@ def check(
 ) -> str | None:
     """The policy's answer to `by` dispatching this action over a 0.4 connection; states are given as 0.4 has them."""
     states = {ROOT_URI: _up(ROOT_URI, ROOT), channel: _up(channel, state)}
-    said = Said(channel, by, 0, states.get, _session_of)
+    said = Said(channel, by, lambda: 0, states.get, _session_of)
     dispatched: JsonObject = {"type": type, **fields}
     if (reason := refusal(dispatched, said)) is not None:
         return reason

@@ -116,7 +116,7 @@ def hinted(kind: str, action: Json, state: Json) -> Json:
         return action
     if action["type"] not in SAID_BY_0_4:
         return with_hints(action, state, by=None)
-    said = Said(SESSION, "old", now=0, state_of={SESSION: state}.get, session_of={SESSION: SESSION}.get)
+    said = Said(SESSION, "old", now=lambda: 0, state_of={SESSION: state}.get, session_of={SESSION: SESSION}.get)
     return with_hints(read_action(action, said, by=Generation.V0_4), state, by=Generation.V0_4)
 
 

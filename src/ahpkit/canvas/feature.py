@@ -58,7 +58,7 @@ class Canvases(Feature):
         host.on_session_rested(self._rested)
         host.offer_canvases(self._runtime)
         host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
-        host.refuse(self._refuse)
+        host.refuse(self._refuse, "session/canvas", "session/activeClientSet")
         host.listen(self._heard, "session/canvas", "session/activeClient")
 
     def _recover(self) -> None:

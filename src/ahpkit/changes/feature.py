@@ -84,7 +84,7 @@ class Changesets(Feature):
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
         host.listen(self._heard, "changeset/", "chat/", *_MOVED)
-        host.refuse(self._views.refuse)
+        host.refuse(self._views.refuse, "changeset/")
         host.on_unsubscribed(self._views.unsubscribed)
         host.on_session_disposed(self._disposed)
         host.on_session_rested(self._rested)

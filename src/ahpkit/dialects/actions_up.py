@@ -20,7 +20,7 @@ class Said(NamedTuple):
 
     channel: str
     client_id: str
-    now: int
+    now: Callable[[], int]
     """Milliseconds since the epoch."""
     state_of: Callable[[str], JsonObject | None]
     """The newest state of a channel."""
@@ -62,7 +62,7 @@ def refusal(value: JsonObject, said: Said) -> str | None:
 
 
 def _turn_started(value: JsonObject, said: Said) -> JsonObject:
-    return value if "startedAt" in value else {**value, "startedAt": iso_time(said.now)}
+    return value if "startedAt" in value else {**value, "startedAt": iso_time(said.now())}
 
 
 def _with_selected(value: JsonObject, said: Said) -> JsonObject:
@@ -74,7 +74,7 @@ def _with_selected(value: JsonObject, said: Said) -> JsonObject:
 
 
 def _turn_cancelled(value: JsonObject, said: Said) -> JsonObject:
-    return value if "duration" in value else {**value, "duration": elapsed(said.state, said.now)}
+    return value if "duration" in value else {**value, "duration": elapsed(said.state, said.now())}
 
 
 def elapsed(chat: JsonObject | None, now: int) -> int:
@@ -190,6 +190,10 @@ _READINGS: Final[Mapping[str, _Reading]] = {
     "session/modelChanged": _selected("model"),
     "terminal/claimed": _terminal_claimed,
 }
+
+
+HINTED: Final = frozenset({"session/activeClientSet", "session/activeClientRemoved", "session/metaChanged"})
+"""The actions that `with_hints` adds something to."""
 
 
 def with_hints(value: JsonObject, session: JsonObject | None, *, by: Generation | None) -> JsonObject:

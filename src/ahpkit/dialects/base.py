@@ -25,7 +25,7 @@ class Reading(NamedTuple):
 
     client_id: str
     """Who sent it; empty before the handshake."""
-    now: int
+    now: Callable[[], int]
     """The host's clock, in milliseconds since the epoch."""
     state_of: Callable[[str], JsonObject | None]
     """The newest canonical state of a channel, by URI."""

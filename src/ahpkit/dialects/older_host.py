@@ -192,7 +192,7 @@ def _meta_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
 
 
 def _toggled(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    said = actions_up.Said(heard.channel, "", heard.now, heard.state_of, heard.session_of)
+    said = actions_up.Said(heard.channel, "", lambda: heard.now, heard.state_of, heard.session_of)
     return [actions_up.action(action, said, by=V.V0_4)]
 
 

@@ -28,7 +28,7 @@ from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.session_times import SessionTimes
+from ahpkit.host.sessions.session_times import STAMPING, SessionTimes
 from ahpkit.host.sessions.sessions import SessionPorts, Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
@@ -109,12 +109,12 @@ class ClientParts:
             spine.store,
             spine.fanout,
             listener=self.catalogue.follow,
-            on_refused=self.clients.reject,
+            on_refused=self.clients.not_stored,
             max_backlog=config.max_log_backlog,
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(lambda applied: self.times.heard(applied, self._now()), "session/")
+        registered.listen(lambda applied: self.times.heard(applied, self._now()), *STAMPING)
 
 
 class TurnParts:
@@ -243,7 +243,7 @@ class FrontParts:
         surroundings = Surroundings(spine.index, clients.catalogue, spine.kinds.name_of)
 
         def reading(client_id: str) -> Reading:
-            return Reading(client_id, basis.now(), store.state)
+            return Reading(client_id, basis.now, store.state)
 
         self.windows = TurnWindows(store, clients.delivery, clients.clients)
         handshake = Handshake(

@@ -11,7 +11,7 @@ import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
@@ -220,6 +220,12 @@ class ToolSource(Protocol):
         ...
 
 
+_T = TypeVar("_T")
+
+Refusal = Callable[[str, str, JsonObject, JsonObject], str | None]
+"""`(client_id, channel, action, state)`: a reason not to apply a client's action, or None."""
+
+
 class Registration:
     """What features offer. Filled while the host is put together, in the order of the features, and only read then."""
 
@@ -228,8 +234,10 @@ class Registration:
         self.notifications: dict[str, Callable[[Any, JsonObject], None]] = {}
         self._listeners: list[tuple[Callable[[Applied], None], tuple[str, ...]]] = []
         self._listeners_of: dict[str, Sequence[Callable[[Applied], None]]] = {}
-        self.refusals: list[Callable[[str, str, JsonObject, JsonObject], str | None]] = []
+        self._refusals: list[tuple[Refusal, tuple[str, ...]]] = []
+        self._refusals_of: dict[str, Sequence[Refusal]] = {}
         self.amendments: dict[str, list[Callable[[str, JsonObject], JsonObject]]] = {}
+        self.not_stored: list[Callable[[str], None]] = []
         self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
         self.client_unsubscribed: list[Callable[[str, str], None]] = []
@@ -320,16 +328,26 @@ class Registration:
     def listeners(self, action_type: str) -> Sequence[Callable[[Applied], None]]:
         """Who hears of actions of this type, in the order in which they registered."""
         if action_type not in self._listeners_of:
-            found = [heard for heard, beginnings in self._listeners if action_type.startswith(beginnings)]
-            self._listeners_of[action_type] = found
+            self._listeners_of[action_type] = _concerned(self._listeners, action_type)
         return self._listeners_of[action_type]
 
-    def refuse(self, rule: Callable[[str, str, JsonObject, JsonObject], str | None]) -> None:
-        """`rule(client_id, channel, action, state)`: a reason not to apply a client's action, or None.
+    def on_not_stored(self, heard: Callable[[str], None]) -> None:
+        """`heard(channel)`: an action of this channel could not be stored. Its state is as if it had never come."""
+        self.not_stored.append(heard)
+
+    def refuse(self, rule: Refusal, *beginnings: str) -> None:
+        """Have a rule asked about every client's action; with `beginnings`, about those whose type begins with one.
 
         Asked after the host's own policy agreed.
         """
-        self.refusals.append(rule)
+        self._refusals.append((rule, beginnings or ("",)))
+        self._refusals_of.clear()
+
+    def refusals(self, action_type: str) -> Sequence[Refusal]:
+        """The rules for actions of this type."""
+        if action_type not in self._refusals_of:
+            self._refusals_of[action_type] = _concerned(self._refusals, action_type)
+        return self._refusals_of[action_type]
 
     def amend(self, action_type: str, amend: Callable[[str, JsonObject], JsonObject]) -> None:
         """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
@@ -438,6 +456,11 @@ class Registration:
         self.recoveries.append(recover)
 
 
+def _concerned(entries: Sequence[tuple[_T, tuple[str, ...]]], action_type: str) -> Sequence[_T]:
+    """Those that want to know of actions of this type, in the order in which they registered."""
+    return [one for one, beginnings in entries if action_type.startswith(beginnings)]
+
+
 class Feature(abc.ABC):
     """Base of all features."""
 
@@ -464,6 +487,7 @@ __all__ = [
     "ConnectedClient",
     "Feature",
     "Measures",
+    "Refusal",
     "Registration",
     "Services",
     "ToolSource",

@@ -110,11 +110,13 @@ class FloodLimit:
         """Count so many at `now`; the seconds to wait before more are taken."""
         self._refill(now)
         self._tokens -= amount
-        return max(0.0, -self._tokens / self.rate)
+        return 0.0 if self._tokens >= 0 else -self._tokens / self.rate
 
     def _refill(self, now: float) -> None:
-        passed = max(0.0, now - self._at)
-        self._tokens = min(self.burst, self._tokens + passed * self.rate)
+        passed = now - self._at
+        if passed > 0:
+            tokens = self._tokens + passed * self.rate
+            self._tokens = tokens if tokens < self.burst else self.burst
         self._at = now
 
 

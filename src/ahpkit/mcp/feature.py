@@ -89,7 +89,7 @@ class McpServers(Feature):
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
         host.listen(self._heard, "session/")
-        host.refuse(self._refuse)
+        host.refuse(self._refuse, "session/mcpServerStartRequested")
         host.on_subscribed(self._subscribed)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)

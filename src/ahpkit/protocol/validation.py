@@ -7,7 +7,7 @@ as `7.0`, become integers on the way, in place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, NotRequired, Protocol, TypedDict, cast
@@ -52,17 +52,16 @@ def check_params(method: str, params: JsonObject) -> None:
     """
     spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
     check(_AnyParams if spec is None else spec.params, params)
-    for name in _URIS & params.keys():
-        value = params[name]
-        if isinstance(value, str) and len(value) > MAX_URI_LENGTH:
+    for name, value in params.items():
+        if name in _URIS and isinstance(value, str) and len(value) > MAX_URI_LENGTH:
             raise InvalidParams(f"{name}: a URI has at most {MAX_URI_LENGTH} characters, this one has {len(value)}")
 
 
 def check(shape: Shape, value: Any, *, at: str = "") -> None:
     """Raise `InvalidParams` when `value` does not have that shape; `at` is where the path in the error begins."""
-    validator = _validator(shape)
-    if (make_whole := whole_numbers(shape)) is not None:
-        make_whole(value)
+    validator, fix = _checks(shape)
+    if fix is not None:
+        fix(value)
     try:
         if validator.is_valid(value):
             return
@@ -128,12 +127,12 @@ class _Validator(Protocol):
 
 
 @cache
-def _validator(shape: Shape) -> _Validator:
+def _checks(shape: Shape) -> tuple[_Validator, Callable[[Any], object] | None]:
+    """What finds errors in values of a shape, and what makes integers in them whole, if there can be any."""
     import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
 
-    return cast(
-        "_Validator", jsonschema_rs.validator_for(json_schema(shape), mask="value")
-    )  # Else an error quotes the value, however long.
+    validator = jsonschema_rs.validator_for(json_schema(shape), mask="value")  # Else an error quotes the whole value.
+    return cast("_Validator", validator), whole_numbers(shape)
 
 
 def _type_of(action: Any) -> str:

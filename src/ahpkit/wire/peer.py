@@ -180,14 +180,14 @@ class Peer:
     def take(self, message: Message | RpcError) -> Event:
         """What a message that was read means here."""
         match message:
+            case Notification():
+                return Incoming(None, message.method, message.params)
             case InvalidAnswer():
                 return self._on_invalid_answer(message)
             case RpcError():
                 return Rejected(encode_error(message.request_id, message), message)
             case Request():
                 return self._on_request(message)
-            case Notification():
-                return Incoming(None, message.method, message.params)
             case Response() | ErrorResponse():
                 return self._on_response(message)
 

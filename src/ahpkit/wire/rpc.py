@@ -114,7 +114,12 @@ class RpcLoop:
     async def _read(self, handlers: asyncio.TaskGroup) -> None:
         try:
             while True:
-                await self._handle(await self.next_event(), handlers)
+                event = await self.next_event()
+                if type(event) is Incoming and event.id is None:
+                    if (waiting := self._hear(event.method, event.params)) is not None:
+                        await waiting
+                else:
+                    await self._handle(event, handlers)
         except TransportClosed as closed:
             self._closed = self._closed or closed
             raise
@@ -125,9 +130,7 @@ class RpcLoop:
     async def _handle(self, event: Event, handlers: asyncio.TaskGroup) -> None:
         match event:
             case Incoming(id, method, params):
-                if id is None:
-                    await self._hand_over(method, params)
-                    return
+                assert id is not None  # Notifications are heard before.
                 work = self.begin(id, method, params)
                 if work is not None and work.ordered:
                     await work.run()
@@ -141,11 +144,19 @@ class RpcLoop:
                 if reply is not None:
                     self.send(reply)
 
-    async def _hand_over(self, method: str, params: JsonObject) -> None:
+    def _hear(self, method: str, params: JsonObject) -> Awaitable[None] | None:
+        """Take a notification; something to wait for when that takes a while."""
         try:
-            if (waiting := self.hear(method, params)) is not None:
-                await waiting
+            waiting = self.hear(method, params)
         except Exception:  # A handler that fails must not end the connection.
+            _log.exception("handling notification %s failed", method)
+            return None
+        return None if waiting is None else self._hear_out(method, waiting)
+
+    async def _hear_out(self, method: str, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Exception:
             _log.exception("handling notification %s failed", method)
 
     async def _start(self, id: RequestId, work: Work, handlers: asyncio.TaskGroup) -> None:

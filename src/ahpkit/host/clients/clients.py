@@ -16,15 +16,18 @@ from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.fanout import Fanout, Receiver, Sameness, latency_class
 from ahpkit.host.spine.store import Origin, Store
+from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
-from ahpkit.wire.codec import encode
+from ahpkit.wire.codec import decode_own, encode
 
 _GOING_AWAY = 1001
 """WebSocket close code of a server that stops: clients dial again until it is back."""
 
 _log = logging.getLogger(__name__)
+
+_NOT_STORED = "this action could not be stored, so it was not done"
 
 _MAX_CLIENT_ID = 256
 """Characters. An id is a name, not a document; it is stored with every action."""
@@ -229,6 +232,13 @@ class Clients:
         """Send an action back to whoever dispatched it, as it was sent."""
         if (client := self._by_id.get(origin.client_id)) is not None:
             client.outlet.answer_action(uri, sent, self._store.committed_head, origin, reason)
+
+    def not_stored(self, entry: Entry) -> None:
+        """An action could not be stored, so it was not done: tell the client that sent it, and whoever built on it."""
+        if entry.client_id is not None and entry.client_seq is not None:
+            origin = Origin(entry.client_id, entry.client_seq)
+            self.reject(entry.channel, decode_own(entry.payload)["action"], origin, _NOT_STORED)
+        _tell(self._registered.not_stored, entry.channel)
 
     def to_all(self, method: str, params: JsonObject) -> None:
         _notify(self.clients(), method, params)

@@ -10,7 +10,7 @@ from ahpkit.protocol.common.reducing import iso_time
 PREFIX: Final = "session-times/"
 """Prefix of the durable value with a session's times."""
 
-_STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged", "session/metaChanged"})
+STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged", "session/metaChanged"})
 """What a person changes in a session itself. What the host does (a title from the first message) is no such change."""
 
 
@@ -41,12 +41,12 @@ class SessionTimes:
         return _UNKNOWN if kept is None else Times(*kept)
 
     def heard(self, applied: Applied, now: int) -> None:
-        """An action was applied: a change of a session that a person made is a change of the session."""
-        chosen = applied.client_id is not None and applied.action["type"] in _STAMPING
-        if chosen and applied.after is not applied.before:
-            key = PREFIX + applied.channel
-            created, _ = self._values.get(key) or _UNKNOWN
-            self._values.set(key, Times(created, iso_time(now)))
+        """One of `STAMPING` was applied: if a person did it, the session was changed now."""
+        if applied.client_id is not None and applied.after is not applied.before:
+            key, modified = PREFIX + applied.channel, iso_time(now)
+            created, before = self._values.get(key) or _UNKNOWN
+            if modified != before:
+                self._values.set(key, Times(created, modified))
 
 
-__all__ = ["PREFIX", "SessionTimes", "Times"]
+__all__ = ["PREFIX", "STAMPING", "SessionTimes", "Times"]

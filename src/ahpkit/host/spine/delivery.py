@@ -15,22 +15,15 @@ from contextlib import suppress
 from typing import Self
 
 from ahpkit.host.spine.fanout import Fanout
-from ahpkit.host.spine.store import ChannelChanges, Origin, Store
+from ahpkit.host.spine.store import ChannelChanges, Store
 from ahpkit.log.engine import Commit, LogEngine
 from ahpkit.log.entry import Entry, is_hole
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError
-from ahpkit.wire.codec import decode_own
 
 _log = logging.getLogger(__name__)
 
 CommitListener = Callable[[ChannelChanges, set[str]], None]
 """Hears of each commit: channels that came and went, and the channels that have new actions."""
-
-RefusalListener = Callable[[str, JsonObject, Origin, str], None]
-"""Hears of each client's action that could not be stored: its channel, the action, its origin and the reason."""
-
-_NOT_STORED = "this action could not be stored, so it was not done"
 
 
 class Delivery:
@@ -43,12 +36,13 @@ class Delivery:
         fanout: Fanout,
         *,
         listener: CommitListener,
-        on_refused: RefusalListener,
+        on_refused: Callable[[Entry], None],
         max_backlog: int,
     ) -> None:
         self._log = log
         self._store = store
         self._fanout = fanout
+        """`on_refused` hears of each action that could not be stored, when its channel's state is without it again."""
         self._listener = listener
         self._on_refused = on_refused
         self._max_backlog = max_backlog
@@ -95,9 +89,7 @@ class Delivery:
         self.commits += 1
         changes = self._store.commit(commit)
         for entry, _ in commit.refused:
-            if entry.client_id is not None and entry.client_seq is not None:
-                action = decode_own(entry.payload)["action"]
-                self._on_refused(entry.channel, action, Origin(entry.client_id, entry.client_seq), _NOT_STORED)
+            self._on_refused(entry)
         self._fan_out(commit.entries)
         for uri in changes.gone:
             self._fanout.close(uri)

@@ -3,20 +3,24 @@
 A client's action is checked: its shape, the channel, the policy, the features, in that order. Then it is applied, or
 refused with a reason. What was applied is told to listeners in order, one action at a time: an action that a listener
 dispatches is applied at once and told about after the one that caused it.
+
+All that is applied in one step of the event loop is stored together. What follows from several actions of a step is
+done once, at its end (`before_storing`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from ahpkit.dialects.actions_up import with_hints
+from ahpkit.dialects.actions_up import HINTED, with_hints
 from ahpkit.host import policy
 from ahpkit.host.feature import Applied, Registration
 from ahpkit.host.spine.channel_kinds import ChannelKinds
-from ahpkit.host.spine.session_index import SessionIndex, WaitingSelection, WaitingSelections
+from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import LogEngine
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
@@ -55,6 +59,9 @@ class Dispatcher:
         self._registered = registered
         self._turn_ids = policy.TurnIds()
         self._telling: deque[Applied] | None = None
+        self._in_step = False
+        """Whether something was applied in this step of the event loop."""
+        self._endings: list[Callable[[], None]] = []
         self.closed: str | None = None
         """Why actions of clients are refused at present; None if they are not."""
 
@@ -67,18 +74,39 @@ class Dispatcher:
 
     def apply_checked(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
         """Apply an action that passed `check`."""
+        if not self._in_step:
+            self._begin_step()
         self._wake(uri)
         for amend in self._registered.amendments.get(action["type"], ()):
             action = amend(uri, action)
-        action = with_hints(action, self._store.state(uri), by=None)
+        if action["type"] in HINTED:
+            action = with_hints(action, self._store.state(uri), by=None)
         before, after = self._store.apply(uri, action, origin)
         self._tell(Applied(uri, action, origin.client_id if origin else None, before, after))
+
+    def before_storing(self, do: Callable[[], None]) -> None:
+        """Call `do` at the end of this step. What it applies is stored together with what was applied in the step."""
+        self._endings.append(do)
+        if not self._in_step:
+            self._begin_step()
+
+    def _begin_step(self) -> None:
+        """The end of the step is asked for before the log hears of its first action. So it comes before storing."""
+        self._in_step = True
+        asyncio.get_running_loop().call_soon(self._end_step)
+
+    def _end_step(self) -> None:
+        try:
+            while self._endings:
+                self._endings.pop(0)()
+        finally:
+            self._in_step = False
 
     def dispatch(self, uri: str, action: JsonObject, origin: Origin, *, sent: JsonObject) -> str | None:
         """Take a client's action, which it `sent` perhaps in another form; returns the reason when it is refused."""
         try:
             reason = self.check(uri, action, origin.client_id)
-            if reason is None and not self._waiting.keep(uri, WaitingSelection(action, origin, sent)):
+            if reason is None and not self._waiting.keep(uri, action, origin, sent):
                 self.apply_checked(uri, action, origin)
         except Exception:  # One action must not end the connection.
             _log.exception("a client's action could not be applied to %s", uri)
@@ -106,7 +134,7 @@ class Dispatcher:
             session=self._store.session(self._index.session_of(uri)),
             turn_ids=self._turn_ids,
         )
-        for refuse in self._registered.refusals:
+        for refuse in self._registered.refusals(action["type"]):
             reason = reason or refuse(client_id, uri, action, state)
         return reason
 

@@ -103,8 +103,8 @@ _UNDER_WAY: Final = frozenset(
 )
 """Members of a session or chat that are there while something is under way in it."""
 
-_NEVER: Final = STREAMED_TEXT | {"terminal/data"}
-"""Streamed text, by far the most frequent: it begins and ends nothing."""
+_NEVER: Final = STREAMED_TEXT | {"terminal/data", "session/titleChanged", "chat/draftChanged"}
+"""The most frequent actions that begin and end nothing."""
 
 
 class Unsettled:
@@ -164,13 +164,13 @@ class WaitingSelections:
         self._state_of = state_of
         self._waiting: dict[str, list[WaitingSelection]] = {}
 
-    def keep(self, uri: str, selection: WaitingSelection) -> bool:
-        """Hold back an action if it has to wait; False when it can be applied now."""
-        if CHANGED not in selection_of(selection.action) or not self._busy(uri):
+    def keep(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> bool:
+        """Hold back an action if it has to wait; False when it can be applied now. `sent`: in the client's form."""
+        if CHANGED not in selection_of(action) or not self._busy(uri):
             return False
         waiting = self._waiting.setdefault(uri, [])
-        if all(other.origin != selection.origin for other in waiting):  # A client that reconnected sends it again.
-            waiting.append(selection)
+        if all(other.origin != origin for other in waiting):  # A client that reconnected sends it again.
+            waiting.append(WaitingSelection(action, origin, sent))
         return True
 
     def take_due(self, session_uri: str) -> list[WaitingSelection]:

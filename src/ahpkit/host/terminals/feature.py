@@ -67,7 +67,7 @@ class Terminals(Feature):
         in_chats.register(host)
         host.command(Command("createTerminal", self._create, ordered=True, changes=True))
         host.command(Command("disposeTerminal", self._dispose, changes=True))
-        host.refuse(self._refuse)
+        host.refuse(self._refuse, "terminal/")
         host.listen(self._heard, "terminal/")
         host.on_session_disposed(self._session_disposed)
         host.on_chat_disposed(self._chat_disposed)

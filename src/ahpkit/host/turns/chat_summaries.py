@@ -3,7 +3,8 @@
 Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
 `session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
 
-The only chat of a session is called like the session: when that gets another title, the chat's entry follows.
+The only chat of a session is called like the session. When the session gets another title, the chat's entry follows in
+the same commit: once, however many titles it got meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ahpkit.protocol.session.actions import (
     session_is_read_changed,
 )
 from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.protocol.session.summary import changed_fields, chat_summary, has_lost, named_chats, only_chat
+from ahpkit.protocol.session.summary import changed_fields, chat_summary, has_lost, only_chat
 
 _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "chat/inputRequested"})
 """Actions that make a session unread: an answer, a failure, a question."""
@@ -41,10 +42,14 @@ class ChatSummaries:
         index: SessionIndex,
         state_of: Callable[[str], JsonObject | None],
         dispatch: Callable[[str, StateAction], None],
+        before_storing: Callable[[Callable[[], None]], None],
     ) -> None:
         self._index = index
         self._state_of = state_of
         self._dispatch = dispatch
+        self._before_storing = before_storing
+        self._renamed: set[str] = set()
+        """Sessions that got a title which their only chat may not have yet."""
 
     def heard(self, applied: Applied) -> None:
         if applied.before is applied.after or applied.action["type"] in STREAMED_TEXT:
@@ -52,7 +57,7 @@ class ChatSummaries:
         if applied.action["type"] == "session/chatAdded":
             self._name_for_good(applied)
         elif applied.action["type"] == "session/titleChanged":
-            self._retitle(applied)
+            self.renamed(applied.channel)
         elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
 
@@ -64,19 +69,26 @@ class ChatSummaries:
         session = self._state_of(session_uri or "")
         if session_uri is None or session is None or before == after:
             return
-        title = next((chat for chat in named_chats(session) if chat["resource"] == applied.channel), applied.after)[
-            "title"
-        ]
         if has_lost(before, after):
+            chats: list[JsonObject] = session["chats"]
+            title = next((chat["title"] for chat in chats if chat["resource"] == applied.channel), after["title"])
             self._dispatch(session_uri, session_chat_added(summary={**chat_entry(applied.after), "title": title}))
         else:
-            changes = {**changed_fields(before, after), **_retitled(session, applied, title)}
-            self._dispatch(session_uri, _updated(applied.channel, changes))
+            self._dispatch(session_uri, _updated(applied.channel, changed_fields(before, after)))
 
-    def _retitle(self, applied: Applied) -> None:
-        chat = only_chat(applied.after)
-        if chat is not None and chat["title"] != applied.after["title"]:
-            self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.after["title"]}))
+    def renamed(self, session_uri: str) -> None:
+        """A session has another title: its only chat gets it too, before this is stored."""
+        if not self._renamed:
+            self._before_storing(self._retitle)
+        self._renamed.add(session_uri)
+
+    def _retitle(self) -> None:
+        renamed, self._renamed = self._renamed, set()
+        for uri in renamed:
+            session = self._state_of(uri)
+            chat = None if session is None else only_chat(session)
+            if session is not None and chat is not None and chat["title"] != session["title"]:
+                self._dispatch(uri, _updated(chat["resource"], {"title": session["title"]}))
 
     def _name_for_good(self, applied: Applied) -> None:
         """When a session gets a second chat, the first one keeps the title that was shown so far."""
@@ -104,13 +116,6 @@ class ChatSummaries:
             is_chat = self._index.session_of(uri) is not None
             quiet = chat_activity_changed(activity=None) if is_chat else session_activity_changed(activity=None)
             self._dispatch(uri, quiet)
-
-
-def _retitled(session: JsonObject, applied: Applied, title: str) -> JsonObject:
-    """The only chat's new title, where its entry has another one."""
-    chats: list[JsonObject] = session["chats"]
-    stale = any(chat["resource"] == applied.channel and chat["title"] != title for chat in chats)
-    return {"title": title} if stale else {}
 
 
 def _updated(chat: str, changes: JsonObject) -> StateAction:

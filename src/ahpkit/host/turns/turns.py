@@ -81,7 +81,9 @@ class Turns:
     def __init__(self, ports: TurnsPorts) -> None:
         self._ports = ports
         self._dispatch = ports.dispatcher.apply
-        self._summaries = ChatSummaries(ports.index, ports.store.state, ports.dispatcher.apply)
+        self._summaries = ChatSummaries(
+            ports.index, ports.store.state, ports.dispatcher.apply, ports.dispatcher.before_storing
+        )
         self._input_needed = InputNeeded(
             ports.index, ports.services.unsettled, ports.store.state, ports.dispatcher.apply
         )
@@ -89,12 +91,13 @@ class Turns:
         self._subturns: dict[str, LiveTurn] = {}
 
     def register(self, host: Registration) -> None:
-        host.refuse(self._refuse)
+        host.refuse(self._refuse, *_SENDING)
         for action_type in ("chat/turnStarted", "chat/pendingMessageSet"):
             host.amend(action_type, self._with_pinned_chats)
         host.amend("chat/turnStarted", self._with_model)
         host.listen(self._heard)
         host.listen(self._summaries.heard, "session/chatAdded", "session/titleChanged", "chat/")
+        host.on_not_stored(self._summaries.renamed)
         host.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
         host.listen(self._ports.tools.heard, "session/activeClient")
         host.on_session_disposed(self._ports.tools.forget)
