@@ -2,14 +2,14 @@
 
 import { signal } from "@preact/signals";
 
-export type Panel = "changes" | "canvases" | "setup" | "timeline" | "usage";
+export type Panel = "changes" | "canvases" | "terminals" | "setup" | "timeline" | "usage";
 
 export type Route =
   | { name: "inbox" | "sessions" | "new" | "usage" | "rules" | "devices" | "settings" }
   | { name: "session"; session: string; chat: string | undefined; panel: Panel | undefined };
 
 const PLAIN = new Set(["sessions", "new", "usage", "rules", "devices", "settings"]);
-const PANELS = new Set(["changes", "canvases", "setup", "timeline", "usage"]);
+const PANELS = new Set(["changes", "canvases", "terminals", "setup", "timeline", "usage"]);
 
 export function parse(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");

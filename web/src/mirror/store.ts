@@ -29,7 +29,14 @@ export const creating = signal<ReadonlyMap<Uri, { progress: number; total?: numb
 /** One line for everybody, said once: a host that came back as another one. */
 export const notice = signal<string | undefined>(undefined);
 
-export const clientId = crypto.randomUUID();
+/**
+ * Who this tab is to the host. A reload keeps it, so that its terminals stay its own. It is in the tab's storage only
+ * between two pages: a tab that is duplicated finds none and is somebody else.
+ */
+export const clientId = sessionStorage.getItem("client") ?? crypto.randomUUID();
+sessionStorage.removeItem("client");
+window.addEventListener("pagehide", () => sessionStorage.setItem("client", clientId));
+window.addEventListener("pageshow", () => sessionStorage.removeItem("client"));
 
 let client: Client;
 export const now = (): number => Date.now();

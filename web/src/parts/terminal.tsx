@@ -12,26 +12,22 @@ import { clientId, dispatch, useChannel } from "../mirror/store.ts";
 const printed = (state: TerminalState): string =>
   state.content.map((part) => (part.type === "command" ? part.output : part.value)).join("");
 
-/**
- * xterm writes its theme into <style> elements, which the page's policy forbids. It is given a document whose style
- * elements feed a stylesheet made by script instead.
- */
-function documentForTerminal(): Document {
-  return new Proxy(document, {
-    get(target, name) {
-      if (name === "createElement")
-        return (tag: string, options?: ElementCreationOptions) =>
-          tag === "style" ? styleElement() : target.createElement(tag, options);
-      const value = Reflect.get(target, name) as unknown;
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+/** xterm writes its theme into <style> elements, which the page's policy forbids. While it opens, they feed stylesheets made by script. */
+function openIn(term: Terminal, box: HTMLElement): void {
+  const create = document.createElement.bind(document);
+  document.createElement = ((tag: string, options?: ElementCreationOptions) =>
+    tag === "style" ? styleElement() : create(tag, options)) as typeof document.createElement;
+  try {
+    term.open(box);
+  } finally {
+    delete (document as { createElement?: unknown }).createElement;
+  }
 }
 
 function styleElement(): HTMLElement {
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-  const element = document.createElement("span");
+  const element = Document.prototype.createElement.call(document, "span");
   element.hidden = true;
   Object.defineProperty(element, "textContent", { set: (text: string) => sheet.replaceSync(text), get: () => "" });
   const remove = element.remove.bind(element);
@@ -43,33 +39,82 @@ function styleElement(): HTMLElement {
 }
 
 /** A terminal as it is shown: on a screen, or as plain text where there is no pty whose output could drive one. */
-export default function TerminalView({ uri }: { uri: string }): JSX.Element {
+export default function TerminalView({ uri, typing = false }: { uri: string; typing?: boolean }): JSX.Element {
   const state = useChannel<TerminalState>(uri, "terminal").value.state;
-  return state?.isPty === false ? <pre class="term">{printed(state)}</pre> : <Screen uri={uri} />;
+  return state?.isPty === false ? <pre class="term">{printed(state)}</pre> : <Screen uri={uri} typing={typing} />;
 }
 
-function Screen({ uri }: { uri: string }): JSX.Element {
+/** Whoever holds a terminal types into it and gives it its size. Everybody else sees it in the size it has. */
+export const isMine = (state: TerminalState | undefined): boolean =>
+  state?.claim.kind === "client" && state.claim.clientId === clientId && state.lifecycle.status === "running";
+
+/** Older output than this is not drawn again when a terminal is opened. */
+const REDRAWN = 200_000;
+
+/** The lines that hold something, so that three lines of output do not take a whole screen. */
+function usedRows(term: Terminal): number {
+  const buffer = term.buffer.active;
+  if (buffer.type === "alternate" || buffer.baseY > 0) return term.rows;
+  let last = buffer.cursorY;
+  for (let row = term.rows - 1; row > last; row -= 1) if (buffer.getLine(row)?.translateToString(true)) last = row;
+  return Math.max(2, last + 1);
+}
+
+/** Programs ask a terminal questions. Only what comes live is answered: answers to old ones would be typed into the shell. */
+function write(term: Terminal, text: string, replaying: { current: number }, live: boolean, drawn: () => void): void {
+  if (!text) return;
+  replaying.current += live ? 0 : 1;
+  term.write(text, () => {
+    replaying.current -= live ? 0 : 1;
+    drawn();
+  });
+}
+
+function Screen({ uri, typing }: { uri: string; typing: boolean }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const seen = useChannel<TerminalState>(uri, "terminal");
-  const terminal = useRef<Terminal | undefined>(undefined);
-  const written = useRef("");
+  const terminal = useRef<{ term: Terminal; fit: FitAddon } | undefined>(undefined);
+  const written = useRef<string | undefined>(undefined);
+  const replaying = useRef(0);
+  const state = seen.value.state;
+  const mine = isMine(state);
+  /** Who only watches sees no more than was printed. */
+  const shrink = (): void => {
+    const term = terminal.current?.term;
+    const drawn = box.current?.querySelector<HTMLElement>(".xterm-screen");
+    if (!term || !box.current || !drawn || isMine(seen.peek().state)) return;
+    box.current.style.height = `${Math.ceil((drawn.clientHeight / term.rows) * usedRows(term)) + 12}px`;
+  };
+  /** The holder's window gives the size; whoever watches takes it. */
+  const size = (): void => {
+    const shown = terminal.current;
+    const now = seen.peek().state;
+    if (!shown || !now) return;
+    if (!isMine(now)) {
+      shown.term.resize(now.cols ?? 80, now.rows ?? 24);
+      return shrink();
+    }
+    if (box.current) box.current.style.height = "";
+    const fits = shown.fit.proposeDimensions();
+    if (!fits || !(fits.cols > 0 && fits.rows > 0)) return;
+    shown.term.resize(fits.cols, fits.rows);
+    if (fits.cols !== now.cols || fits.rows !== now.rows) void dispatch(uri, { type: "terminal/resized", cols: fits.cols, rows: fits.rows }, "terminal");
+  };
   useEffect(() => {
     if (!box.current) return undefined;
     const term = new Terminal({
-      fontFamily: "ui-monospace, 'DejaVu Sans Mono', monospace", fontSize: 13, convertEol: true,
-      theme: { background: "#161615", foreground: "#ececea" }, screenReaderMode: true, documentOverride: documentForTerminal(),
+      fontFamily: "ui-monospace, 'DejaVu Sans Mono', monospace", fontSize: 13, convertEol: true, scrollback: 10_000,
+      theme: { background: "#161615", foreground: "#ececea" }, screenReaderMode: true,
     });
     const fit = new FitAddon();
     term.loadAddon(fit);
-    term.open(box.current);
-    fit.fit();
-    terminal.current = term;
-    const mine = (): boolean => {
-      const claim = seen.peek().state?.claim;
-      return claim?.kind === "client" && claim.clientId === clientId;
-    };
-    term.onData((data) => mine() && void dispatch(uri, { type: "terminal/input", data }, "terminal"));
-    const observer = new ResizeObserver(() => fit.fit());
+    openIn(term, box.current);
+    terminal.current = { term, fit };
+    written.current = undefined;
+    term.onData((data) => {
+      if (!replaying.current && isMine(seen.peek().state)) void dispatch(uri, { type: "terminal/input", data }, "terminal");
+    });
+    const observer = new ResizeObserver(size);
     observer.observe(box.current);
     return () => {
       observer.disconnect();
@@ -77,24 +122,34 @@ function Screen({ uri }: { uri: string }): JSX.Element {
       terminal.current = undefined;
     };
   }, [uri]);
-  const state = seen.value.state;
+  useEffect(size, [mine, state?.cols, state?.rows]);
   useEffect(() => {
-    if (!state || !terminal.current) return;
+    const shown = terminal.current?.term;
+    if (!shown) return;
+    shown.options.disableStdin = !mine;
+    if (mine && typing) shown.focus();
+  }, [mine, typing, uri]);
+  useEffect(() => {
+    const shown = terminal.current?.term;
+    if (!state || !shown) return;
     const text = printed(state);
-    if (text.startsWith(written.current)) terminal.current.write(text.slice(written.current.length));
-    else {
-      terminal.current.reset();
-      terminal.current.write(text.slice(-200_000));
-    }
+    const before = written.current;
     written.current = text;
+    if (before !== undefined && text.startsWith(before)) return write(shown, text.slice(before.length), replaying, true, shrink);
+    shown.reset();
+    write(shown, text.slice(-REDRAWN), replaying, false, shrink);
   }, [state]);
-  const lifecycle = state?.lifecycle;
   return (
-    <div class="stack" style={{ gap: "4px" }}>
-      <div class="term" ref={box} aria-label={state?.title ?? "Terminal"} />
-      <p class="small muted">
-        {seen.value.error ? `This terminal is gone: ${seen.value.error.message}` : lifecycle?.status === "exited" ? `Ended${lifecycle.exitCode === undefined ? "" : ` with code ${lifecycle.exitCode}`}` : "Running"}
-      </p>
+    <div class="stack term-stack">
+      <div class={`term${mine ? "" : " watched"}`} ref={box} role="group" aria-label={state?.title ?? "Terminal"} />
+      <p class="small muted">{seen.value.error ? `This terminal is gone: ${seen.value.error.message}` : words(state)}</p>
     </div>
   );
+}
+
+function words(state: TerminalState | undefined): string {
+  if (!state) return "Loading…";
+  if (state.lifecycle.status === "exited") return `Ended${state.lifecycle.exitCode === undefined ? "" : ` with code ${state.lifecycle.exitCode}`}`;
+  if (isMine(state)) return "Running. What you type goes to it.";
+  return state.claim.kind === "client" ? "Running. Another window types into it; you watch." : "Running. The agent uses it; you watch.";
 }

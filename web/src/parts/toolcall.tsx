@@ -123,7 +123,7 @@ function Body({ call, around }: { call: ToolCall; around: Around | undefined }):
       {Payload && inputText(call) !== undefined ? <Payload call={call} /> : Payload && typeof call.toolInput === "object" ? <Payload call={call} /> : null}
       {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} />)}
       {call.content?.map((content, index) => <Content key={index} content={content} live={live} around={around} />)}
-      {call.error && <p class="note danger break">{call.error.message}</p>}
+      {call.error && call.error.message !== "failed" && <p class="note danger break">{call.error.message}</p>}
       {call.reasonMessage && <p class="small break">{plain(call.reasonMessage)}</p>}
       {call.userSuggestion && <p class="small break">“{call.userSuggestion.text}”</p>}
       {call.confirmed === "setting" && <p class="small muted">Allowed by a rule{call.selectedOption ? `: ${call.selectedOption.label}` : ""}.</p>}

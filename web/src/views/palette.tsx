@@ -19,7 +19,7 @@ interface Command {
   run(): void;
 }
 
-const PANELS: [Panel, string][] = [["changes", "Changes"], ["canvases", "Canvases"], ["setup", "Customizations and servers"], ["timeline", "Timeline"], ["usage", "Usage of this session"]];
+const PANELS: [Panel, string][] = [["changes", "Changes"], ["canvases", "Canvases"], ["terminals", "Terminals"], ["setup", "Customizations and servers"], ["timeline", "Timeline"], ["usage", "Usage of this session"]];
 
 function commands(): Command[] {
   const at = route.value;

@@ -103,6 +103,7 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       <Menu label="This session" entries={[
         { label: "Changes", run: () => go(panelUrl(at, "changes")) },
         { label: "Canvases", run: () => go(panelUrl(at, "canvases")) },
+        { label: "Terminals", run: () => go(panelUrl(at, "terminals")) },
         { label: "Customizations and servers", run: () => go(panelUrl(at, "setup")) },
         { label: "Timeline of the last turn", run: () => go(panelUrl(at, "timeline")) },
         { label: "Usage", run: () => go(panelUrl(at, "usage")) },
@@ -209,6 +210,7 @@ export function Creating({ uri }: { uri: string }): JSX.Element {
 const PANELS: { panel: Panel; label: string; load(): Promise<{ default: ComponentType<PanelProps> }> }[] = [
   { panel: "changes", label: "Changes", load: () => import("./changes.tsx") },
   { panel: "canvases", label: "Canvases", load: () => import("./canvases.tsx") },
+  { panel: "terminals", label: "Terminals", load: () => import("./terminals.tsx") },
   { panel: "setup", label: "Setup", load: () => import("./setup.tsx") },
   { panel: "timeline", label: "Timeline", load: () => import("./timeline.tsx") },
   { panel: "usage", label: "Usage", load: () => import("./session-usage.tsx") },
@@ -253,7 +255,7 @@ export function SidePane({ at }: { at: Here }): JSX.Element {
       <div class="pane-head">
         <a class="btn quiet icon phone-only" href={panelUrl(at, undefined)} aria-label="Back to the chat"><Icon name="back" /></a>
         <nav class="tabs" aria-label="Panels">
-          {PANELS.map(({ panel, label }) => <a key={panel} class="btn quiet" href={panelUrl(at, panel)} aria-current={panel === at.panel ? "true" : undefined}>{label}</a>)}
+          {PANELS.filter(({ panel }) => panel !== "canvases" || panel === at.panel || session?.openCanvases?.length).map(({ panel, label }) => <a key={panel} class="btn quiet" href={panelUrl(at, panel)} aria-current={panel === at.panel ? "true" : undefined}>{label}</a>)}
         </nav>
         <a class="btn quiet icon wide-only" href={panelUrl(at, undefined)} aria-label="Close the panel"><Icon name="close" /></a>
       </div>
