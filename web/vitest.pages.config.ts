@@ -6,8 +6,8 @@ export default defineConfig({
     include: ["tests/pages/**/*.test.ts"],
     environment: "node",
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     retry: 1, // Some of these measure; a machine that is busy with other things gets a second look.
   },
 });

@@ -17,7 +17,7 @@ type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
 /** Milliseconds in which a press cannot have been meant for a button that just came or moved. */
 const HASTY = 400;
 
-/** True once the element has stood still for long enough. Read when a press happens, never drawn. */
+/** True once the element has stood still for long enough. Read when a press happens; `data-still` says so to who looks from outside. */
 function useStill(key: string): { ref: { current: HTMLDivElement | null }; still(): boolean } {
   const ref = useRef<HTMLDivElement>(null);
   const since = useRef(performance.now());
@@ -28,10 +28,12 @@ function useStill(key: string): { ref: { current: HTMLDivElement | null }; still
       const now = ref.current?.getBoundingClientRect();
       if (!at || !now || Math.abs(now.top - at.top) > 3 || Math.abs(now.left - at.left) > 3) since.current = performance.now();
       at = now;
+      ref.current?.toggleAttribute("data-still", still());
     }, 80);
     return () => clearInterval(timer);
   }, [key]);
-  return { ref, still: () => performance.now() - since.current >= HASTY };
+  const still = (): boolean => performance.now() - since.current >= HASTY;
+  return { ref, still };
 }
 
 async function answer(request: Approval, action: Record<string, unknown>): Promise<boolean> {

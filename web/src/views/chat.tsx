@@ -342,7 +342,7 @@ const QuietComposer = memo(Composer);
 
 // Scrolling: follow at the end only; scrolling away detaches.
 
-function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; onScroll(): void; onInput(): void } {
+function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; letGo(): void; onScroll(): void; onInput(): void } {
   const ref = useRef<HTMLDivElement>(null);
   const touched = useRef(Number.NEGATIVE_INFINITY);
   const following = useRef(true);
@@ -351,6 +351,10 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
     following.current = true;
     set(false);
     if (ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  };
+  const letGo = (): void => {
+    following.current = false;
+    set(true);
   };
   const onScroll = (): void => {
     const box = ref.current;
@@ -378,13 +382,13 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
     if (ref.current) observer.observe(ref.current);
     return () => observer.disconnect();
   }, []);
-  return { ref, detached, toEnd, onScroll, onInput };
+  return { ref, detached, toEnd, letGo, onScroll, onInput };
 }
 
 export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionState | undefined; seen: Seen<ChatState> }): JSX.Element {
   const chat = seen.state as ChatState;
   const mounted = useSignal(MOUNTED);
-  const { ref, detached, toEnd, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
+  const { ref, detached, toEnd, letGo, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
   const anchor = useRef<{ fromEnd: number; first: string | undefined } | undefined>(undefined);
   const requests = waitingIn(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
@@ -399,6 +403,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
 
   const older = async (): Promise<void> => {
     const box = ref.current;
+    letGo(); // Who asks for older turns reads there, however long they take to come.
     anchor.current = box ? { fromEnd: box.scrollHeight - box.scrollTop, first: turns[0]?.id } : undefined;
     mounted.value += MORE;
     if (chat.turns.length < mounted.value && chat.turnsNextCursor)

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Opened, open, press, shot, shut } from "./browser.ts";
+import { type Opened, open, press, settled, shot, shut } from "./browser.ts";
 import type { RealHost } from "./real.ts";
 import { begin, Guarded, idle, panel, say, stage } from "./stage.ts";
 
@@ -53,7 +53,7 @@ describe("an approval", () => {
   });
 
   it("is remembered for this session with one answer, and the next such call asks nobody", async () => {
-    await page.waitForTimeout(450); // The card ignores presses in its first 400 ms, and has stood since the last test.
+    await settled(card());
     await card().getByRole("button", { name: /more answers/i }).click();
     await page.getByRole("menuitem", { name: "Always allow edit in this session" }).click();
     await changed(0).waitFor();

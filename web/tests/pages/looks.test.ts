@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { ScriptedHost } from "../scripted/host.ts";
 import { asking, busy, changing, CUSTOMIZATIONS } from "../scripted/scenes.ts";
 import { PageServer } from "../scripted/server.ts";
-import { DESK, open, PHONE, shot, shut, TABLET } from "./browser.ts";
+import { DESK, drawn, open, PHONE, shot, shut, TABLET } from "./browser.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -65,7 +65,7 @@ for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]] as con
         for (const [name, hash, ready] of SCREENS) {
           await page.goto(`${server.url}${hash()}`);
           await page.waitForSelector(ready, { state: "attached" });
-          await page.waitForTimeout(150);
+          await drawn(page);
           await shot(page, `${name}-${width}-${theme}`);
           const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
           expect(overflow, `${name} is wider than the screen`).toBeLessThanOrEqual(0);
