@@ -26,11 +26,13 @@ from_npm() {
 }
 
 from_pypi() {
-    for python in python3.14 python3.13; do
+    for python in python3.14 python3.13 .venv/bin/python; do
         if "$python" -c "" 2>/dev/null; then break; fi
     done
     for package in $(packages "$@"); do
-        "$python" -m venv "$where/venv-$package" && "$where/venv-$package/bin/python" -m pip install --quiet "$package" ||
+        [ ! -e "$where/venv-$package/installed" ] || continue
+        "$python" -m venv "$where/venv-$package" && "$where/venv-$package/bin/python" -m pip install --quiet "$package" &&
+            touch "$where/venv-$package/installed" ||
             echo "$package cannot be installed here: its tests are skipped" >&2
     done
 }

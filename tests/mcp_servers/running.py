@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.mcp.auth import Tokens
+from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer
-from ahpkit.mcp.server_port import Limits
 from ahpkit.protocol.common.state import JsonObject
 
 PROGRAM = str(Path(__file__).parent / "plain_server.py")
@@ -75,7 +75,8 @@ class Port:
 class Answers:
     """A caller that says the same each time."""
 
-    def __init__(self, answer: JsonObject | None = None) -> None:
+    def __init__(self, answer: JsonObject | None = None, *, session: str = "ahp-session:/one") -> None:
+        self.session = session
         self.answer = answer or {"action": "accept", "content": {"name": "Ann"}}
         self.asked: list[JsonObject] = []
         self.waits: list[JsonObject] = []

@@ -15,8 +15,8 @@ import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import ToolOutcome, Turn
+from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.feature import McpServers
-from ahpkit.mcp.server_port import Limits
 from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import PROGRAM, QUICK
 from mcp_servers.test_configured import entry

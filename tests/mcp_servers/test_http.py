@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ahpkit.mcp.auth import Challenge, Tokens, resource_of
+from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.server import McpServer
-from ahpkit.mcp.server_port import Limits
 from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import Answers, Port, running, text_of
 from support import requirement

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
-from ahpkit.mcp.server_port import Limits
 from mcp_servers.running import QUICK, Answers, Port, of_era, program, running, text_of
 from support.waiting import until
 
@@ -21,9 +21,9 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "modern", "plain"])
 async def test_it_starts_lists_serves_and_stops(era: str) -> None:
     port, caller = Port(), Answers()
     async with running(of_era(era), port) as server:
-        assert {"add", "ask"} <= {tool["name"] for tool in server.tools}
-        assert [prompt["name"] for prompt in server.prompts] == ["poem"]
-        assert [resource["uri"] for resource in server.resources] == ["test://notes"]
+        assert {"add", "ask"} <= {tool["name"] for tool in server.lists.tools}
+        assert [prompt["name"] for prompt in server.lists.prompts] == ["poem"]
+        assert [resource["uri"] for resource in server.lists.resources] == ["test://notes"]
         assert text_of(await server.call_tool("add", {"a": 2, "b": 3}, caller)) == "5"
         assert (await server.call_tool("structured", {}, caller))["structuredContent"] == {"n": 1}
         assert (await server.call_tool("fail", {}, caller))["isError"]
@@ -32,7 +32,7 @@ async def test_it_starts_lists_serves_and_stops(era: str) -> None:
         prompt = await server.get_prompt("poem", {"topic": "rain"}, caller)
         assert "rain" in prompt["messages"][0]["content"]["text"]
     assert port.kinds == ["starting", "ready", "stopped"]
-    assert not server.tools
+    assert not server.lists.tools
 
 
 @ERAS
@@ -71,7 +71,7 @@ async def test_lists_follow_changes(era: str) -> None:
     port = Port()
     async with running(of_era(era), port) as server:
         await server.call_tool("grow", {"name": "brand_new"}, Answers())
-        await port.until(lambda: "brand_new" in {tool["name"] for tool in server.tools})
+        await port.until(lambda: "brand_new" in {tool["name"] for tool in server.lists.tools})
 
 
 @ERAS
@@ -154,13 +154,13 @@ async def test_an_answer_that_is_too_long_ends_the_connection_not_the_host() -> 
 
 async def test_five_thousand_tools_are_listed_once_each() -> None:
     async with running(program("many"), Port(), limits=Limits(listed=4000)) as server:
-        assert len({tool["name"] for tool in server.tools}) == len(server.tools) == 4000
+        assert len({tool["name"] for tool in server.lists.tools}) == len(server.lists.tools) == 4000
         assert text_of(await server.call_tool("tool_4999", {}, Answers())) == "called tool_4999"
 
 
 async def test_the_same_name_twice_is_listed_once() -> None:
     async with running(program("twice"), Port()) as server:
-        assert [tool["name"] for tool in server.tools].count("add") == 1
+        assert [tool["name"] for tool in server.lists.tools].count("add") == 1
 
 
 async def test_the_hosts_secrets_are_not_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,3 +201,20 @@ async def test_a_server_hears_that_its_roots_are_others(tmp_path: Path) -> None:
     async with running(program(TEST_ROOTS=str(tmp_path / "roots")), Port()) as server:
         await server.tell_roots()
         await until(lambda: (tmp_path / "roots").exists())
+
+
+@pytest.mark.parametrize(("era", "other", "asked"), [("plain", "two", 0), ("plain", "one", 1), ("modern", "two", 1)])
+async def test_a_question_goes_to_nobody_when_it_may_belong_to_another_session(
+    tmp_path: Path, era: str, other: str, asked: int
+) -> None:
+    """A shared server of the older era does not say to which of its running calls a question belongs."""
+    file = tmp_path / "hang"
+    one, another = Answers(session="one"), Answers(session=other)
+    async with running(of_era(era), Port()) as server:
+        hanging = asyncio.create_task(server.call_tool("hang", {"file": str(file)}, another))
+        await until(file.exists)
+        told = text_of(await server.call_tool("ask", {}, one))
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)
+    assert (len(one.asked), len(another.asked)) == (asked, 0)
+    assert ("several sessions call its tools" in told) == (not asked)

@@ -35,10 +35,10 @@ from ahpkit.tools.registry import Owner, Tool
 
 if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
+    from ahpkit.mcp.calls import Limits
     from ahpkit.mcp.gateway import Gateway
     from ahpkit.mcp.http_doorway import HttpDoorway
     from ahpkit.mcp.server import McpServer
-    from ahpkit.mcp.server_port import Limits
 
 _PATIENCE = 10.0
 """Seconds that a turn waits for servers that are just starting; what comes later is there for the next call."""
@@ -145,8 +145,9 @@ class McpServers(Feature):
         await session.settled(_PATIENCE)
         if not (servers := [server for server in session.servers() if server.ready]):
             return prompt
-        prompt = await expand(servers, prompt, SilentCaller())
-        return "\n\n".join([prompt, *await attached(servers, message, SilentCaller())])
+        caller = SilentCaller(chat.session_uri)
+        prompt = await expand(servers, prompt, caller)
+        return "\n\n".join([prompt, *await attached(servers, message, caller)])
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session = self._sessions.get(self._services.session_of(chat_uri) or "")
@@ -347,6 +348,10 @@ class TurnCaller:
         self._call = call
         self._services = services
 
+    @property
+    def session(self) -> str:
+        return self._turn.chat.session_uri
+
     def auth_required(self, state: JsonObject) -> None:
         """The server wants a token first: the call shows it, and so does the session."""
         needed: Any = {key: value for key, value in state.items() if key != "kind"}
@@ -404,6 +409,9 @@ def _asked_of_model(params: JsonObject) -> str:
 
 class SilentCaller:
     """Reads prompts and resources for a message that is being sent. Nobody answers questions then."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 

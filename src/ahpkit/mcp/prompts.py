@@ -20,8 +20,8 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 
 if TYPE_CHECKING:
+    from ahpkit.mcp.calls import Caller
     from ahpkit.mcp.server import McpServer
-    from ahpkit.mcp.server_port import Caller
 
 META_KEY = "ahpkit/mcp-resource"
 """In an attachment's `_meta`: the server and the URI of a resource that a completion stands for."""
@@ -49,14 +49,14 @@ def complete(servers: Sequence[McpServer], text: str, offset: int) -> list[Compl
 
 def _prompts(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionItem]:
     for server in servers:
-        for prompt in server.prompts:
+        for prompt in server.lists.prompts:
             token = f"/{server.config.name}:{prompt['name']}"
             yield _item(word, f"{token} ", token, "prompt", {"description": prompt.get("description", "")})
 
 
 def _resources(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionItem]:
     for server in servers:
-        for resource in server.resources:
+        for resource in server.lists.resources:
             token = f"{server.config.name}:{resource.get('name') or resource['uri']}"
             about = {"server": server.id, "uri": resource["uri"]}
             meta = {"description": resource.get("description", ""), META_KEY: about}
@@ -76,7 +76,7 @@ async def expand(servers: Sequence[McpServer], prompt: str, caller: Caller) -> s
     """A message that calls a server's prompt, as what the prompt says; any other as it is."""
     called = _COMMAND.match(prompt)
     server = None if called is None else next((one for one in servers if one.config.name == called[1]), None)
-    declared = None if server is None or called is None else _named(server.prompts, called[2])
+    declared = None if server is None or called is None else _named(server.lists.prompts, called[2])
     if called is None or server is None or declared is None:
         return prompt
     try:

@@ -1,11 +1,10 @@
-"""One MCP server of one session: starts, lists, calls, restarts after a crash, stops.
+"""One MCP server of one session: starts it, calls it, restarts it after a crash, stops it.
 
     server = McpServer("id", config, port, cwd=…)
     task = asyncio.create_task(server.run())        # its life; cancel it to stop the server
     result = await server.call_tool("add", {"a": 1}, caller)
 
-`state` follows `starting → ready | authRequired | error`, and is `stopped` outside of `run`. What a server asks for
-while one of its tools runs (elicitation, sampling) goes to whoever called that tool, and to nobody else.
+`state` follows `starting → ready | authRequired | error`, and is `stopped` outside of `run`.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import json
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol
 
 import anyio
 import httpx2
@@ -28,19 +26,17 @@ from mcp import Client, MCPError
 from mcp.client import advertise
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.subscriptions import event_to_notification
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
+from ahpkit.mcp.calls import Call, Caller, Calls, Limits, plain, words_of
 from ahpkit.mcp.connect import HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
-from ahpkit.mcp.lists import LeftOut, checked_tools, list_good_tools, read_all, result_problem
-from ahpkit.mcp.server_port import Call, Caller, Limits, ServerPort
+from ahpkit.mcp.lists import FilteredConnection, Lists, read_lists, result_problem
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 APPS = "io.modelcontextprotocol/ui"
 """The extension that says: this host's clients can show a server's apps."""
@@ -51,7 +47,31 @@ _JOURNAL = 200
 """Lines that are kept of what a server said and of what happened to it."""
 
 
-_current: ContextVar[Call | None] = ContextVar("call", default=None)
+class ServerPort(Protocol):
+    """What a server needs of its session."""
+
+    def changed(self, server: McpServer) -> None:
+        """Called when its state or one of its lists changed."""
+        ...
+
+    def notified(self, server: McpServer, method: str, params: JsonObject) -> None: ...
+
+    def roots(self) -> Sequence[str]:
+        """The session's working directories, as URIs."""
+        ...
+
+    def token(self, resource: str) -> str | None: ...
+
+    def token_refused(self, resource: str, token: str) -> None: ...
+
+    @property
+    def samples(self) -> bool:
+        """Whether callers of this session answer sampling requests."""
+        ...
+
+
+Relist = Callable[[], Awaitable[None]]
+"""Reads the lists of a server again."""
 
 
 class McpServer:
@@ -63,12 +83,7 @@ class McpServer:
         self.id = id
         self.config = config
         self.state: JsonObject = {"kind": "stopped"}
-        self.tools: Sequence[JsonObject] = ()
-        self.prompts: Sequence[JsonObject] = ()
-        self.resources: Sequence[JsonObject] = ()
-        self.templates: Sequence[JsonObject] = ()
-        self.left_out: LeftOut = {}
-        """Tools that cannot be used, and why."""
+        self.lists = Lists()
         self.capabilities: JsonObject = {}
         self.instructions: str | None = None
         self.resource = resource_of(config.url) if config.url else ""
@@ -78,7 +93,7 @@ class McpServer:
         self._limits = limits or Limits()
         self._client: Client | None = None
         self._way: ServerConnection | None = None
-        self._calls: list[Call] = []
+        self._calls = Calls(config.name, self._limits)
         self._stale = asyncio.Event()
         self._wake = asyncio.Event()
         self._challenge: Challenge | None = None
@@ -190,19 +205,19 @@ class McpServer:
     def _forget(self) -> None:
         """Whatever it offered is gone with it."""
         self._client = None
-        self.tools = self.prompts = self.resources = self.templates = ()
+        self.lists = Lists(left_out=self.lists.left_out)
 
     async def _serve(self) -> str:
         """Connect and stay until the connection ends; returns why it did."""
         link = self._way = self._link()
         try:
-            async with self._connected(link) as client:
+            async with self._connected(link) as (client, relist):
                 if self._halted:
                     return "it was stopped"
                 self._client = client
                 self._token_worked = self._port.token(self.resource) is not None
                 self._set({"kind": "ready"})
-                await self._follow(client, link)
+                await self._follow(client, relist, link.ended)
                 return await link.why()
         except asyncio.CancelledError:
             raise
@@ -210,37 +225,34 @@ class McpServer:
             return f"it did not answer within {self._limits.start:g} seconds"
         except Exception as error:  # A server may fail in any way: it is shown as failed.
             ended = isinstance(link, StdioConnection) and link.ended.is_set()
-            return await link.why() if ended else _words(error)
+            return await link.why() if ended else words_of(error)
         finally:
             self._forget()
 
     @asynccontextmanager
-    async def _connected(self, link: ServerConnection) -> AsyncGenerator[Client]:
-        """A client that has said hello and knows what there is."""
+    async def _connected(self, link: ServerConnection) -> AsyncGenerator[tuple[Client, Relist]]:
+        """A client that has said hello and read the lists, and how the lists are read again."""
+        filtered = FilteredConnection(link)
         client = Client(
-            link,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
+            filtered,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
             client_info=types.Implementation(name="ahpkit", version=__version__),
             message_handler=self._on_message,
-            elicitation_callback=self._elicit,
-            sampling_callback=self._sample if self._port.samples else None,
+            elicitation_callback=self._calls.elicit,
+            sampling_callback=self._calls.sample if self._port.samples else None,
             list_roots_callback=self._list_roots,
             extensions=[advertise(APPS, {"mimeTypes": [_APP_TYPE]})],
             input_required_max_rounds=self._limits.asks,
             cache=None,
         )
-        clock = asyncio.timeout(self._limits.start)
-        async with clock:
-            await client.__aenter__()
-            try:
+        relist = partial(self._list, client, filtered)
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(self._limits.start):
+                await stack.enter_async_context(client)
                 client.session.validate_tool_result = _unchecked  # By `_checked`, with limits.
-                self.capabilities = _plain(client.server_capabilities)
+                self.capabilities = plain(client.server_capabilities)
                 self.instructions = client.instructions
-                await self._list(client)
-            except BaseException as error:
-                await client.__aexit__(type(error), error, error.__traceback__)
-                raise
-        async with _entered(client):
-            yield client
+                await relist()
+            yield client, relist
 
     def _link(self) -> ServerConnection:
         limit = self._limits.message
@@ -259,28 +271,28 @@ class McpServer:
 
     # -- what it offers --------------------------------------------------------------------------------------------
 
-    async def _follow(self, client: Client, link: ServerConnection) -> None:
+    async def _follow(self, client: Client, relist: Relist, ended: asyncio.Event) -> None:
         """Keep the lists true until the connection ends."""
         tasks = [
-            asyncio.create_task(self._relist(client), name=f"lists of {self.config.name}"),
+            asyncio.create_task(self._relist(relist), name=f"lists of {self.config.name}"),
             asyncio.create_task(self._listen(client), name=f"changes of {self.config.name}"),
         ]
         try:
-            await link.ended.wait()
+            await ended.wait()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _relist(self, client: Client) -> None:
+    async def _relist(self, relist: Relist) -> None:
         while True:
             await self._stale.wait()
             self._stale.clear()
             try:
                 async with asyncio.timeout(self._limits.start):
-                    await self._list(client)
-            except (MCPError, ValidationError, TimeoutError, McpError) as error:
-                _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, _words(error))
+                    await relist()
+            except Exception as error:  # Whatever it was: the lists stay as they were, and the next change is read.
+                _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, words_of(error))
             else:
                 self._port.changed(self)
             await asyncio.sleep(self._limits.relist)
@@ -298,7 +310,7 @@ class McpServer:
                     self._stale.set()  # What changed before it listened was not announced.
                     async for change in changes:
                         self._stale.set()
-                        said = _plain(event_to_notification(change, {}))
+                        said = plain(event_to_notification(change, {}))
                         self._port.notified(self, said["method"], {})
             except SubscriptionLost:
                 self._stale.set()
@@ -306,48 +318,28 @@ class McpServer:
                 return
             await asyncio.sleep(max(self._limits.relist, 1.0))
 
-    async def _list(self, client: Client) -> None:
-        has, limits = self.capabilities, self._limits
-        left_out: LeftOut = {}
-        good = partial(list_good_tools, client, left_out)
-        listed = await read_all(good, "tools", limits.listed, limits.pages, left_out) if "tools" in has else []
-        self.tools = await asyncio.to_thread(checked_tools, listed)
-        self._note_left_out(left_out)
-        if "prompts" in has:
-            self.prompts = await read_all(client.list_prompts, "prompts", limits.listed, limits.pages)
-        if "resources" in has:
-            self.resources = await read_all(client.list_resources, "resources", limits.listed, limits.pages)
-            templates = client.list_resource_templates
-            self.templates = await read_all(templates, "resource_templates", limits.listed, limits.pages)
-
-    def _note_left_out(self, left_out: LeftOut) -> None:
-        """A tool that cannot be used costs itself alone; its log and its entry say which, and why."""
-        news = {name: why for name, why in left_out.items() if self.left_out.get(name) != why}
-        self.left_out = left_out
-        for name, why in news.items():
-            self._journal.append(f"the tool {name} is left out: {why}")
-            _log.warning("MCP server %s: the tool %s is left out: %s", self.config.name, name, why)
+    async def _list(self, client: Client, filtered: FilteredConnection) -> None:
+        known = self.lists.left_out
+        self.lists = await read_lists(client, filtered, self.capabilities, self._limits)
+        for name, why in self.lists.left_out.items():
+            if known.get(name) != why:
+                self._journal.append(f"{name} is left out: {why}")
+                _log.warning("MCP server %s: %s is left out: %s", self.config.name, name, why)
 
     # -- what is asked of it ---------------------------------------------------------------------------------------
 
     async def call_tool(self, name: str, arguments: JsonObject, caller: Caller) -> JsonObject:
         """Run a tool: its `CallToolResult`. Raises `McpUnavailable` or `McpRefused`; cancelling it tells the server."""
 
-        result = await self._asked(lambda client: self._call(client, name, arguments, caller), caller)
+        result = await self._asked(
+            lambda client, call: client.call_tool(name, arguments, progress_callback=call.progress), caller
+        )
         return await self._checked(name, result)
-
-    async def _call(self, client: Client, name: str, arguments: JsonObject | None, caller: Caller) -> Any:
-        async def told(progress: float, total: float | None, message: str | None) -> None:
-            if (call := _current.get()) is not None:
-                call.alive()
-            caller.progress(progress, total, message)
-
-        return await client.call_tool(name, arguments, progress_callback=told)
 
     async def _checked(self, name: str, result: JsonObject) -> JsonObject:
         """A result that fits what its tool promises."""
         empty: JsonObject = {}
-        tool = next((tool for tool in self.tools if tool["name"] == name), empty)
+        tool = next((tool for tool in self.lists.tools if tool["name"] == name), empty)
         if "outputSchema" in tool and not result.get("isError"):
             problem = await asyncio.to_thread(result_problem, tool["outputSchema"], result.get("structuredContent"))
             if problem is not None:
@@ -358,10 +350,10 @@ class McpServer:
         return result
 
     async def read_resource(self, uri: str, caller: Caller) -> JsonObject:
-        return await self._asked(lambda client: client.read_resource(uri), caller)
+        return await self._asked(lambda client, call: client.read_resource(uri), caller)
 
     async def get_prompt(self, name: str, arguments: dict[str, str], caller: Caller) -> JsonObject:
-        return await self._asked(lambda client: client.get_prompt(name, arguments), caller)
+        return await self._asked(lambda client, call: client.get_prompt(name, arguments), caller)
 
     async def request(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
         """One of the methods of the side channel, as it is on the wire."""
@@ -370,30 +362,30 @@ class McpServer:
             page = types.PaginatedRequestParams.model_validate(params)
             match method:
                 case "tools/list":
-                    return await self._asked(lambda client: client.session.list_tools(params=page), caller)
+                    return await self._asked(lambda client, call: client.session.list_tools(params=page), caller)
                 case "tools/call":
                     call = types.CallToolRequestParams.model_validate(params)
                     return await self.call_tool(call.name, call.arguments or {}, caller)
                 case "resources/list":
-                    return await self._asked(lambda client: client.session.list_resources(params=page), caller)
+                    return await self._asked(lambda client, call: client.session.list_resources(params=page), caller)
                 case "resources/templates/list":
-                    return await self._asked(lambda client: client.session.list_resource_templates(params=page), caller)
+                    return await self._asked(
+                        lambda client, call: client.session.list_resource_templates(params=page), caller
+                    )
                 case "resources/read":
                     read = types.ReadResourceRequestParams.model_validate(params)
                     return await self.read_resource(str(read.uri), caller)
                 case "logging/setLevel":
                     level = types.SetLevelRequest(params=types.SetLevelRequestParams.model_validate(params))
                     return await self._asked(
-                        lambda client: client.session.send_request(level, types.EmptyResult), caller
+                        lambda client, call: client.session.send_request(level, types.EmptyResult), caller
                     )
                 case _:
                     raise McpRefused(types.METHOD_NOT_FOUND, f"{method} is not served on this channel")
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise McpRefused(types.INVALID_PARAMS, f"{place}: {first['msg']}") from None
+            raise McpRefused(types.INVALID_PARAMS, words_of(error)) from None
 
-    async def _asked(self, send: Callable[[Client], Awaitable[Any]], caller: Caller) -> JsonObject:
+    async def _asked(self, send: Callable[[Client, Call], Awaitable[Any]], caller: Caller) -> JsonObject:
         """Send a request; when it needs a token, wait for one and send it again."""
         while True:
             client = self._client
@@ -401,33 +393,15 @@ class McpServer:
                 raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
             self._challenge = None
             try:
-                return _plain(await self._timed(client, send, caller))
+                return plain(await self._calls.run(partial(send, client), caller))
             except MCPError as error:
                 if self._challenge is None:
                     raise await self._failure(error) from error
             except (ValidationError, RuntimeError, httpx2.HTTPError) as error:
                 raise McpRefused(
-                    types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is not valid: {_words(error)}"
+                    types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is not valid: {words_of(error)}"
                 ) from error
             await self._wait_for_token(caller)
-
-    async def _timed(self, client: Client, send: Callable[[Client], Awaitable[T]], caller: Caller) -> T:
-        clock = asyncio.timeout(self._limits.call)
-        try:
-            async with clock:
-                call = Call(caller, clock, self._limits)
-                self._calls.append(call)
-                known = _current.set(call)
-                try:
-                    return await send(client)
-                finally:
-                    call.over = True
-                    _current.reset(known)
-                    self._calls.remove(call)
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            raise McpUnavailable(f"{self.config.name} did not answer within {self._limits.call:g} seconds") from None
 
     async def _failure(self, error: MCPError) -> McpError:
         if error.code == types.CONNECTION_CLOSED:
@@ -435,35 +409,7 @@ class McpServer:
             return McpUnavailable(f"the MCP server {self.config.name} ended during the call: {why[:_WORDS]}")
         return McpRefused(error.code, error.message, error.data)
 
-    # -- what it asks ----------------------------------------------------------------------------------------------
-
-    def _asking(self) -> Call | None:
-        """The call a question belongs to: the one it came with, else the latest."""
-        return _current.get() or (self._calls[-1] if self._calls else None)
-
-    async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        call = self._asking()
-        if call is None:
-            return _refusal("a server may ask questions only while a tool runs, and none does")
-        try:
-            answer = await call.ask(lambda: call.caller.elicit(_plain(params)))
-            return types.ElicitResult.model_validate(answer)
-        except McpError as error:
-            return _refusal(str(error))
-
-    async def _sample(
-        self, context: Any, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        call = self._asking()
-        if call is None:
-            return _refusal("a server may ask the model only while a tool runs, and none does")
-        try:
-            answer = await call.ask(lambda: call.caller.sample(_plain(params)))
-            if isinstance(answer.get("content"), list):
-                return types.CreateMessageResultWithTools.model_validate(answer)
-            return types.CreateMessageResult.model_validate(answer)
-        except McpError as error:
-            return _refusal(str(error))
+    # -- what it asks and tells ----------------------------------------------------------------------------------------
 
     async def _list_roots(self, context: Any) -> types.ListRootsResult:
         return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in self._port.roots()]})
@@ -478,7 +424,7 @@ class McpServer:
         if isinstance(message, Exception):
             _log.info("MCP server %s sent something that is not a message", self.config.name)
             return
-        said = _plain(message)
+        said = plain(message)
         method = str(said.get("method"))
         if method.endswith("/list_changed"):
             self._stale.set()
@@ -499,35 +445,8 @@ def _logged(params: JsonObject) -> str:
     return f"[{params.get('level', 'info')}] {words[:_WORDS]}"
 
 
-@asynccontextmanager
-async def _entered(client: Client) -> AsyncGenerator[None]:
-    """Leave a client that was entered before."""
-    try:
-        yield
-    except BaseException as error:
-        await client.__aexit__(type(error), error, error.__traceback__)
-        raise
-    await client.__aexit__(None, None, None)
-
-
 async def _unchecked(name: str, result: types.CallToolResult) -> None:
     """Instead of the SDK's own check, which a hostile schema can keep busy for ever."""
 
 
-def _plain(value: BaseModel) -> JsonObject:
-    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
-
-
-def _refusal(message: str) -> types.ErrorData:
-    return types.ErrorData(code=types.INVALID_REQUEST, message=message)
-
-
-def _words(error: BaseException) -> str:
-    """What a person should read of a failure, however it was wrapped."""
-    if isinstance(error, BaseExceptionGroup):
-        return _words(cast("BaseExceptionGroup[Exception]", error).exceptions[0])
-    text = str(cast("object", error))
-    return (text or type(error).__name__)[:_WORDS]
-
-
-__all__ = ["APPS", "McpServer"]
+__all__ = ["APPS", "McpServer", "ServerPort"]

@@ -31,10 +31,10 @@ from ahpkit.tools.registry import Owner
 
 if TYPE_CHECKING:
     from ahpkit.mcp.auth import Tokens
+    from ahpkit.mcp.calls import Limits
     from ahpkit.mcp.connect import ServerConfig
     from ahpkit.mcp.fleet import Fleet
     from ahpkit.mcp.server import McpServer
-    from ahpkit.mcp.server_port import Limits
 
 _log = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ class SessionServers:
 
     def offered(self) -> list[tuple[Owner, Sequence[ToolDefinition]]]:
         return [
-            (self._owner(server), [definition_of(tool) for tool in server.tools])
+            (self._owner(server), [definition_of(tool) for tool in server.lists.tools])
             for server in self.servers()
             if server.ready
         ]
@@ -282,7 +282,7 @@ class SessionServers:
         placed = find(self._services.state(self.uri) or {}, server.id)
         if placed is None:
             return
-        left_out = dict(server.left_out) if server.ready and server.left_out else None
+        left_out = dict(server.lists.left_out) if server.ready and server.lists.left_out else None
         noted: JsonObject = placed.entry.get("_meta") or {}
         entry = put(put(placed.entry, "mcpApp", wanted), "_meta", put(noted, LEFT_OUT, left_out) or None)
         if entry == placed.entry:

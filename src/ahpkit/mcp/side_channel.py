@@ -70,7 +70,7 @@ def has_apps(server: McpServer) -> bool:
     from ahpkit.mcp.server import APPS
 
     extensions: JsonObject = server.capabilities.get("extensions") or {}
-    return APPS in extensions or any(_has_page(tool) for tool in server.tools)
+    return APPS in extensions or any(_has_page(tool) for tool in server.lists.tools)
 
 
 def _has_page(tool: JsonObject) -> bool:
@@ -135,7 +135,7 @@ class SideChannels:
         if method == "tools/call":
             await self._check(session, server, asked, client)
         try:
-            return await server.request(method, asked, ChannelCaller(client, channel, asked))
+            return await server.request(method, asked, ChannelCaller(session.uri, client, channel, asked))
         except McpRefused as error:
             raise RpcError(error.code, str(error), error.data) from error
         except McpError as error:
@@ -166,7 +166,8 @@ class SideChannels:
 class ChannelCaller:
     """A client that called a tool over the channel: it hears of progress. What a server asks is asked in turns only."""
 
-    def __init__(self, client: ConnectedClient, channel: str, asked: JsonObject) -> None:
+    def __init__(self, session: str, client: ConnectedClient, channel: str, asked: JsonObject) -> None:
+        self.session = session
         self._client = client
         self._channel = channel
         meta: Any = asked.get("_meta")

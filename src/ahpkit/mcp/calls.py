@@ -1,0 +1,194 @@
+"""Calls to one MCP server that are in flight: their time limit, and what the server asks during them.
+
+What a server asks while one of its tools runs (elicitation, sampling) goes to whoever called that tool, and to nobody
+else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
+
+import mcp_types as types
+from pydantic import BaseModel, ValidationError
+
+from ahpkit.mcp.connect import MAX_MESSAGE
+from ahpkit.mcp.errors import McpError, McpUnavailable
+from ahpkit.protocol.common.state import JsonObject
+
+T = TypeVar("T")
+
+_WORDS = 4000
+"""Characters of an error that are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how much."""
+
+    start: float = 60.0
+    """Seconds from the start to the first list of tools."""
+    call: float = 600.0
+    """Seconds for a tool without a word of progress."""
+    delays: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
+    """Seconds before each further try. After the last one it is an error, and stays one until somebody acts."""
+    steady: float = 60.0
+    """Seconds after which a crash is a first one again."""
+    listed: int = 10_000
+    """Tools, prompts or resources of one server. More are not listed."""
+    pages: int = 200
+    asks: int = 10
+    """Questions and model requests during one call."""
+    relist: float = 0.2
+    """Seconds between two looks at lists that change without end."""
+    message: int = MAX_MESSAGE
+
+
+class Caller(Protocol):
+    """Who runs a tool: hears of progress, and answers what the server asks meanwhile."""
+
+    @property
+    def session(self) -> str:
+        """The URI of the session that the call is made in."""
+        ...
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    def auth_required(self, state: JsonObject) -> None:
+        """The call waits for a token; `state` says for what."""
+        ...
+
+    def auth_resolved(self) -> None: ...
+
+    async def elicit(self, params: JsonObject) -> JsonObject:
+        """An `ElicitResult` for `elicitation/create`."""
+        ...
+
+    async def sample(self, params: JsonObject) -> JsonObject:
+        """A `CreateMessageResult`; raise `McpError` to refuse."""
+        ...
+
+
+class Call:
+    """One call in flight: who made it, and how much longer it may take."""
+
+    def __init__(self, caller: Caller, clock: asyncio.Timeout, limits: Limits) -> None:
+        self.caller = caller
+        self.asked = 0
+        self.over = False
+        self._clock = clock
+        self._limits = limits
+
+    def alive(self) -> None:
+        """It said something: its time begins again."""
+        if not self.over and not self._clock.expired():
+            self._clock.reschedule(asyncio.get_running_loop().time() + self._limits.call)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """The server told how far it is."""
+        self.alive()
+        self.caller.progress(progress, total, message)
+
+    async def ask(self, question: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
+        """Put a question of the server. Its clock stands still while somebody answers."""
+        self.asked += 1
+        if self.asked > self._limits.asks:
+            raise McpError(f"a server may ask {self._limits.asks} times during one call, and has done so")
+        self._clock.reschedule(None)
+        try:
+            return await question()
+        finally:
+            self.alive()
+
+
+_current: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+class Calls:
+    """The calls to one server that are in flight."""
+
+    def __init__(self, server: str, limits: Limits) -> None:
+        self._server = server
+        self._limits = limits
+        self._calls: list[Call] = []
+
+    async def run(self, send: Callable[[Call], Awaitable[T]], caller: Caller) -> T:
+        """Send something, and wait for the answer within the time limit. Raises `McpUnavailable` after it."""
+        clock = asyncio.timeout(self._limits.call)
+        try:
+            async with clock:
+                call = Call(caller, clock, self._limits)
+                self._calls.append(call)
+                known = _current.set(call)
+                try:
+                    return await send(call)
+                finally:
+                    call.over = True
+                    _current.reset(known)
+                    self._calls.remove(call)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise McpUnavailable(f"{self._server} did not answer within {self._limits.call:g} seconds") from None
+
+    def _asking(self, what: str) -> Call:
+        """The call that a question belongs to: the one it came with, else the latest of the only session that calls.
+
+        Servers of the older era do not say to which call a question belongs. A shared server could put a question of
+        one session to the people of another.
+        """
+        if (call := _current.get()) is not None:
+            return call
+        if not self._calls:
+            raise McpError(f"a server may {what} only while a tool runs, and none does")
+        if len({call.caller.session for call in self._calls}) > 1:
+            raise McpError(f"a server may not {what} while several sessions call its tools: it does not say for which")
+        return self._calls[-1]
+
+    async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        """Answer the server's question: whoever made the call does."""
+        try:
+            call = self._asking("ask questions")
+            answer = await call.ask(lambda: call.caller.elicit(plain(params)))
+            return types.ElicitResult.model_validate(answer)
+        except McpError as error:
+            return _refusal(error)
+
+    async def sample(
+        self, context: Any, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        """Answer in place of a model: the session of whoever made the call does."""
+        try:
+            call = self._asking("ask the model")
+            answer = await call.ask(lambda: call.caller.sample(plain(params)))
+            if isinstance(answer.get("content"), list):
+                return types.CreateMessageResultWithTools.model_validate(answer)
+            return types.CreateMessageResult.model_validate(answer)
+        except McpError as error:
+            return _refusal(error)
+
+
+def _refusal(error: McpError) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=str(error))
+
+
+def plain(value: BaseModel) -> JsonObject:
+    """An object of the SDK as it is on the wire."""
+    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def words_of(error: BaseException) -> str:
+    """What a person should read of a failure, however it was wrapped."""
+    if isinstance(error, BaseExceptionGroup):
+        return words_of(cast("BaseExceptionGroup[Exception]", error).exceptions[0])
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
+    text = str(cast("object", error))
+    return (text or type(error).__name__)[:_WORDS]
+
+
+__all__ = ["Call", "Caller", "Calls", "Limits", "plain", "words_of"]
