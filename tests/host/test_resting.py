@@ -212,12 +212,12 @@ async def test_a_session_that_nobody_uses_rests_and_goes_on_where_it_was(bench: 
     await client.action("chat/turnComplete")
     before = await bench.state(client, chat)
     await bench.session(client)  # A further one: a look is taken at those that are there.
-    assert not bench.host.sessions.rests(chat), "somebody is subscribed"
+    assert not bench.host.sessions.live.rests(chat), "somebody is subscribed"
 
     leave(client, session, chat)
     await client.ask("ping")
-    bench.host.sessions.rest_unused()
-    assert bench.host.sessions.rests(chat)
+    bench.host.sessions.live.rest_unused()
+    assert bench.host.sessions.live.rests(chat)
     await eventually(lambda: bench.agent.chats[0].closed)
 
     assert (await client.ask("subscribe", chat))["snapshot"]["state"] == before
@@ -245,8 +245,25 @@ async def test_a_session_in_which_something_is_under_way_does_not_rest(bench: Be
     leave(client, session, chat)
     await client.ask("ping")
     await bench.host.services.durable()
-    bench.host.sessions.rest_unused()
-    assert not bench.host.sessions.rests(chat)
+    bench.host.sessions.live.rest_unused()
+    assert not bench.host.sessions.live.rests(chat)
+
+
+async def test_a_chat_moves_to_a_session_that_rests(bench: Bench) -> None:
+    await resting(bench)
+    client = await bench.client(ROOT_URI, offer=["1.0.0"])
+    target, first = await bench.session(client)
+    source, _ = await bench.session(client)
+    await client.ask("createChat", source, chat="ahp-chat:/traveller")
+    leave(client, target, first)
+    await client.ask("ping")
+    await bench.host.services.durable()
+    bench.host.sessions.live.rest_unused()
+    assert bench.host.sessions.live.rests(target)
+    destination = {"kind": "session", "session": target, "after": first}
+    assert await client.ask("moveChat", "ahp-chat:/traveller", destination=destination) == {"session": target}
+    chats = (await bench.state(client, target))["chats"]
+    assert [chat["resource"] for chat in chats] == [first, "ahp-chat:/traveller"]
 
 
 async def test_few_sessions_stay_live_for_a_while(bench: Bench) -> None:
@@ -256,8 +273,8 @@ async def test_few_sessions_stay_live_for_a_while(bench: Bench) -> None:
     leave(client, *(uri for pair in made for uri in pair))
     await client.ask("ping")
     await bench.host.services.durable()
-    bench.host.sessions.rest_unused()
-    assert sum(bench.host.sessions.rests(chat) for _, chat in made) == 5
+    bench.host.sessions.live.rest_unused()
+    assert sum(bench.host.sessions.live.rests(chat) for _, chat in made) == 5
 
 
 async def test_the_log_is_trimmed_past_sessions_at_rest(bench: Bench) -> None:
@@ -270,8 +287,8 @@ async def test_the_log_is_trimmed_past_sessions_at_rest(bench: Bench) -> None:
     await client.accepted(session, {"type": "session/titleChanged", "title": "once"})
     leave(client, session, chat)
     await client.ask("ping")
-    bench.host.sessions.rest_unused()
-    assert bench.host.sessions.rests(chat)
+    bench.host.sessions.live.rest_unused()
+    assert bench.host.sessions.live.rests(chat)
     busy, _ = await bench.session(client)
     for number in range(25_000):
         bench.host.services.dispatch(busy, session_title_changed(title=str(number)))

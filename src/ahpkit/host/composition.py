@@ -28,8 +28,9 @@ from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.live_sessions import SessionPorts
 from ahpkit.host.sessions.session_times import STAMPING, SessionTimes
-from ahpkit.host.sessions.sessions import SessionPorts, Sessions
+from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -229,7 +230,7 @@ class SessionParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(self.sessions.heard, "session/defaultChatChanged")
+        registered.listen(self.sessions.chats.heard, "session/defaultChatChanged")
         registered.recover(self.sessions.recover)
 
 
@@ -258,7 +259,7 @@ class FrontParts:
             tasks=basis.tasks,
             dialects=DialectChoice(surroundings, spine.values, config.spoken),
             adopt=sessions.sessions.adopt,
-            sessions=sessions.sessions,
+            sessions=sessions.sessions.live,
             reading=reading,
             slow_actions=sessions.directories.slow_actions(),
             default_directory=config.default_directory,
@@ -286,7 +287,7 @@ class FrontParts:
             config=config,
             monotonic=basis.monotonic,
             reading=reading,
-            sessions=sessions.sessions,
+            sessions=sessions.sessions.live,
         )
 
     def register(self, registered: Registration) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, KeysView, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -23,6 +24,8 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
+
+_log = logging.getLogger(__name__)
 
 
 class ConnectedClient(Protocol):
@@ -456,6 +459,15 @@ class Registration:
         self.recoveries.append(recover)
 
 
+def tell(listeners: Iterable[Callable[..., object]], *about: object) -> None:
+    """Tell every feature what happened, also when one of them fails."""
+    for listener in listeners:
+        try:
+            listener(*about)
+        except Exception:  # The other features still have to hear of it.
+            _log.exception("a feature failed when it heard of %s", about[0])
+
+
 def _concerned(entries: Sequence[tuple[_T, tuple[str, ...]]], action_type: str) -> Sequence[_T]:
     """Those that want to know of actions of this type, in the order in which they registered."""
     return [one for one, beginnings in entries if action_type.startswith(beginnings)]
@@ -492,4 +504,5 @@ __all__ = [
     "Services",
     "ToolSource",
     "Values",
+    "tell",
 ]

@@ -82,7 +82,7 @@ class Host:
             new_id=new_id,
             monotonic=monotonic,
         )
-        spine = Spine(basis, log, wake=lambda uri: sessions.sessions.wake(uri))
+        spine = Spine(basis, log, wake=lambda uri: sessions.sessions.live.wake(uri))
         clients = ClientParts(basis, spine)
         turns = TurnParts(basis, spine, clients, agents)
         sessions = SessionParts(basis, spine, clients, turns)
@@ -170,9 +170,9 @@ class Host:
             await part.start()
         stack.callback(self._agents.close)
         stack.push_async_callback(self.say_goodbye)
-        self.sessions.resume()
+        self.sessions.live.resume()
         self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")
-        self._tasks.spawn(self.sessions.rest_when_unused(), name="let sessions rest")
+        self._tasks.spawn(self.sessions.live.rest_when_unused(), name="let sessions rest")
         with suppress(InternalError):  # The log has reported it. What is there can be read all the same.
             await self._delivery.durable()
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.clients.connection import Connection
-from ahpkit.host.feature import Registration
+from ahpkit.host.feature import Registration, tell
 from ahpkit.host.spine.fanout import Fanout, Receiver, Sameness, latency_class
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.entry import Entry
@@ -107,7 +107,7 @@ class Clients:
 
     def back(self, connection: Connection, *, resumed: bool) -> None:
         """An admitted client follows what it asked for; features hear of it."""
-        _tell(self._registered.client_back, connection.client_id, resumed)
+        tell(self._registered.client_back, connection.client_id, resumed)
 
     def _take_over(self, connection: Connection, client_id: str) -> None:
         if not 0 < len(client_id) <= _MAX_CLIENT_ID:
@@ -154,7 +154,7 @@ class Clients:
         if self._by_id.get(connection.client_id) is connection:
             del self._by_id[connection.client_id]
             self._gone_away(connection.client_id)
-            _tell(self._registered.client_gone, connection.client_id)
+            tell(self._registered.client_gone, connection.client_id)
 
     async def aclose(self, reason: str) -> None:
         """Close every connection and wait until each has ended."""
@@ -181,19 +181,19 @@ class Clients:
     def follow(self, uri: str, connection: Connection) -> None:
         """From here on a connection gets what happens in a channel."""
         self._fanout.subscribe(uri, connection.outlet)
-        _tell(self._registered.subscribed, uri)
+        tell(self._registered.subscribed, uri)
 
     def unsubscribe(self, uri: str, connection: Connection) -> None:
         self._fanout.unsubscribe(uri, connection.outlet)
         if not self._fanout.has_subscribers(uri):
-            _tell(self._registered.unsubscribed, uri)
+            tell(self._registered.unsubscribed, uri)
 
     def unfollow(self, uri: str, connection: Connection) -> None:
         """A client does not want a channel any more."""
         followed = connection.follows(uri)
         self.unsubscribe(uri, connection)
         if followed:
-            _tell(self._registered.client_unsubscribed, connection.client_id, uri)
+            tell(self._registered.client_unsubscribed, connection.client_id, uri)
 
     def subscribers(self, uri: str) -> Sequence[Connection]:
         """The clients that follow a channel, in the order in which they came."""
@@ -238,7 +238,7 @@ class Clients:
         if entry.client_id is not None and entry.client_seq is not None:
             origin = Origin(entry.client_id, entry.client_seq)
             self.reject(entry.channel, decode_own(entry.payload)["action"], origin, _NOT_STORED)
-        _tell(self._registered.not_stored, entry.channel)
+        tell(self._registered.not_stored, entry.channel)
 
     def to_all(self, method: str, params: JsonObject) -> None:
         _notify(self.clients(), method, params)
@@ -256,15 +256,6 @@ def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> N
             made[outlet.sameness] = outlet.notification(method, params)
         if frame := made[outlet.sameness]:
             outlet.write(frame)
-
-
-def _tell(listeners: Iterable[Callable[..., None]], *heard: object) -> None:
-    """Tell every feature what happened, also when one of them fails."""
-    for listener in listeners:
-        try:
-            listener(*heard)
-        except Exception:  # The other features still have to hear of it.
-            _log.exception("a feature failed when it heard of %s", heard[0])
 
 
 __all__ = ["Clients"]

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.host.agent import Agent
+from ahpkit.host.policy import check_model
 from ahpkit.host.turns.new_state import turns_until
 from ahpkit.host.turns.titles import title_from
 from ahpkit.protocol.chat.actions import chat_turn_cancelled
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, TurnInProgress
+from ahpkit.protocol.root.state import RootState
 
 StateOf = Callable[[str], JsonObject | None]
 
@@ -150,10 +152,17 @@ def check_directories(chat: JsonObject, session: JsonObject) -> None:
         raise InvalidParams(f"the chat works in {outside}, which is not a directory of that session")
 
 
+def check_chosen_model(model: JsonObject | None, provider: str, root: RootState) -> None:
+    """Raise `InvalidParams` when an agent has no such model."""
+    if model is not None and (reason := check_model(root, provider, model["id"])):
+        raise InvalidParams(f"model: {reason}")
+
+
 __all__ = [
     "Beginning",
     "beginning",
     "check_anchor",
+    "check_chosen_model",
     "check_directories",
     "check_idle",
     "is_movable",

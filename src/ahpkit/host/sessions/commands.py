@@ -105,10 +105,10 @@ class SessionCommands:
         await self.sessions.dispose(params["channel"])
 
     async def _create_chat(self, client: ConnectedClient, params: JsonObject) -> None:
-        self.sessions.create_chat(params)
+        self.sessions.chats.create(params)
 
     async def _dispose_chat(self, client: ConnectedClient, params: JsonObject) -> None:
-        await self.sessions.dispose_chat(params["channel"])
+        await self.sessions.chats.dispose(params["channel"])
 
     async def _move_chat(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         return await self.sessions.move_chat(params)

@@ -1,0 +1,248 @@
+"""The sessions that are live, and those that rest.
+
+A session that nobody uses rests: nothing but its text and its entry in the index is there. `wake` makes it live when
+somebody looks at it or something happens in it. After a restart all rest but those in which something was under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ahpkit.host.agent import Agent, AgentError
+from ahpkit.host.agents import Agents
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.feature import Registration, tell
+from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.session_times import SessionTimes
+from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
+from ahpkit.host.spine.store import Store
+from ahpkit.host.tasks import Tasks
+from ahpkit.host.turns.runner import ChatRunner
+from ahpkit.host.turns.turns import Turns
+
+_log = logging.getLogger(__name__)
+
+_LOOK_EVERY = 5.0
+"""Seconds between two searches for unused sessions."""
+
+_LOOK_AT = 20
+"""Sessions that are looked at in one go."""
+
+_WAKE_PATIENCE = 10.0
+"""Seconds that a request waits for a session that rested; then it is served with what there is."""
+
+
+@dataclass(slots=True)
+class LiveSession:
+    """A session that is live."""
+
+    agent: Agent
+    ready: asyncio.Future[None]
+    used: float = 0.0
+    """When something last happened in it, by a clock that only goes forward."""
+    chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPorts:
+    """What sessions use of the host."""
+
+    store: Store
+    kinds: ChannelKinds
+    dispatcher: Dispatcher
+    index: SessionIndex
+    unsettled: Unsettled
+    waiting: WaitingSelections
+    clients: Clients
+    registered: Registration
+    tasks: Tasks
+    agents: Agents
+    turns: Turns
+    kept: KeptConversations
+    times: SessionTimes
+    durable: Callable[[], Awaitable[None]]
+    monotonic: Callable[[], float]
+    rest_after: float
+    max_idle: int
+    max_sessions: int
+    max_chats: int
+    default_directory: Path
+    new_id: Callable[[], str]
+    now: Callable[[], int]
+
+
+class LiveSessions:
+    """The table of live sessions, by URI; the longest unused first.
+
+    `create(uri, session)` goes on with a session whose creation was interrupted.
+    """
+
+    def __init__(self, ports: SessionPorts, *, create: Callable[[str, LiveSession], Coroutine[Any, Any, None]]) -> None:
+        self._ports = ports
+        self._store = ports.store
+        self._index = ports.index
+        self._create = create
+        self._live: dict[str, LiveSession] = {}
+        self._started = False
+
+    def __getitem__(self, uri: str) -> LiveSession:
+        return self._live[uri]
+
+    def __contains__(self, uri: str) -> bool:
+        return uri in self._live
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._live)
+
+    def get(self, uri: str) -> LiveSession | None:
+        return self._live.get(uri)
+
+    def add(self, uri: str, agent: Agent) -> LiveSession:
+        """A session begins, or wakes."""
+        session = self._live[uri] = LiveSession(agent, asyncio.get_running_loop().create_future())
+        return session
+
+    def remove(self, uri: str) -> None:
+        """A session is gone."""
+        del self._live[uri]
+
+    def add_runner(self, session_uri: str, uri: str) -> ChatRunner:
+        """Make what runs the turns of a chat."""
+        session = self._live[session_uri]
+        runner = self._ports.turns.add_chat(uri, session_uri, session.agent, lambda: asyncio.shield(session.ready))
+        session.chats[uri] = runner
+        return runner
+
+    def runners(self) -> list[ChatRunner]:
+        """Those of all chats."""
+        return [runner for session in self._live.values() for runner in session.chats.values()]
+
+    # -- waking ----------------------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Go on with what was under way in an earlier run. From here on sessions are prepared when they wake."""
+        self._index.kept()
+        self._started = True
+        for uri in self._ports.unsettled.uris():
+            self.make_live(self._session_of(uri) or "")
+        for uri in list(self._live):
+            self._resume(uri)
+
+    def _session_of(self, channel: str) -> str | None:
+        session = channel.removesuffix("/annotations")
+        return session if session in self._index else self._index.session_of(channel)
+
+    def rests(self, channel: str) -> bool:
+        """Whether a channel belongs to a session that is not live."""
+        session = self._session_of(channel)
+        return session is not None and session not in self._live
+
+    def wake(self, channel: str) -> None:
+        """Make the session of a channel live, if it rests. Features prepare it in the background."""
+        session = self._session_of(channel)
+        if session is None:
+            return
+        if self.make_live(session) and self._started:
+            self._resume(session)
+        self._use(session)
+
+    def _use(self, uri: str) -> None:
+        session = self._live[uri] = self._live.pop(uri)
+        session.used = self._ports.monotonic()
+
+    async def awake(self, channel: str) -> None:
+        """Wake the session of a channel and wait until it is prepared, but not for long."""
+        self.wake(channel)
+        session = self._live.get(self._session_of(channel) or "")
+        if session is not None and not session.ready.done():
+            await asyncio.wait([session.ready], timeout=_WAKE_PATIENCE)
+
+    def make_live(self, uri: str) -> bool:
+        """Make a session live; whether it was not before."""
+        if uri in self._live or uri not in self._index:
+            return False
+        self._store.wake(uri)
+        state = self._store.state(uri) or {}
+        agent = self._ports.agents.of_session(state["provider"])
+        self.add(uri, agent)
+        for summary in state["chats"]:
+            if self._index.session_of(summary["resource"]) == uri:
+                self._store.wake(summary["resource"])
+                if summary.get("origin", {}).get("kind") != "tool":
+                    self.add_runner(uri, summary["resource"])
+        return True
+
+    def _resume(self, uri: str) -> None:
+        """A half-created session is created again, others are prepared anew."""
+        session = self._live[uri]
+        state = self._store.state(uri) or {}
+        if state["lifecycle"] == "creating":
+            self._ports.tasks.spawn(self._create(uri, session), name=f"create {uri}")
+        elif state["lifecycle"] == "failed":
+            session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
+            session.ready.exception()
+        else:
+            self._ports.tasks.spawn(self._prepare_again(uri, session), name=f"prepare {uri}")
+
+    async def _prepare_again(self, uri: str, session: LiveSession) -> None:
+        for prepare in self._ports.registered.session_preparers:
+            try:
+                await prepare(uri)
+            except Exception:  # The session wakes without this feature.
+                _log.exception("a feature could not prepare %s again", uri)
+        if not session.ready.done():
+            session.ready.set_result(None)
+        for runner in list(session.chats.values()):
+            runner.take_next()
+
+    # -- resting ---------------------------------------------------------------------------------------------------
+
+    async def rest_when_unused(self) -> None:
+        """Runs for ever: looks for unused sessions and lets them rest."""
+        while True:
+            await asyncio.sleep(min(self._ports.rest_after / 2, _LOOK_EVERY))
+            self.rest_unused()
+
+    def rest_unused(self) -> None:
+        """Let sessions rest that nobody has used for long, or for the longest time when there are many. A few at once:
+        the cost of a look is the same with any number of sessions."""
+        now = self._ports.monotonic()
+        for uri, session in list(itertools.islice(self._live.items(), _LOOK_AT)):
+            if len(self._live) <= self._ports.max_idle and now - session.used < self._ports.rest_after:
+                return
+            if self._is_used(uri, session):
+                self._use(uri)
+            else:
+                self._rest(uri, session)
+
+    def _is_used(self, uri: str, session: LiveSession) -> bool:
+        chats = self._index.chats(uri)
+        if not session.ready.done() or not all(map(self._store.durable, (uri, *chats))):
+            return True
+        if any(self._ports.clients.subscribers(channel) for channel in (uri, f"{uri}/annotations", *chats)):
+            return True
+        if any(channel in self._ports.unsettled for channel in (uri, *chats)):
+            return True
+        if not all(runner.can_rest for runner in session.chats.values()):
+            return True
+        return any(busy(uri) for busy in self._ports.registered.session_busy)
+
+    def _rest(self, uri: str, session: LiveSession) -> None:
+        del self._live[uri]
+        for chat, runner in session.chats.items():
+            self._ports.turns.rest_chat(chat)
+            self._ports.tasks.spawn(runner.rest(), name=f"rest {chat}")
+        tell(self._ports.registered.session_rested, uri)
+        for channel in (uri, f"{uri}/annotations", *self._index.chats(uri)):
+            self._store.rest(channel)
+
+
+__all__ = ["LiveSession", "LiveSessions", "SessionPorts"]

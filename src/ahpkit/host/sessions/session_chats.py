@@ -1,0 +1,207 @@
+"""The chats of sessions: opens, moves and disposes of them. The rules for it, without any I/O, are in `chats`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ahpkit.dialects.generations import selection_of
+from ahpkit.host.feature import Applied, tell
+from ahpkit.host.policy import check_agent
+from ahpkit.host.sessions.chats import (
+    beginning,
+    check_anchor,
+    check_chosen_model,
+    check_directories,
+    check_idle,
+    is_movable,
+    placed,
+    with_workers,
+)
+from ahpkit.host.sessions.live_sessions import LiveSessions, SessionPorts
+from ahpkit.host.turns.attached_chats import check_attached
+from ahpkit.host.turns.new_state import chat_entry, new_chat
+from ahpkit.host.turns.runner import ChatRunner
+from ahpkit.protocol.chat.actions import chat_movable_changed, chat_turn_started
+from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AlreadyExists, InvalidParams, InvalidRequest, NotFound, SessionNotFound
+from ahpkit.protocol.session.actions import (
+    session_chat_added,
+    session_chat_removed,
+    session_chats_reordered,
+    session_default_chat_changed,
+)
+
+
+class SessionChats:
+    """The chats of all sessions of a host."""
+
+    def __init__(self, ports: SessionPorts, live: LiveSessions) -> None:
+        self._ports = ports
+        self._live = live
+        self._states = ports.store
+        self._state_of = ports.store.state
+        self._dispatch = ports.dispatcher.apply
+
+    def create(self, params: Mapping[str, Any]) -> None:
+        """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
+        uri, session_uri = params["chat"], params["channel"]
+        if not self._ports.kinds.may_be(uri, "chat"):
+            raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
+        if session_uri not in self._ports.index:
+            raise SessionNotFound(f"there is no session {session_uri}")
+        self._live.wake(session_uri)
+        if self._ports.store.taken(uri):
+            raise AlreadyExists(f"the chat {uri} exists already")
+        if len(self._live[session_uri].chats) >= self._ports.max_chats:
+            raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
+        selection = selection_of(params)
+        check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
+        chosen: JsonObject | None = selection.get("agent")
+        if chosen is not None and (reason := check_agent(self._states.session(session_uri), chosen["uri"])):
+            raise InvalidParams(f"agent: {reason}")
+        if (reason := check_attached(params.get("initialMessage") or {}, self._state_of)) is not None:
+            raise InvalidParams(f"initialMessage.{reason}")
+        begins = beginning(
+            params.get("source"),
+            chat=uri,
+            session=self._state_of(session_uri) or {},
+            agent=self._live[session_uri].agent,
+            state_of=self._state_of,
+        )
+        directories: list[str] | None = params.get("workingDirectories", begins.directories)
+        self._check_subset(session_uri, directories or ())
+        selection = {**selection_of(self._state_of((begins.origin or {}).get("chat", ""))), **selection}
+        state = new_chat(
+            uri,
+            title=begins.title,
+            now=self._ports.now(),
+            origin=begins.origin,
+            turns=begins.turns,
+            selection=selection,
+            directories=directories,
+            movable=True,
+        )
+        runner = self.open(session_uri, state)
+        if begins.background is not None:
+            runner.chat.keep_background(begins.background)
+        if "initialMessage" in params:
+            started = chat_turn_started(
+                turn_id=self._ports.new_id(),
+                started_at=iso_time(self._ports.now()),
+                message=params["initialMessage"],
+            )
+            self._dispatch(uri, started)
+
+    def _check_subset(self, session_uri: str, directories: Sequence[str]) -> None:
+        """A chat works in directories of its session."""
+        known: Sequence[str] = (self._state_of(session_uri) or {}).get("workingDirectories") or ()
+        if outside := next((each for each in directories if each not in known), None):
+            raise InvalidParams(f"workingDirectories: {outside} is not a directory of the session")
+
+    def open(self, session_uri: str, state: JsonObject) -> ChatRunner:
+        """A new chat with this state."""
+        uri = state["resource"]
+        self._ports.store.open(uri, state, kind="chat")
+        runner = self._live.add_runner(session_uri, uri)
+        self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
+        return runner
+
+    # -- moving ----------------------------------------------------------------------------------------------------
+
+    def reorder(self, session_uri: str, chat: str, after: str | None) -> None:
+        """Put a chat behind another one of its session; behind none: first."""
+        session = self._state_of(session_uri) or {}
+        check_anchor(after, chat, session)
+        self._put_after(session_uri, [chat], after)
+
+    def _put_after(self, session_uri: str, chats: Sequence[str], after: str | None) -> None:
+        order = [entry["resource"] for entry in (self._state_of(session_uri) or {})["chats"]]
+        self._dispatch(session_uri, session_chats_reordered(chats=placed(order, chats, after)))
+
+    async def move(self, uri: str, source: str, target: str, after: str | None) -> None:
+        """Take a chat to another session of the same agent."""
+        self._live.wake(target)
+        there, chat = self._state_of(target), self._state_of(uri) or {}
+        if target not in self._live or there is None:
+            raise NotFound(f"destination.session: there is no session {target}")
+        if self._live[target].agent is not self._live[source].agent or there["lifecycle"] == "failed":
+            raise InvalidParams(f"destination.session: {target} cannot take this chat; it needs a session of its agent")
+        check_anchor(after, uri, there)
+        check_directories(chat, there)
+        moving = with_workers(uri, self._state_of(source) or {})
+        check_idle(moving, self._state_of)
+        if len(self._live[target].chats) + len(moving) > self._ports.max_chats:
+            raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
+        runners = self.take_along(moving, source, target)
+        self._put_after(target, moving, after)
+        await self.settle(runners, target)
+
+    def take_along(self, chats: Sequence[str], source: str, target: str) -> list[ChatRunner]:
+        """Take chats from one session to another, in one step. Their own channels stay as they are."""
+        for uri in chats:
+            self._dispatch(source, session_chat_removed(chat=uri))
+        for uri in chats:
+            self._ports.index.remove_chat(uri)
+            self._ports.index.add_chat(uri, target)
+            if (runner := self._live[source].chats.pop(uri, None)) is not None:
+                self._live[target].chats[uri] = runner
+            self._dispatch(target, session_chat_added(summary=chat_entry(self._state_of(uri) or {})))
+            tell(self._ports.registered.chat_moved, uri, target)
+        return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
+
+    async def settle(self, runners: Sequence[ChatRunner], target: str) -> None:
+        """Tell the agents of chats that were taken along in which session they are now."""
+        session = self._live[target]
+        for runner in runners:
+            await runner.move(target, lambda: asyncio.shield(session.ready))
+
+    def heard(self, applied: Applied) -> None:
+        """Another chat became the default one: which chats can be moved follows from it."""
+        if applied.action["type"] == "session/defaultChatChanged":
+            self.say_movable(applied.channel)
+
+    def say_movable(self, session_uri: str) -> None:
+        """Tell of each chat of a session whether it can be moved, where that changed."""
+        session = self._state_of(session_uri) or {}
+        for entry in session["chats"]:
+            chat = self._state_of(entry["resource"])
+            if chat is not None and chat.get("movable", False) != is_movable(chat, session):
+                self._dispatch(chat["resource"], chat_movable_changed(movable=is_movable(chat, session)))
+
+    async def dispose(self, uri: str) -> None:
+        """`disposeChat`: a session keeps at least one chat."""
+        session_uri = self._ports.index.session_of(uri)
+        if session_uri is None:
+            raise NotFound(f"there is no chat {uri}")
+        self._live.wake(session_uri)
+        session = self._live[session_uri]
+        if list(session.chats) == [uri]:
+            raise InvalidParams("channel: the last chat of a session cannot be disposed; dispose the session instead")
+        if (self._state_of(session_uri) or {}).get("defaultChat") == uri:
+            self._dispatch(session_uri, session_default_chat_changed())
+        self._dispatch(session_uri, session_chat_removed(chat=uri))
+        runner = session.chats.pop(uri, None)
+        if runner is not None:
+            runner.chat.clear_meta()
+        self.close(uri, runner)
+        if runner is not None:
+            await runner.dispose()
+
+    def close(self, uri: str, runner: ChatRunner | None) -> None:
+        """A chat is gone, and with it what is known of it."""
+        self._ports.turns.remove_chat(uri)
+        if runner is not None:
+            if runner.turn is not None:
+                runner.turn.end()
+            if runner.chat.memory:
+                self._ports.kept.hide(runner.agent.provider, runner.chat.memory)
+            runner.chat.forget()
+        self._ports.unsettled.forget(uri)
+        self._ports.store.close(uri)
+        tell(self._ports.registered.chat_disposed, uri)
+
+
+__all__ = ["SessionChats"]
