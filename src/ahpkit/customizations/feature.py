@@ -150,6 +150,7 @@ class Customizations(Feature):
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
         host.on_session_rested(self._session_rested)
+        host.on_client_back(self._client_back)
         host.prepare_turn(self._prepare_turn)
         host.guard_tools(self._guard_tool)
         host.complete(self._complete)
@@ -242,6 +243,10 @@ class Customizations(Feature):
                 self._run_hooks_after(applied)
             case _:
                 pass
+
+    def _client_back(self, client_id: str, resumed: bool) -> None:
+        if self._started:
+            self._clients.client_back(self._trees.values(), client_id)
 
     def _server_changed(self, applied: Applied) -> None:
         """The load state of a container follows its servers."""
