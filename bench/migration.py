@@ -28,6 +28,7 @@ from ahpkit.host.sessions.old_log import convert_0_4
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
 from ahpkit.log.salvage import create
 from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.platform.limits import collect_nothing_yet
 from ahpkit.wire.codec import encode
 
 Json = dict[str, Any]
@@ -104,14 +105,14 @@ def write_log(path: Path, actions: int, sessions: int, recent: int) -> None:
     create(path, Recovery(snapshots=opened))
     storage = SqliteStorage(path, durability="normal")
     storage.load()
-    source = entries(actions, sessions)
+    source, known = entries(actions, sessions), 0
     while batch := list(islice(source, 10_000)):
         storage.commit([entry for entry, _ in batch])
         if batch[-1][0].seq <= actions - recent:
             for entry, action in batch:
                 states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
             known = batch[-1][0].seq
-    if recent < actions:
+    if known:
         storage.commit([ChannelSnapshot(uri, known, encode(state)) for uri, state in states.items()])
     storage.close()
     with closing(sqlite3.connect(path)) as db, db:
@@ -119,7 +120,8 @@ def write_log(path: Path, actions: int, sessions: int, recent: int) -> None:
 
 
 def convert(path: Path) -> Json:
-    """Open it, in this process."""
+    """Open it, in this process, as `ahpkit serve` does."""
+    collect_nothing_yet()
     clock, cpu = time.perf_counter(), time.process_time()
     storage = SqliteStorage(path, convert=convert_0_4)
     converted = storage.load()
@@ -136,7 +138,9 @@ def measure(place: Path, name: str, actions: int, sessions: int, recent: int) ->
     done = subprocess.run([sys.executable, __file__, "--convert", path], check=True, stdout=subprocess.PIPE)
     found: Json = json.loads(done.stdout)
     assert found["channels"] == 3 * sessions + 1, found
-    print(f"{name:44} {found['seconds']:8.2f} s  {found['cpu']:8.2f} s CPU  {found['mib']:6.0f} MiB  file {size:5.0f} MiB")
+    print(
+        f"{name:44} {found['seconds']:8.2f} s  {found['cpu']:8.2f} s CPU  {found['mib']:6.0f} MiB  file {size:5.0f} MiB"
+    )
     return found["seconds"]
 
 
