@@ -40,6 +40,7 @@ class HostProcess:
         self.announced = announced
         self.home = home
         self._errors: list[str] = []
+        self._clients: list[RawClient] = []
         self._reader = asyncio.create_task(self._read_errors(), name="errors of the host")
 
     @property
@@ -66,6 +67,7 @@ class HostProcess:
     async def connect(self, client_id: str = "tester") -> RawClient:
         client = RawClient(await connect_transport(self.url, token=self.token), client_id)
         CLIENTS.append(client)
+        self._clients.append(client)
         return client
 
     async def client(self, *subscriptions: str, client_id: str = "tester") -> RawClient:
@@ -77,10 +79,13 @@ class HostProcess:
         self.process.send_signal(signal.SIGKILL)
 
     async def ended(self) -> int:
-        """Wait for the end; its exit code."""
+        """Wait for the end; its exit code. Its clients have heard all it said, and no socket of theirs stays open."""
         async with asyncio.timeout(BOUND):
             await self._reader
-            return await self.process.wait()
+            code = await self.process.wait()
+            for client in self._clients:
+                await client.finish()
+            return code
 
     async def stop(self, signum: int = signal.SIGTERM) -> int:
         if self.process.returncode is None:

@@ -135,6 +135,11 @@ class RawClient:
         envelopes = [message["params"] for message in self.received if message.get("method") == "action"]
         return [envelope for envelope in envelopes if channel in (None, envelope["channel"])]
 
+    async def finish(self) -> None:
+        """Read to the end of a connection whose host has gone, and close it."""
+        await asyncio.wait([self._reader], timeout=BOUND)
+        await self.aclose()
+
     async def aclose(self) -> None:
         await self.transport.aclose()
         await asyncio.wait([self._reader], timeout=BOUND)
