@@ -194,7 +194,7 @@ def sampled(answer: Answer, model: str) -> JsonObject:
 def _arguments(words: str) -> JsonObject:
     try:
         return obj(json.loads(words or "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

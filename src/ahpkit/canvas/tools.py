@@ -139,7 +139,7 @@ class CanvasTools:
             result = await _called(self._runtime_of(turn.chat.session_uri), tool.own_name, arguments)
         except CanvasError as error:
             return ToolOutcome(success=False, error=f"{error} ({error.code})")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return ToolOutcome(success=False, error=f"the input is not usable: {error}")
         text = json.dumps(result, ensure_ascii=False)
         return ToolOutcome(success=True, content=[{"type": "text", "text": text}], structured_content=result)

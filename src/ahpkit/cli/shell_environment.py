@@ -39,7 +39,7 @@ def mount(routes: Router, environments: Environments, token: str | None) -> None
             said = await request.json()
             session, variables = said["session"], said["variables"]
             environments.tell(str(session), {str(name): str(value) for name, value in variables.items()})
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
             return Response('expected {"session": URI, "variables": {NAME: VALUE}}', 400)
         return Response(status_code=204)
 

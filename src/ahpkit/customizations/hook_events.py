@@ -105,7 +105,7 @@ def placed_hooks(in_force: InForce) -> list[PlacedHook]:
 def _parsed(tool_input: str) -> Any:
     try:
         return json.loads(tool_input)
-    except ValueError:
+    except (ValueError, RecursionError):
         return tool_input
 
 

@@ -155,7 +155,7 @@ def _answer(event: HookEvent, stdout: str) -> Verdict:
     """JSON is an answer; plain text is context where the event has a model to tell it to."""
     try:
         answer: Any = json.loads(stdout) if stdout.startswith("{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         tells = event in ("SessionStart", "UserPromptSubmit")

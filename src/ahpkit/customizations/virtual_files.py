@@ -55,7 +55,7 @@ class VirtualFiles:
             data = await self.read(turn.chat.session_uri, str(uri))
         except KeyError as error:
             return ToolOutcome(success=False, error=str(error.args[0]))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return ToolOutcome(success=False, error=f"the input is no JSON: {error}")
         return ToolOutcome(success=True, content=[{"type": "text", "text": data.decode("utf-8", "replace")}])
 

@@ -1,7 +1,7 @@
 """The ASGI application of the port: gate, router, body limit, headers.
 
 Every answer gets the headers that keep browsers strict. Applications find in `request.state.admission` what the
-request's token is worth; on a route with `Access.TOKEN` it is always allowed.
+request's token is worth; on a route that is not public it is always allowed.
 """
 
 from __future__ import annotations
@@ -56,8 +56,12 @@ class Front:
         refusal = self._gate.refuse_host(head.headers)
         if refusal is not None:
             return refusal
-        needs_token = route is not None and route.access is Access.TOKEN
-        return self._gate.admit(head) if needs_token else self._gate.identify(head)
+        if route is None or route.access is Access.PUBLIC:
+            return self._gate.identify(head)
+        admission = self._gate.admit(head)
+        if isinstance(admission, Admission) and admission.ambient and route.access is not Access.DEVICE:
+            return Refusal(403, "only programs that have the token may ask for this")
+        return admission
 
 
 def head_of(scope: Scope) -> Head:

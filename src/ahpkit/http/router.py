@@ -31,7 +31,9 @@ class Access(Enum):
     """Who may send requests to a route. The Host header is checked for all of them."""
 
     TOKEN = "token"
-    """Who presents the token, or what else the authenticator takes; a browser only from one of our own pages."""
+    """Who presents the token; a browser only from one of our own pages."""
+    DEVICE = "device"
+    """Also a browser with the cookie of a device: the application looks at the device's right."""
     PUBLIC = "public"
     """Everyone: the application protects itself, or has nothing to protect."""
 

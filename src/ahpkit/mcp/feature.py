@@ -264,7 +264,7 @@ class McpServers(Feature):
             given = cast("JsonObject", arguments)
             caller = TurnCaller(turn, call, self._services)
             return outcome_of(await server.call_tool(tool.own_name, given, caller))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return ToolOutcome(success=False, error=f"the input is no JSON: {error}")
         except McpError as error:
             return ToolOutcome(success=False, error=str(error))

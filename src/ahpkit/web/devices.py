@@ -33,7 +33,7 @@ MAX_DEVICES = 100
 
 _MAX_CODES = 20
 _MAX_WRONG = 10
-"""Wrong codes in `_WRONG_SECONDS` before none is looked at for a while: letters that people type can be guessed."""
+"""Wrong codes in `_WRONG_SECONDS` before typed ones are not looked at for a while: so few letters can be guessed."""
 _WRONG_SECONDS = 60.0
 _LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """For codes that people type: nothing that looks like something else."""
@@ -64,6 +64,7 @@ class _Code:
     right: Right
     name: str
     until: float
+    typed: bool
 
 
 class Devices:
@@ -96,18 +97,16 @@ class Devices:
         while len(self._codes) >= _MAX_CODES:
             del self._codes[next(iter(self._codes))]
         code = "".join(secrets.choice(_LETTERS) for _ in range(10)) if typed else secrets.token_urlsafe(24)
-        self._codes[_hash(code)] = _Code(right, name, now + seconds)
+        self._codes[_hash(code)] = _Code(right, name, now + seconds, typed)
         return code
 
     def redeem(self, code: str, *, name: str, existing: Device | None = None) -> str | None:
         """Spend a code. Returns the secret of a new device; None when `existing` is enough already."""
-        now = self._clock()
-        self._wrong = [at for at in self._wrong if at > now - _WRONG_SECONDS]
-        if len(self._wrong) >= _MAX_WRONG:
+        now, key = self._clock(), self._key(code)
+        grant = self._codes.get(key)
+        if (grant is None or grant.typed) and self._is_guessed(now):
             raise DeviceError("Too many wrong codes. Wait a minute.")
-        grant = self._codes.pop(_hash(code.replace("-", "").replace(" ", "").strip()), None) or self._codes.pop(
-            _hash(code), None
-        )
+        self._codes.pop(key, None)
         if grant is None or grant.until <= now:
             self._wrong.append(now)
             raise DeviceError("This code was used already, or it has expired.")
@@ -115,13 +114,26 @@ class Devices:
             return None
         return self._add(grant.name or name, grant.right)
 
+    def _key(self, code: str) -> str:
+        """What a code is kept under; people type spaces and hyphens between the letters."""
+        as_it_is = _hash(code)
+        return as_it_is if as_it_is in self._codes else _hash(code.replace("-", "").replace(" ", "").strip())
+
+    def _is_guessed(self, now: float) -> bool:
+        """Whether so many codes were wrong that typed ones wait. Links go on: nobody can guess one."""
+        self._wrong = [at for at in self._wrong if at > now - _WRONG_SECONDS]
+        return len(self._wrong) >= _MAX_WRONG
+
     def _add(self, name: str, right: Right) -> str:
         secret, now = secrets.token_urlsafe(32), self._now()
         device = Device(secrets.token_hex(6), name[:60] or "Browser", right, _hash(secret), now, now)
         self._devices[device.id] = device
-        for old in self.all()[MAX_DEVICES:]:
-            del self._devices[old.id]
+        put_out = [old.id for old in self.all()[MAX_DEVICES:]]
+        for old in put_out:
+            del self._devices[old]
         self._save()
+        for old in put_out:
+            self._tell_revoked(old)
         return secret
 
     # Devices
@@ -142,6 +154,9 @@ class Devices:
         if self._devices.pop(device_id, None) is None:
             raise DeviceError("There is no such device.")
         self._save()
+        self._tell_revoked(device_id)
+
+    def _tell_revoked(self, device_id: str) -> None:
         for listener in self.on_revoked:
             listener(device_id)
 
@@ -157,7 +172,7 @@ class Devices:
 
 
 def _hash(secret: str) -> str:
-    return hashlib.sha256(b"ahpkit device\0" + secret.encode()).hexdigest()
+    return hashlib.sha256(b"ahpkit device\0" + secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def _load(path: Path) -> Sequence[Device]:

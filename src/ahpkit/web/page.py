@@ -3,7 +3,7 @@
 GET  /                        the page
 GET  /assets/…                its files; their names change with their content
 GET  /in?code=CODE            spend a one-time code: sets the cookie and leads to the page
-POST /page/in                 the same for a code that was typed
+POST /in                      the same for a code that was typed
 GET  /page/me                 what this browser may
 GET  /page/devices            who may come in; POST /page/devices/revoke
 POST /page/pair               a code for another device
@@ -146,7 +146,7 @@ class PageServer:
             try:
                 return await handler(limited)
             finally:
-                self._open[device_id].discard(transport)
+                self._open.get(device_id, set[Transport]()).discard(transport)
 
         return guarded
 
@@ -185,7 +185,7 @@ class PageServer:
             Route("/authority.crt", self._certificate),
             Route("/{path:path}", self._file),
         ]
-        router.mount("/page", _app(private))
+        router.mount("/page", _app(private), access=Access.DEVICE)
         router.mount("/", _app(public), access=Access.PUBLIC, cache=_REVALIDATE)
 
     async def _file(self, request: Request) -> Response:
@@ -323,7 +323,11 @@ class PageServer:
         """The device that asks; None for who came with the token, or where none is needed."""
         admission: Admission = request.state.admission
         credential = admission.credential or ""
-        return self._devices.get(credential.removeprefix(_DEVICE)) if credential.startswith(_DEVICE) else None
+        if not credential.startswith(_DEVICE):
+            return None
+        if (device := self._devices.get(credential.removeprefix(_DEVICE))) is None:
+            raise HTTPException(401, "this browser was revoked meanwhile")
+        return device
 
     def _may_everything(self, device: Device | None) -> None:
         if device is not None and device.right != "everything":
@@ -347,7 +351,7 @@ def _plain(request: Request, error: Exception) -> Response:
 async def _body(request: Request) -> dict[str, Any]:
     try:
         value: Any = await request.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         raise HTTPException(400, "the body is not JSON") from None
     if not isinstance(value, dict):
         raise HTTPException(400, "the body is not a JSON object")

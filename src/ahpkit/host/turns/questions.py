@@ -86,7 +86,7 @@ def _said(answer: JsonObject) -> str:
 def _object(tool_input: str) -> JsonObject:
     try:
         value: Any = json.loads(tool_input or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
