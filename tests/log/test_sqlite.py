@@ -60,6 +60,19 @@ def test_durability_is_how_often_the_disk_is_waited_for(tmp_path: Path, durabili
     storage.close()
 
 
+def test_what_was_written_moves_into_the_main_file_bit_by_bit(tmp_path: Path) -> None:
+    """Not all at once, during a commit that everybody waits for."""
+    storage = loaded(tmp_path / "log.db", durability="normal")
+    storage.commit([opening()])
+    storage.tidy()
+    before = (tmp_path / "log.db").stat().st_size
+    storage.commit([entry(1)._replace(payload=b"x" * (2 << 20))])
+    assert (tmp_path / "log.db").stat().st_size == before
+    storage.tidy()
+    assert (tmp_path / "log.db").stat().st_size > 2 << 20
+    storage.close()
+
+
 def test_only_one_connection_can_write(tmp_path: Path) -> None:
     storage = loaded(tmp_path / "log.db")
     _writer, *readers = storage._connections  # pyright: ignore[reportPrivateUsage]

@@ -150,6 +150,39 @@ def test_no_error_of_a_storage_ends_the_thread(error: Exception) -> None:
     assert seqs(storage.read(0)) == [1]
 
 
+def test_large_entries_do_not_share_a_commit() -> None:
+    storage = MemoryStorage()
+    storage.commit([opening()])
+    sizes: list[int] = []
+    writer = make(storage, on_commit=lambda batch: sizes.append(len(batch)))
+    large = b"x" * (5 << 20)
+    for seq in (1, 2, 3):
+        writer.put([entry(seq)._replace(payload=large)])
+    writer.put([entry(4)])
+    writer.put([entry(5)])
+    writer.start()
+    writer.stop()
+    assert sizes == [1, 1, 1, 2]
+
+
+def test_the_storage_is_tidied_when_nothing_waits() -> None:
+    class Tidy(MemoryStorage):
+        times = 0
+
+        def tidy(self) -> None:
+            self.times += 1
+            raise StorageError("not now")
+
+    storage = Tidy()
+    storage.commit([opening()])
+    writer = make(storage)
+    writer.put([entry(1)])
+    writer.start()
+    writer.stop()
+    assert storage.times == 1, "and a failure is logged, nothing else"
+    assert seqs(storage.read(0)) == [1]
+
+
 def test_a_lowered_limit_is_reached_in_steps() -> None:
     class Counting(MemoryStorage):
         most = 0

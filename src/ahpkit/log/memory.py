@@ -108,6 +108,9 @@ class MemoryStorage:
             self._floor += count
             return self._floor + 1
 
+    def tidy(self) -> None:
+        """Nothing to do."""
+
     def statistics(self) -> Statistics:
         with self._lock:
             size = self._total - (self._totals[0] - len(self._entries[0].payload) if self._entries else self._total)

@@ -27,6 +27,10 @@ _log = logging.getLogger(__name__)
 
 _CHECKPOINT_PAGES = 4000
 """16 MiB of write-ahead log: rare enough to cost nothing, small enough to be read back in a moment."""
+_TIDY_BYTES = 1 << 20
+"""Bytes in the write-ahead log that are worth the two syncs which move them into the main file."""
+_COMMIT_BYTES = 16 << 10
+"""What a commit writes besides its entries: the pages of four trees."""
 _WAL_LIMIT = 64 << 20
 """A write-ahead log that a long read made larger than this gives the room back afterwards."""
 _CHECK_WHOLE_BYTES = 16 << 20
@@ -78,6 +82,8 @@ class SqliteStorage:
         self._durability = durability
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._connections: list[sqlite3.Connection] = []
+        self._written = 0
+        """Bytes written since the write-ahead log was last moved into the main file, about."""
         self._files: tuple[int | None, ...] | None = None
         """The inodes of the file and of its write-ahead log, once both are there."""
         self._replay_lock = threading.Lock()
@@ -124,11 +130,19 @@ class SqliteStorage:
                 if not self._connections:  # Closed: that is no fault of the values.
                     raise
                 raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
+            self._written += _COMMIT_BYTES + sum(len(step.payload) for step in batch if type(step) is Entry)
             self._check_files()
 
     def trim(self, before_seq: int) -> int:
         with self._explained():
             return self._writer.trim(before_seq)
+
+    def tidy(self) -> None:
+        """Move what was written into the main file, a little at a time. All at once, a commit would wait for it."""
+        if self._written >= _TIDY_BYTES:
+            self._written = 0
+            with self._explained():
+                self._connections[0].execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def mark(self, seq: int) -> Mark:
         with self._explained():

@@ -1,9 +1,9 @@
 """The interface of a storage for a log. All of its methods block.
 
-`load` is called once, before everything else. `commit` and `trim` are called by one thread at a time; `read`, `seen`,
-`mark` and `statistics` may be called by others meanwhile and see what is committed. A call that fails changes nothing,
-can be made again, and raises `StorageError` when the fault lies outside the program, `ContentRefused` when it lies in
-what was to be written.
+`load` is called once, before everything else. `commit`, `trim` and `tidy` are called by one thread at a time; `read`,
+`seen`, `mark` and `statistics` may be called by others meanwhile and see what is committed. A call that fails changes
+nothing, can be made again, and raises `StorageError` when the fault lies outside the program, `ContentRefused` when it
+lies in what was to be written.
 """
 
 from __future__ import annotations
@@ -50,6 +50,10 @@ class Storage(Protocol):
 
     def trim(self, before_seq: int) -> int:
         """Forget entries below a number, but none that a state still needs; returns the oldest number left."""
+        ...
+
+    def tidy(self) -> None:
+        """Do now what can wait. Called by the thread that commits, when nothing waits for it."""
         ...
 
     def statistics(self) -> Statistics:

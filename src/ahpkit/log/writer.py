@@ -22,6 +22,8 @@ from ahpkit.log.storage import Storage
 
 _MAX_BATCH = 2048
 """Steps after which a commit is full. More gains nothing per entry and makes the first of them wait for the last."""
+_MAX_BATCH_BYTES = 4 << 20
+"""Bytes of entries after which a commit is full: it is delivered in one step of the event loop."""
 _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
 """A full disk is looked at again this soon: room that appears is noticed within two seconds."""
 _HOUSEKEEPING_EVERY = 1000
@@ -98,6 +100,8 @@ class Writer:
                 return
             self._on_commit(batch, self._refused)
             self._housekeep(batch)
+            if not self._queue:
+                self._tidy()
 
     def _take(self) -> Batch:
         with self._lock:
@@ -105,8 +109,11 @@ class Writer:
             while not self._queue and not self._stopping:
                 self._idle = True
                 self._changed.wait()
-            while self._queue and len(self._writing) < _MAX_BATCH:
-                self._writing += self._queue.popleft()
+            size = 0
+            while self._queue and len(self._writing) < _MAX_BATCH and size < _MAX_BATCH_BYTES:
+                steps = self._queue.popleft()
+                self._writing += steps
+                size += sum(len(step.payload) for step in steps if type(step) is Entry)
             return self._writing
 
     def _commit(self, batch: Batch) -> bool:
@@ -169,6 +176,12 @@ class Writer:
         if self._since_housekeeping >= _HOUSEKEEPING_EVERY:
             self._since_housekeeping = 0
             self._trim()
+
+    def _tidy(self) -> None:
+        try:
+            self._storage.tidy()
+        except StorageError as exc:
+            _logger.warning("the log was not tidied: %s", exc)
 
     def _trim(self) -> None:
         try:
