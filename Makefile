@@ -64,6 +64,7 @@ bench: $(READY)
 	$(BIN)/python bench/mcp.py --quick
 	$(BIN)/python bench/customizations.py --quick
 	$(BIN)/python bench/growth.py --quick
+	$(BIN)/python bench/migration.py --quick
 
 # The documentation as a site that can be read offline: site/index.html.
 docs: $(READY)

@@ -35,6 +35,32 @@ def test_uncommitted_is_what_git_says_and_undo_keeps_what_a_person_wrote(steps: 
     asyncio.run(_play(steps))
 
 
+async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Path) -> None:
+    """Each costs at least a few milliseconds, and much more on a busy machine."""
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt="1\n", b_txt="1\n")
+    started = tmp_path / "started"
+    program = tmp_path / "git"
+    program.write_text(f'#!/bin/sh\necho x >> "{started}"\nexec git "$@"\n')
+    program.chmod(0o755)
+    git = await find(repo.root, objects=tmp_path / "ours", program=str(program))
+    assert git is not None
+    changes = SessionChanges(WorkTree(git))
+    await changes.begin("t1")
+    repo.write("new.txt", "1\n2\n")
+    repo.write("b.txt", "2\n")
+    await changes.end("t1")
+    await changes.begin("t2")
+    for text in ("2\n", "3\n"):
+        repo.write("a.txt", text)
+        started.write_text("")
+        await changes.refresh("t2", ["a.txt"])
+        shown = await changes.session(["t2"])
+        assert {change.path: change.added for change in shown} == {"a.txt": 1, "b.txt": 1, "new.txt": 2}
+        assert [change.path for change in await changes.turn("t2")] == ["a.txt"], "compared already"
+    assert len(started.read_text().splitlines()) <= 4
+
+
 async def _play(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as place:
         game = Game(Path(place))
@@ -67,7 +93,10 @@ class Game:
                 await self.changes.begin(self.turns[-1])
                 self._edit(name, text)
                 self.agents.setdefault(name, set()).add(self._content(name))
+                await self.changes.refresh(self.turns[-1])
+                while_it_runs = await self.changes.session([self.turns[-1]])
                 await self.changes.end(self.turns[-1])
+                assert while_it_runs == await self.changes.session()
             case "person":
                 self._edit(name, text)
             case "undo":

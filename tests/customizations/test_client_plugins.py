@@ -128,6 +128,31 @@ async def test_of_a_newer_client_it_stays_for_the_grace_period(desk: Desk) -> No
     assert types == ["session/activeClientRemoved", "session/customizationRemoved"]
 
 
+@requirement("customizations:publish:interrupted")
+async def test_a_client_that_leaves_while_its_plugin_is_read_is_named_and_asked_again_when_it_is_back(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk.bench.config = replace(desk.bench.config, client_grace=BOUND)
+    await desk.start(client_timeout=BOUND)
+    watcher = await desk.bench.client(offer=["1.0.0"])
+    publisher = Publisher(await desk.bench.client(client_id="me", offer=["1.0.0"]), FILES)
+    publisher.silent = True
+    uri, _ = await desk.bench.session(watcher, workingDirectories=[desk.workspace.as_uri()])
+    await publisher.client.ask("subscribe", uri)
+    active = {"clientId": "me", "tools": [], "customizations": [without(publisher.plugin(nonce="1"), "enabled")]}
+    await publisher.client.accepted(uri, {"type": "session/activeClientSet", "activeClient": active})
+    await publisher.client.wait(lambda message: message.get("method") == "resourceList")
+    await publisher.client.aclose()
+    await publisher.aclose()
+    entry = await seen(watcher, lambda entry: entry["id"] == "mine" and entry["load"]["kind"] == "error")
+    assert "left before it was read" in entry["load"]["message"]
+    assert [record for record in caplog.records if record.exc_info] == []
+    back = Publisher(await desk.bench.connect("me"), FILES)
+    await back.client.ask("reconnect", clientId="me", lastSeenServerSeq=0, subscriptions=[uri])
+    await seen(watcher, loaded)
+    await back.aclose()
+
+
 @requirement("customizations:publish:removed-on-replacement")
 async def test_it_goes_when_another_client_becomes_active(
     desk: Desk, watcher: RawClient, publisher: Publisher, session: str

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ahpkit.dialects.migration import migrate_channels
+from ahpkit.dialects.v0_4.channels import channel_of, reduce
 from ahpkit.host.sessions.old_log import convert_0_4
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
+from ahpkit.log.errors import SchemaTooNew
+from ahpkit.log.migrations import MIGRATIONS, migrate
 from ahpkit.log.salvage import create
 from ahpkit.log.sqlite import SqliteStorage
-from ahpkit.wire.codec import encode
+from ahpkit.wire.codec import decode_own, encode
 from support import requirement
 from support.bench import Bench
+from support.terminal import terminal
 
 SESSION, CHAT = "ahp-session:/s", "ahp-chat:/c"
 CREATED, CHANGED = 1_700_000_000_000, 1_700_000_005_000
@@ -114,3 +123,114 @@ def test_what_is_1_0_already_stays_as_it_is(tmp_path: Path) -> None:
     converted = storage.load()
     storage.close()
     assert convert_0_4(converted) is None
+
+
+def streamed(turn_id: str) -> list[dict[str, Any]]:
+    """A turn whose text comes in pieces, and some that lead nowhere."""
+    delta = {"type": "chat/delta", "turnId": turn_id, "partId": "p"}
+    thought = {"type": "chat/reasoning", "turnId": turn_id, "partId": "r"}
+    return [
+        {"type": "chat/turnStarted", "turnId": turn_id, "message": FAILED["message"]},
+        {"type": "chat/responsePart", "turnId": turn_id, "part": {"kind": "markdown", "id": "p", "content": ""}},
+        {**delta, "content": "one "},
+        {**delta, "content": "two "},
+        {"type": "chat/responsePart", "turnId": turn_id, "part": {"kind": "reasoning", "id": "r", "content": ""}},
+        {**thought, "content": "hm "},
+        {**thought, "content": "hm"},
+        {**delta, "content": "three"},
+        {**delta, "partId": "nowhere", "content": "lost"},
+        {**delta, "turnId": "nowhere", "content": "lost"},
+        {**delta, "content": " four"},
+        delta,
+        {**delta, "content": ""},
+        {"type": "chat/turnComplete", "turnId": turn_id},
+    ]
+
+
+def test_streamed_text_is_joined_and_every_state_is_what_its_actions_make_one_by_one() -> None:
+    actions = [*streamed("t2"), *streamed("t3")]
+    told: list[tuple[str, dict[str, Any]]] = []
+    for number, action in enumerate(actions):
+        told += [(CHAT, action), (SESSION, {"type": "session/titleChanged", "title": str(number)})]
+    tail = [entry(seq, channel, action, seq) for seq, (channel, action) in enumerate(told, 5)]
+    snapshots = {uri: ChannelSnapshot(uri, 4, encode(state)) for uri, state in STATES.items()}
+    reports: list[tuple[int, int]] = []
+    converted = convert_0_4(
+        Recovery(head_seq=tail[-1].seq, snapshots=snapshots, tail=tail),
+        lambda done, total: reports.append((done, total)),
+    )
+    assert converted is not None
+    expected = dict(STATES)
+    for channel, action in told:
+        if "content" in action or action["type"] != "chat/delta":  # The one without content cannot be applied.
+            expected[channel] = reduce(channel, expected[channel], action, now=CHANGED)
+    for uri, (state, _) in migrate_channels(expected, _kind, lambda uri: SESSION).items():
+        assert decode_own(converted.snapshots[uri].state) == decode_own(encode(state)), uri
+    texts = [part["content"] for part in decode_own(converted.snapshots[CHAT].state)["turns"][-1]["responseParts"]]
+    assert texts == ["one two three four", "hm hm"]
+    assert reports[-1] == (len(tail), len(tail))
+    assert reports == sorted(reports)
+
+
+async def test_a_person_is_shown_how_far_it_is(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    old_log(data / "log.db")
+    async with terminal(["serve", "--port", "0", "--data-dir", str(data)], tmp_path) as person:
+        await person.see("Converting the sessions of an older ahpkit", "100%", "ahpkit is listening on")
+        person.interrupt()
+        assert await person.exited() == 0
+    assert (data / "log.db.old-1").exists()
+
+
+def _kind(uri: str) -> str | None:
+    channel = channel_of(uri)
+    return None if channel is None else channel.name
+
+
+class Killed(BaseException):
+    """What a process that is killed leaves behind: nothing after this point is done."""
+
+
+@pytest.mark.parametrize("after", range(17))  # As many steps as there are, and one run without an interruption.
+def test_an_interrupted_conversion_starts_again_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    path = tmp_path / "log.db"
+    old_log(path)
+    before = path.read_bytes()
+    left = after
+
+    def interrupted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def work_or_die(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return work(*arguments, **options)
+
+        return work_or_die
+
+    with monkeypatch.context() as patched, suppress(Killed):
+        patched.setattr(os, "replace", interrupted(os.replace))
+        patched.setattr(os, "fsync", interrupted(os.fsync))
+        patched.setattr(sqlite3, "connect", interrupted(sqlite3.connect))
+        storage = SqliteStorage(path, convert=interrupted(convert_0_4))
+        storage.load()
+        storage.close()
+    storage = SqliteStorage(path, convert=convert_0_4)
+    converted = storage.load()
+    storage.close()
+    assert decode_own(converted.snapshots[SESSION].state)["title"] == "Renamed"
+    assert converted.clients == {"me": 2}
+    assert [kept.read_bytes() for kept in tmp_path.glob("log.db.old-*") if kept.suffix[-1].isdigit()] == [before]
+
+
+def test_an_older_ahpkit_refuses_the_new_file_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    old_log(path)
+    storage = SqliteStorage(path, convert=convert_0_4)
+    storage.load()
+    storage.close()
+    with closing(sqlite3.connect(path)) as db, pytest.raises(SchemaTooNew, match="newer"):
+        migrate(db, path, MIGRATIONS[:1])

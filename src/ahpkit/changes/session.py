@@ -8,6 +8,7 @@ The record is plain data, so that a host can keep it beside its log and go on af
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,11 +136,13 @@ class SessionChanges:
     async def session(self, running: Iterable[str] = ()) -> list[FileChange]:
         """What all turns changed, those that still run included."""
         total = dict(self.record.total)
+        counted: list[FileChange] = []
         for turn_id in running:
             for change in await self.turn(turn_id):
                 if not change.note:
                     add(total, change)
-        return [*await compare_pairs(self.tree, total), *self._noted(total)]
+                    counted.append(change)
+        return [*await compare_pairs(self.tree, total, counted), *self._noted(total)]
 
     async def uncommitted(self) -> list[FileChange]:
         """Everything that differs from the last commit, whoever changed it."""
@@ -187,11 +190,26 @@ def add(total: dict[str, Pair], change: FileChange, path: str | None = None) -> 
             total[name] = (first, after)
 
 
-async def compare_pairs(tree: WorkTree, total: Mapping[str, Pair]) -> list[FileChange]:
-    """Changes with renames and line counts from befores and afters of single files."""
-    before = await tree.tree_of([pair[0] for pair in total.values() if pair[0] is not None])
-    after = await tree.tree_of([pair[1] for pair in total.values() if pair[1] is not None])
-    return await tree.compare(before, after)
+async def compare_pairs(
+    tree: WorkTree, total: Mapping[str, Pair], counted: Iterable[FileChange] = ()
+) -> list[FileChange]:
+    """Changes with renames and line counts from befores and afters of single files.
+
+    A file that is on both sides is part of no rename, so its change can be taken from `counted` where it is the same.
+    """
+    edits = {(change.before, change.after): change for change in counted}
+    settled = {path: edits[pair] for path, pair in total.items() if None not in pair and pair in edits}
+    rest = {path: pair for path, pair in total.items() if path not in settled}
+    if not rest:
+        return _in_order(settled.values())
+    before = await tree.tree_of([pair[0] for pair in rest.values() if pair[0] is not None])
+    after = await tree.tree_of([pair[1] for pair in rest.values() if pair[1] is not None])
+    return _in_order([*settled.values(), *await tree.compare(before, after)])
+
+
+def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:
+    """Sorted by path, as git lists them."""
+    return sorted(changes, key=lambda change: os.fsencode(change.path))
 
 
 def _noted(path: str, why: str) -> FileChange:

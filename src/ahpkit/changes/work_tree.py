@@ -24,6 +24,12 @@ MAX_FILE = 16 * 1024 * 1024
 _AT_ONCE = 500
 """Paths on one command line."""
 
+_KEPT = 5_000
+"""Changes in the comparisons that are remembered, about 3 MB; the latest comparison stays whatever its size."""
+
+_TREES = 4
+"""Trees of single files that are remembered: befores and afters of two sessions."""
+
 _numbers_of_indexes = itertools.count()
 
 LINK, SUBMODULE, EXECUTABLE = "120000", "160000", "100755"
@@ -81,6 +87,11 @@ class WorkTree:
         self._index = git.objects.parent / "index"
         self._max_file = max_file
         self._lock = asyncio.Lock()
+        self._compared: dict[tuple[str, str], list[FileChange]] = {}
+        """Latest comparisons. A session's sum, its view and its turn's view ask for the same one."""
+
+        self._made: dict[frozenset[Side], str] = {}
+        """Files → the latest trees that were made of them: what earlier turns changed is shown with each new edit."""
 
     async def head(self) -> str:
         """The tree of the last commit; the empty tree in a repository without commits."""
@@ -205,6 +216,18 @@ class WorkTree:
         """What differs between two trees, renames found, with line counts."""
         if before == after:
             return []
+        if paths is not None:
+            return await self._compare(before, after, paths)
+        if (before, after) not in self._compared:
+            self._compared[before, after] = await self._compare(before, after)
+            self._forget_old_comparisons()
+        return list(self._compared[before, after])
+
+    def _forget_old_comparisons(self) -> None:
+        while len(self._compared) > 1 and sum(map(len, self._compared.values())) > _KEPT:
+            del self._compared[next(iter(self._compared))]
+
+    async def _compare(self, before: str, after: str, paths: Collection[str] | None = None) -> list[FileChange]:
         options = ("-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--abbrev=40")
         limit = ("--", *sorted(paths)) if paths is not None and len(paths) <= 200 else ()
         data = await self.git.run("diff-tree", *options, "--raw", "--numstat", before, after, *limit)
@@ -245,12 +268,20 @@ class WorkTree:
 
     async def tree_of(self, sides: Collection[Side]) -> str:
         """A tree that holds exactly these files."""
+        key = frozenset(sides)
+        if key not in self._made:
+            self._made[key] = await self._make_tree(sides)
+            while len(self._made) > _TREES:
+                del self._made[next(iter(self._made))]
+        return self._made[key]
+
+    async def _make_tree(self, sides: Collection[Side]) -> str:
         index = self._index.with_name(f"index-{next(_numbers_of_indexes)}")
         lines = [f"{side.mode} {side.oid}\t{side.path}" for side in sides]
         try:
-            await self.git.run("read-tree", "--empty", index=index)
-            stdin = b"\0".join(map(os.fsencode, lines)) + b"\0" if lines else b""
-            await self.git.run("update-index", "-z", "--index-info", stdin=stdin, index=index)
+            if lines:  # An index that is not there is an empty one.
+                stdin = b"\0".join(map(os.fsencode, lines)) + b"\0"
+                await self.git.run("update-index", "-z", "--index-info", stdin=stdin, index=index)
             return (await self.git.run("write-tree", "--missing-ok", index=index)).decode().strip()
         finally:
             await asyncio.to_thread(index.unlink, missing_ok=True)

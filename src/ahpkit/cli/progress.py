@@ -35,6 +35,20 @@ def progress(doing: str) -> Generator[Callable[[str], None]]:
         yield lambda how_far: status.update(f"{doing} … {how_far}")
 
 
+@contextmanager
+def bar(doing: str) -> Generator[Callable[[int, int], None]]:
+    """Show a bar while the block lasts; call what it gives with how much is done, and of how much."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as shown:
+        task = shown.add_task(doing, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
 async def patiently(
     work: Coroutine[Any, Any, T],
     doing: str,
@@ -73,4 +87,4 @@ def _written(doing: str) -> Tell:
     return write
 
 
-__all__ = ["Explain", "Tell", "patiently", "progress"]
+__all__ = ["Explain", "Tell", "bar", "patiently", "progress"]

@@ -24,6 +24,7 @@ from ahpkit.cli import daemon, shell_environment
 from ahpkit.cli.announce import announce
 from ahpkit.cli.config import say_left_out, trusted_settings
 from ahpkit.cli.daemon import log_to_file, named_data_dir
+from ahpkit.cli.progress import bar
 from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
@@ -43,10 +44,12 @@ from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
+from ahpkit.log.entry import Recovery
 from ahpkit.platform.limits import (
     ChildLimits,
     LogLimit,
     allow_open_files,
+    collect_nothing_yet,
     give_freed_memory_back,
     keep_collections_short,
     limit_children,
@@ -222,6 +225,7 @@ async def _run(
     limit_children(_child_limits(settings))
     keep_ignored_signals_from_children()
     give_freed_memory_back()
+    collect_nothing_yet()
     with _stop_signals() as stop:
         async with running_here as running:
             keep_collections_short()
@@ -293,6 +297,12 @@ class Running(NamedTuple):
     """Takes a connection from inside this process."""
 
 
+def _convert(old: Recovery) -> Recovery | None:
+    """Convert what an older ahpkit left, and show how far it is."""
+    with bar("Converting the sessions of an older ahpkit") as show:
+        return convert_0_4(old, show)
+
+
 @asynccontextmanager
 async def running_host(
     settings: Settings,
@@ -321,7 +331,7 @@ async def running_host(
         )
         telemetry = make_telemetry()
         host = Host(
-            open_storage(data_dir, settings.durability, convert=convert_0_4),
+            open_storage(data_dir, settings.durability, convert=_convert),
             agents=agents,
             features=[*features, telemetry],
             tracer_provider=telemetry.tracer_provider,

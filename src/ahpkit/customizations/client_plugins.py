@@ -53,7 +53,15 @@ class ClientPlugins:
         for plugin in fresh:
             self._services.spawn(self._read(tree, plugin), name=f"read {plugin.published['uri']}")
 
+    def client_back(self, trees: Iterable[SessionTree], client_id: str) -> None:
+        """Read again what could not be read because the client left."""
+        for tree in trees:
+            for plugin in tree.plugins.values():
+                if plugin.client_id == client_id and plugin.interrupted:
+                    self._services.spawn(self._read(tree, plugin), name=f"read {plugin.published['uri']}")
+
     async def _read(self, tree: SessionTree, plugin: ClientPlugin) -> None:
+        plugin.interrupted = False
         plugin.read = await self._parsed(plugin)
         parsed = await asyncio.to_thread(self._judge, tree, plugin)
         if tree.plugins.get(plugin.published["id"]) is plugin:
@@ -85,6 +93,9 @@ class ClientPlugins:
                 )
         except TimeoutError:
             return _failed(plugin, f"the client did not show the plugin within {self._timeout:g} s")
+        except ConnectionError:
+            plugin.interrupted = True
+            return _failed(plugin, "the client that published it left before it was read")
         return parsed
 
 

@@ -12,17 +12,18 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.customizations.client_plugins import ClientPlugins
 from ahpkit.customizations.completion import complete
 from ahpkit.customizations.details import Detail, Parsed
-from ahpkit.customizations.discovery import Library, Location, locate
+from ahpkit.customizations.discovery import Location, locate
 from ahpkit.customizations.enablement_decisions import Decisions, key_of
 from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
 from ahpkit.customizations.in_force import InForce, fill_context, servers
 from ahpkit.customizations.mcp_files import configured_server
+from ahpkit.customizations.places import Judged, Places
 from ahpkit.customizations.runnables import (
     Surrounding,
     Word,
@@ -37,13 +38,14 @@ from ahpkit.customizations.runnables import (
 from ahpkit.customizations.session_entries import decided, is_ours
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.virtual_files import VirtualFiles
-from ahpkit.customizations.watch import Watched, Watcher
+from ahpkit.customizations.watch import Watched
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.turns import find_tool_call
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     session_customization_updated,
@@ -57,17 +59,8 @@ _log = logging.getLogger(__name__)
 _TRUST = "trust"
 """Key of the watched file with the owner's word; no container has it."""
 
-_NAMED = "named by "
-"""Before a location's id: the key of the watched files that it names."""
-
-_SPARE = 200
-"""Places where nobody looks any more that stay watched: setting up all watches anew costs more than they do."""
-
 _AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
 """Actions after which hooks run."""
-
-_UNREAD: Any = object()
-"""Stands for what was never read."""
 
 _PATIENCE = 10.0
 """Seconds a new session waits for its customizations; what takes longer arrives later."""
@@ -105,19 +98,14 @@ class Customizations(Feature):
 
     def __init__(self, settings: CustomizationSettings) -> None:
         self._settings = settings
-        self._library = Library()
-        self._watcher = Watcher()
-        self._reading = asyncio.Lock()
+        trust = settings.trust.path
+        self._places = Places(
+            self._judge,
+            home=settings.home,
+            plugins=settings.plugins,
+            besides=[] if trust is None else [Watched(_TRUST, trust.parent, (trust.name,))],
+        )
         self._trees: dict[str, SessionTree] = {}
-        self._known: dict[str, Location] = {}
-        """Where sessions look, by id."""
-        self._users: dict[str, set[str]] = {}
-        """Sessions that look there, by the same id."""
-        self._latest: dict[str, Parsed | None] = {}
-        """What was read last, by location; true as long as it is watched."""
-        self._named: dict[str, tuple[str, ...]] = {}
-        """Files that hooks and servers name, by location: a script that changes changes what was trusted."""
-        self._names_changed = False
         self._configured = [configured_server(server) for server in settings.servers]
         self._started = False
 
@@ -150,6 +138,7 @@ class Customizations(Feature):
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
         host.on_session_rested(self._session_rested)
+        host.on_client_back(self._client_back)
         host.prepare_turn(self._prepare_turn)
         host.guard_tools(self._guard_tool)
         host.complete(self._complete)
@@ -181,18 +170,21 @@ class Customizations(Feature):
         return Word(trust, own)
 
     async def aclose(self) -> None:
-        await self._watcher.aclose()
+        await self._places.aclose()
 
     async def _prepare_session(self, session_uri: str) -> None:
         """Show every container as loading, read them, and go on without those that take too long."""
-        tree = await self._locate(session_uri)
+        tree = self._tree(session_uri)
+        tree.locations = await self._places.look(session_uri, tree.workspace, tree.locations)
+        tree.expected = await asyncio.to_thread(_expected, tree.locations)
+        tree.read = {}
         self._announce(tree)
         over = asyncio.Event()
 
         async def read() -> None:
             try:
-                await self._read(tree.locations, again=not self._watcher.watching, new=tree)
-                await self._watch_named()
+                await self._read(tree.locations, again=not self._places.watching, new=tree)
+                await self._places.watch_named()
             finally:
                 over.set()
 
@@ -214,13 +206,9 @@ class Customizations(Feature):
 
     def _leave(self, tree: SessionTree) -> None:
         """A session needs nothing of what was read for it any more."""
-        left = self._forget_places(tree)
-        for id in left:
-            self._library.forget(id)
-            self._latest.pop(id, None)
-            self._named.pop(id, None)
-        if left and self._watcher.count > 2 * len(self._known) + _SPARE:
-            self.services.spawn(self._watch_all(), name="watch customizations")
+        if self._places.leave(tree.uri, tree.locations):
+            self.services.spawn(self._places.watch(), name="watch customizations")
+        tree.locations = []
 
     # -- what changes ----------------------------------------------------------------------------------------------
 
@@ -242,6 +230,10 @@ class Customizations(Feature):
                 self._run_hooks_after(applied)
             case _:
                 pass
+
+    def _client_back(self, client_id: str, resumed: bool) -> None:
+        if self._started:
+            self._clients.client_back(self._trees.values(), client_id)
 
     def _server_changed(self, applied: Applied) -> None:
         """The load state of a container follows its servers."""
@@ -321,35 +313,6 @@ class Customizations(Feature):
 
     # -- reading and watching --------------------------------------------------------------------------------------
 
-    async def _locate(self, session_uri: str) -> SessionTree:
-        """Where to look for a session. Watched before it is read: no change falls in between."""
-        tree = self._tree(session_uri)
-        home, plugins = self._settings.home, self._settings.plugins
-        found = await asyncio.to_thread(locate, tree.workspace, home=home, plugins=plugins)
-        before = set(self._known)
-        self._forget_places(tree)
-        tree.locations = found
-        for location in found:
-            self._known[location.id] = location
-            self._users.setdefault(location.id, set()).add(tree.uri)
-        tree.expected = await asyncio.to_thread(_expected, tree.locations)
-        tree.read = {}
-        if set(self._known) != before or not self._watcher.watching:
-            await self._watch_all()
-        return tree
-
-    def _forget_places(self, tree: SessionTree) -> list[str]:
-        """A session looks nowhere any more; the places where nobody does now."""
-        left: list[str] = []
-        for location in tree.locations:
-            users = self._users.get(location.id, set())
-            users.discard(tree.uri)
-            if not users and self._known.pop(location.id, None) is not None:
-                self._users.pop(location.id, None)
-                left.append(location.id)
-        tree.locations = []
-        return left
-
     def _announce(self, tree: SessionTree) -> None:
         """The whole set is new: one action for all of it. Entries of other features stay."""
         state = self._shown(tree.uri)
@@ -359,21 +322,13 @@ class Customizations(Feature):
         self.services.dispatch(tree.uri, session_customizations_changed(customizations=shown))
 
     async def _read(self, locations: Iterable[Location], *, again: bool, new: SessionTree | None = None) -> None:
-        """Read containers one after the other. Sessions that have them are told of what changed, a new one of all.
-
-        Without `again` what another session had read is taken: it is watched, so it is true. A session that shares its
-        containers with many others costs no more than the first.
-        """
+        """Read containers one after the other. Sessions that have them are told of what changed, a new one of all."""
         for location in locations:
-            async with self._reading:
-                before = self._latest.get(location.id, _UNREAD)
-                if again or before is _UNREAD:
-                    self._latest[location.id] = await asyncio.to_thread(self._read_now, location)
-            latest = self._latest.get(location.id)
+            read = await self._places.read(location, again=again)
             if new is not None:
-                new.read[location.id] = latest
-            if latest != before:
-                self._tell(location.id, latest)
+                new.read[location.id] = read.parsed
+            if read.is_news:
+                self._tell(location.id, read.parsed)
         if new is not None:
             self._convert(new)
             self._publish(new)
@@ -386,23 +341,19 @@ class Customizations(Feature):
         self._decisions.convert(tree.uri, tree.workspace.as_uri(), keys)
 
     def _tell(self, location_id: str, latest: Parsed | None) -> None:
-        for uri in tuple(self._users.get(location_id, ())):
+        for uri in self._places.users(location_id):
             tree = self._trees.get(uri)
             if tree is not None:
                 tree.read[location_id] = latest
                 self._publish(tree)
 
-    def _read_now(self, location: Location) -> Parsed | None:
-        """Read a container and judge what would run of it, in a worker."""
-        parsed = self._library.read(location)
-        if parsed is None or not runs_something(location):
-            return parsed
+    def _judge(self, location: Location, parsed: Parsed) -> Judged:
+        """What of a container may run, and the files that it names; called in a worker."""
+        if not runs_something(location):
+            return Judged(parsed, ())
         found = runnables_in(parsed, surrounding_of(location, self._settings.home))
-        named = tuple(sorted({path for one in found.values() for path in one.files}))
-        if named != self._named.get(location.id, ()):
-            self._named[location.id] = named
-            self._names_changed = True
-        return shown_with(parsed, {id: self._word.standing(runnable) for id, runnable in found.items()})
+        names = tuple(sorted({path for one in found.values() for path in one.files}))
+        return Judged(shown_with(parsed, {id: self._word.standing(one) for id, one in found.items()}), names)
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
         """What a client's plugin would run, and how that stands; what nobody agreed to yet is kept for the owner."""
@@ -423,34 +374,13 @@ class Customizations(Feature):
         return (self.services.state(session_uri) or {}).get("customizations") or []
 
     async def _follow_changes(self) -> None:
-        async for changed in self._watcher:
-            locations = self._known
-            changed = frozenset(key.removeprefix(_NAMED) for key in changed)
+        async for changed in self._places.changed():
+            locations = self._places.known
             if _TRUST in changed:
                 changed |= {id for id, location in locations.items() if runs_something(location)}
                 await self._clients.judge_again(self._trees.values())
             await self._read((locations[id] for id in changed if id in locations), again=True)
-            await self._watch_named()
-
-    async def _watch_named(self) -> None:
-        """What was read may name other files now."""
-        if self._names_changed:
-            self._names_changed = False
-            await self._watch_all()
-
-    async def _watch_all(self) -> None:
-        places = [
-            Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
-            for location in self._known.values()
-        ]
-        places += (
-            Watched(_NAMED + id, Path("/"), tuple(path.lstrip("/") for path in self._named[id]))
-            for id in self._known
-            if self._named.get(id)
-        )
-        if (path := self._settings.trust.path) is not None:
-            places.append(Watched(_TRUST, path.parent, (path.name,)))
-        await self._watcher.watch(places)
+            await self._places.watch_named()
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
@@ -495,7 +425,8 @@ class Customizations(Feature):
         if applied.action["type"] == "chat/turnComplete":
             work = self._hooks.after_turn(in_force, session_uri)
         else:
-            call = {**_tool_call(applied), **applied.action["result"]}
+            call: JsonObject = find_tool_call(applied.before.get("activeTurn"), applied.action["toolCallId"]) or {}
+            call = {**call, **applied.action["result"]}
             work = self._hooks.after_tool(in_force, session_uri, call)
         self.services.spawn(work, name="hooks")
 
@@ -507,16 +438,6 @@ def _expected(locations: Iterable[Location]) -> frozenset[str]:
 def _server_state(state: JsonObject, id: str) -> str | None:
     placed = find(state, id)
     return None if placed is None else placed.entry.get("state", {}).get("kind")
-
-
-def _tool_call(applied: Applied) -> JsonObject:
-    """The call an action completed, as it was before."""
-    turn: JsonObject = applied.before.get("activeTurn") or {}
-    for part in turn.get("responseParts", ()):
-        call: JsonObject = part.get("toolCall") or {}
-        if call.get("toolCallId") == applied.action["toolCallId"]:
-            return call
-    return {}
 
 
 __all__ = ["CustomizationSettings", "Customizations"]

@@ -26,6 +26,8 @@ class ClientPlugin:
     parsed: Parsed | None = None
     read: Parsed | None = None
     """As it was read, before it was judged what of it may run."""
+    interrupted: bool = False
+    """The client left before everything was read. It is read again when the client is back."""
 
     def decisions(self, entry: JsonObject, container: JsonObject | None) -> Sequence[JsonObject]:
         """What its publisher decided about it, or about a child that it bundles."""

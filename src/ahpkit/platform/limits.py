@@ -137,6 +137,15 @@ def keep_collections_short() -> None:
     Otherwise each full search for unreachable objects would stop the event loop for a tenth of a second.
     """
     gc.freeze()
+    gc.enable()
+
+
+def collect_nothing_yet() -> None:
+    """Called before anything has started: what a start makes stays, so a search for garbage in it finds nothing.
+
+    A large log takes a fifth less time so. `keep_collections_short` ends it.
+    """
+    gc.disable()
 
 
 def _glibc(name: str) -> Any:
@@ -153,6 +162,7 @@ __all__ = [
     "ChildLimits",
     "LogLimit",
     "allow_open_files",
+    "collect_nothing_yet",
     "give_freed_memory_back",
     "keep_collections_short",
     "limit_child",

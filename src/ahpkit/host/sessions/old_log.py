@@ -8,7 +8,7 @@ an action it sends again is still known.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ahpkit.dialects.migration import migrate_channels
@@ -16,7 +16,7 @@ from ahpkit.dialects.v0_4.channels import channel_of, reduce
 from ahpkit.host.sessions.session_times import PREFIX as TIMES
 from ahpkit.host.spine.durable_values import PREFIX as VALUES
 from ahpkit.log.engine import OPENED
-from ahpkit.log.entry import ChannelSnapshot, Recovery
+from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_own, encode
 
@@ -25,19 +25,84 @@ _log = logging.getLogger(__name__)
 _ANNOTATIONS: Final = "/annotations"
 
 
-def convert_0_4(old: Recovery) -> Recovery | None:
+Report = Callable[[int, int], None]
+"""Told how many actions are applied again, and of how many."""
+
+_STREAMED: Final = frozenset({"chat/delta", "chat/reasoning"})
+"""Actions that append text: a run of them to one part is one longer piece."""
+
+
+def convert_0_4(old: Recovery, report: Report | None = None) -> Recovery | None:
     """What an older host left, as this one keeps it; None when it is 1.0.0 already."""
     states: dict[str, JsonObject] = {uri: decode_own(one.state) for uri, one in old.snapshots.items()}
     sessions = [state for uri, state in states.items() if _kind(uri) == "session"]
     if sessions and not any("summary" in state for state in sessions):
         return None
-    for entry in old.tail:
-        try:
-            action = decode_own(entry.payload)["action"]
-            states[entry.channel] = reduce(entry.channel, states[entry.channel], action, now=entry.at)
-        except Exception:  # An action that cannot be read is left out. All others are needed.
-            _log.exception("the action %d of %s could not be applied again", entry.seq, entry.channel)
+    done = 0
+    for channel, entries in _by_channel(old.tail).items():
+        for entry, action in _joined(entries):
+            try:
+                states[channel] = reduce(channel, states[channel], action, now=entry.at)
+            except Exception:  # An action that cannot be applied is left out. All others are needed.
+                _log.exception("the action %d of %s could not be applied again", entry.seq, channel)
+        done += len(entries)
+        if report is not None:
+            report(done, len(old.tail))
     return _converted(old, states)
+
+
+def _by_channel(tail: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
+    """Channels know nothing of each other, so each can be brought up to date alone."""
+    found: dict[str, list[Entry]] = {}
+    for entry in tail:
+        found.setdefault(entry.channel, []).append(entry)
+    return found
+
+
+def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
+    """The actions of a channel, each with the last entry it is from. Text that was streamed piece by piece is one."""
+    run: list[str] = []
+    last: tuple[Entry, JsonObject] | None = None
+    for entry in entries:
+        action = _action(entry)
+        if action is None:
+            continue
+        if last is not None and _continues(last[1], action):
+            run.append(action["content"])
+            last = entry, last[1]
+            continue
+        if last is not None:
+            yield _whole(*last, run)
+        last, run = (entry, action), [action["content"]] if _is_streamed(action) else []
+    if last is not None:
+        yield _whole(*last, run)
+
+
+def _action(entry: Entry) -> JsonObject | None:
+    try:
+        return decode_own(entry.payload)["action"]
+    except Exception:  # An action that cannot be read is left out. All others are needed.
+        _log.exception("the action %d of %s could not be read", entry.seq, entry.channel)
+        return None
+
+
+def _is_streamed(action: JsonObject) -> bool:
+    return action.get("type") in _STREAMED and isinstance(action.get("content"), str)
+
+
+def _continues(first: JsonObject, action: JsonObject) -> bool:
+    """Whether the text of an action follows that of the one before it."""
+    return (
+        _is_streamed(action)
+        and first.get("type") == action["type"]
+        and first.get("partId") == action.get("partId")
+        and first.get("turnId") == action.get("turnId")
+        and isinstance(first.get("content"), str)
+    )
+
+
+def _whole(entry: Entry, action: JsonObject, run: Sequence[str]) -> tuple[Entry, JsonObject]:
+    return entry, {**action, "content": "".join(run)} if len(run) > 1 else action
 
 
 def _converted(old: Recovery, states: Mapping[str, JsonObject]) -> Recovery:

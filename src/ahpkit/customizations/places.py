@@ -1,0 +1,157 @@
+"""Places where sessions look for customizations. Each is read and watched once, for all sessions that share it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.discovery import Library, Location, locate
+from ahpkit.customizations.watch import Watched, Watcher
+
+_NAMED = "named by "
+"""Before a location's id: the key of the watched files that it names."""
+
+_SPARE = 200
+"""Places where nobody looks any more that stay watched: setting up all watches anew costs more than they do."""
+
+
+class Judged(NamedTuple):
+    """What was read of a place, with what of it may run, and the files that it names as programs or scripts."""
+
+    parsed: Parsed
+    names: tuple[str, ...]
+
+
+class Read(NamedTuple):
+    """What a place holds now (None: there is nothing), and whether that is news."""
+
+    parsed: Parsed | None
+    is_news: bool
+
+
+class Places:
+    """All places. `judge` says what of a place may run; it is called in a worker, because it reads files."""
+
+    def __init__(
+        self,
+        judge: Callable[[Location, Parsed], Judged],
+        *,
+        home: Path | None,
+        plugins: Sequence[Path],
+        besides: Sequence[Watched] = (),
+    ) -> None:
+        """`besides` is watched too; its keys are reported like ids of locations."""
+        self._judge = judge
+        self._home = home
+        self._plugins = plugins
+        self._besides = besides
+        self._library = Library()
+        self._watcher = Watcher()
+        self._reading = asyncio.Lock()
+        self.known: dict[str, Location] = {}
+        """Where sessions look, by id."""
+        self._users: dict[str, set[str]] = {}
+        """Sessions that look there, by the same id."""
+        self._latest: dict[str, Parsed | None] = {}
+        """What was read last, by id; true as long as it is watched."""
+        self._names: dict[str, tuple[str, ...]] = {}
+        """Files that hooks and servers name, by id: a script that changes changes what was trusted."""
+        self._names_changed = False
+
+    async def aclose(self) -> None:
+        await self._watcher.aclose()
+
+    @property
+    def watching(self) -> bool:
+        return self._watcher.watching
+
+    def users(self, location_id: str) -> Collection[str]:
+        """The sessions that look there."""
+        return tuple(self._users.get(location_id, ()))
+
+    async def look(self, session_uri: str, workspace: Path, before: Iterable[Location]) -> list[Location]:
+        """Where a session looks from now on. Watched before it is read: no change falls in between.
+
+        `before` is where it looked until now.
+        """
+        found = await asyncio.to_thread(locate, workspace, home=self._home, plugins=self._plugins)
+        known = set(self.known)
+        self._forget_user(session_uri, before)
+        for location in found:
+            self.known[location.id] = location
+            self._users.setdefault(location.id, set()).add(session_uri)
+        if set(self.known) != known or not self.watching:
+            await self.watch()
+        return found
+
+    def leave(self, session_uri: str, locations: Iterable[Location]) -> bool:
+        """A session looks nowhere any more. True: so much is watched for nobody that `watch` is worth its cost."""
+        left = self._forget_user(session_uri, locations)
+        for id in left:
+            self._library.forget(id)
+            self._latest.pop(id, None)
+            self._names.pop(id, None)
+        return bool(left) and self._watcher.count > 2 * len(self.known) + _SPARE
+
+    def _forget_user(self, session_uri: str, locations: Iterable[Location]) -> list[str]:
+        """The ids of the places where nobody looks now."""
+        left: list[str] = []
+        for location in locations:
+            users = self._users.get(location.id, set())
+            users.discard(session_uri)
+            if not users and self.known.pop(location.id, None) is not None:
+                self._users.pop(location.id, None)
+                left.append(location.id)
+        return left
+
+    async def read(self, location: Location, *, again: bool) -> Read:
+        """What a place holds. Without `again` what was read for another session is taken: it is watched, so it is true.
+
+        A session that shares its places with many others costs no more than the first.
+        """
+        async with self._reading:
+            was_read, before = location.id in self._latest, self._latest.get(location.id)
+            if again or not was_read:
+                self._latest[location.id] = await asyncio.to_thread(self._read_now, location)
+        latest = self._latest.get(location.id)
+        return Read(latest, is_news=not was_read or latest != before)
+
+    def _read_now(self, location: Location) -> Parsed | None:
+        parsed = self._library.read(location)
+        if parsed is None:
+            return None
+        judged = self._judge(location, parsed)
+        if judged.names != self._names.get(location.id, ()):
+            self._names[location.id] = judged.names
+            self._names_changed = True
+        return judged.parsed
+
+    async def changed(self) -> AsyncIterator[frozenset[str]]:
+        """Ids of places in which something changed, as it happens, and keys of `besides`."""
+        async for keys in self._watcher:
+            yield frozenset(key.removeprefix(_NAMED) for key in keys)
+
+    async def watch_named(self) -> None:
+        """Watch the files that places name, if what was read names others now."""
+        if self._names_changed:
+            self._names_changed = False
+            await self.watch()
+
+    async def watch(self) -> None:
+        """Watch all places that somebody looks at, and nothing else."""
+        places = [
+            Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
+            for location in self.known.values()
+        ]
+        places += (
+            Watched(_NAMED + id, Path("/"), tuple(path.lstrip("/") for path in self._names[id]))
+            for id in self.known
+            if self._names.get(id)
+        )
+        await self._watcher.watch([*places, *self._besides])
+
+
+__all__ = ["Judged", "Places", "Read"]
