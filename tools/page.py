@@ -95,7 +95,7 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
     done = subprocess.run(command, cwd=SOURCES, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         sys.stderr.write(done.stdout.decode(errors="replace"))
-        raise SystemExit(f"The page could not be built: {' '.join(command[-3:])} failed.")
+        raise SystemExit(f"The page could not be built: {' '.join([Path(command[0]).name, *command[1:]])} failed.")
 
 
 def main() -> None:

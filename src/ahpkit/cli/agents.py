@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,6 +15,7 @@ from ahpkit.agents.acp.inventory import Found, check_all, look
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.cli.announce import tilde
 from ahpkit.cli.progress import progress
+from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import find_endpoint
 
 __all__ = ["agents"]
@@ -78,8 +80,9 @@ def _known(name: str) -> KnownAgent:
 
 @agents.command("list")
 @click.option("--check", is_flag=True, help="Also start each installed agent and see whether it answers.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def list_agents(*, check: bool, as_json: bool) -> None:
+@watch_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array; with --watch one on each line.")
+def list_agents(*, check: bool, watching: bool, as_json: bool) -> None:
     """List the agents that ahpkit knows by name: installed or not, version, whether they ask before they act, key.
 
     \b
@@ -87,12 +90,19 @@ def list_agents(*, check: bool, as_json: bool) -> None:
       ahpkit agents
       ahpkit serve --agent goose
     """
-    found = look()
-    if check:
-        found = asyncio.run(check_all(found))
-    if as_json:
-        click.echo(json.dumps([_as_json(entry) for entry in found], indent=2))
-        return
+    repeat(
+        lambda: asyncio.run(check_all(look())) if check else look(),
+        lambda found: _list(found) if not as_json else _list_json(found, indent=None if watching else 2),
+        watching=watching,
+        clear=not as_json,
+    )
+
+
+def _list_json(found: Sequence[Found], *, indent: int | None) -> None:
+    click.echo(json.dumps([_as_json(entry) for entry in found], indent=indent))
+
+
+def _list(found: Sequence[Found]) -> None:
     for line in _table([_row(entry) for entry in found]):
         click.echo(line)
     for entry in found:

@@ -12,6 +12,7 @@ import click
 
 from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id
 from ahpkit.cli.shell_completion import SESSION
+from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.protocol.session.enablement import Placed, is_enabled
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ def _meant(placed: Sequence[Any], name: str) -> Any:
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--no-user", is_flag=True, help="Leave out what is in your home directory.")
 @click.option("--notes", is_flag=True, help="Show what is odd but harmless, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool, as_json: bool) -> None:
+@watch_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch one tree on each line.")
+def show(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool, watching: bool, as_json: bool) -> None:
     """Show what a session in DIRECTORY would get: skills, agents, prompts, rules, hooks, MCP servers.
 
     Nothing is executed.
@@ -120,11 +122,20 @@ def show(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool,
     """
     from ahpkit.customizations.discovery import discover
 
-    found = discover(directory.resolve(), home=None if no_user else Path.home(), plugins=plugins)
-    if as_json:
-        click.echo(json.dumps(as_data(found), indent=2))
-    else:
-        _show(found, notes=notes)
+    def tell(found: Discovery) -> None:
+        if as_json:
+            click.echo(json.dumps(as_data(found), indent=None if watching else 2))
+        else:
+            _show(found, notes=notes)
+
+    home = None if no_user else Path.home()
+    repeat(
+        lambda: discover(directory.resolve(), home=home, plugins=plugins),
+        tell,
+        watching=watching,
+        clear=not as_json,
+        content=as_data,
+    )
 
 
 for _name in ("on", "off"):

@@ -16,13 +16,12 @@ from ahpkit.cli.notify import KINDS, notify
 from ahpkit.cli.output import Output
 from ahpkit.cli.read_answer import read_answer
 from ahpkit.cli.shell_completion import SESSION
-from ahpkit.cli.text import as_json, plain, printable, shorten
-from ahpkit.cli.watching import watch
+from ahpkit.cli.text import plain, printable, shorten
+from ahpkit.cli.watching import json_text, show, watch_option
 from ahpkit.client import Chat, Client, ConfirmationNeeded, Dispatch, InputNeeded, Rejected, Session
 from ahpkit.client.ask import Waiting, describe, waiting_in
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.session.state import SessionStatus
-from ahpkit.wire.codec import encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Item:
 
 
 @click.command()
-@click.option("--watch", "watching", is_flag=True, help="Show the list again when it changes, until Ctrl-C.")
+@watch_option
 @click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="With --watch: ring when it grows.")
 @click.option("--json", "json_output", is_flag=True, help="Print JSON; with --watch one list on each line.")
 @host_command
@@ -66,7 +65,7 @@ async def inbox(url: str | None, token: str | None, watching: bool, kind: str, j
       ahpkit inbox
       ahpkit inbox --watch --notify desktop
     """
-    output, known = Output(), set[str]()
+    known = set[str]()
 
     async def lines() -> str:
         async with everything(client) as items:
@@ -77,15 +76,11 @@ async def inbox(url: str | None, token: str | None, watching: bool, kind: str, j
                 notify(kind, f"{new[0].title}: {describe(new[0].waiting)}")
             if json_output:
                 data = [item.as_data() for item in items]
-                return encode(data).decode() if watching else as_json(data)
+                return json_text(data, watching=watching)
             return "\n".join(line for item in items for line in _lines(item)) or "Nothing waits for you."
 
     async with connected(url, token) as client:
-        await (watch(client, lines, output, clear=not json_output) if watching else _say(output, await lines()))
-
-
-async def _say(output: Output, text: str) -> None:
-    output.say(text)
+        await show(lines, watching=watching, client=client, clear=not json_output)
 
 
 def _lines(item: Item) -> list[str]:

@@ -17,14 +17,17 @@ from ahpkit.cli.connection import EXIT_FAILED, find_session, host_command
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import as_json, printable, shorten
+from ahpkit.cli.watching import json_text, show, watch_option
 from ahpkit.client import Client, McpServer, Session, connect
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.registry import tool_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_WAKE = 5.0
+_WAKE = 10.0
 """Seconds for servers of a session that nobody used since the host started: they start when somebody looks."""
+_GLANCE = 0.5
+"""Seconds between two looks at the servers of a watched session. It costs nothing: the client has their state."""
 _START = 20.0
 """Seconds that servers get to start before they are shown as they are."""
 
@@ -55,10 +58,11 @@ def _session_options(function: F) -> F:
 
 
 @mcp.command("list")
+@watch_option
 @_session_options
 @host_command
 async def list_servers(
-    url: str | None, token: str | None, name: str | None, directory: Path | None, json_output: bool
+    url: str | None, token: str | None, name: str | None, directory: Path | None, watching: bool, json_output: bool
 ) -> None:
     """List the MCP servers of a session and how they are.
 
@@ -67,16 +71,16 @@ async def list_servers(
       ahpkit mcp list
       ahpkit mcp list --session hello --json
     """
-    output = Output()
-    async with _opened(url, token, name, directory) as session:
+
+    async def lines() -> str:
         servers = session.mcp_servers()
         if json_output:
-            output.say(as_json([_as_data(server) for server in servers]))
-            return
-        if not servers:
-            output.say("This session has no MCP servers.")
-        for server in servers:
-            output.say(_line(server))
+            data = [_as_data(server) for server in servers]
+            return json_text(data, watching=watching)
+        return "\n".join(map(_line, servers)) or "This session has no MCP servers."
+
+    async with _opened(url, token, name, directory) as session:
+        await show(lines, watching=watching, every=_GLANCE, clear=not json_output)
 
 
 def _as_data(server: McpServer) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.connection import chosen_name, host_name_option
 from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.text import printable
+from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import Endpoint, find_endpoint
 from ahpkit.web.devices import RIGHTS
 
@@ -122,24 +123,29 @@ def devices() -> None:
 
 
 @devices.command("list")
+@watch_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @_host_options
-def list_devices(url: str | None, token: str | None, as_json: bool) -> None:
+def list_devices(url: str | None, token: str | None, watching: bool, as_json: bool) -> None:
     """List the browsers that were let in, the one seen last first.
 
     \b
     Example:
       ahpkit devices list
     """
-    found = _ask(url, token, "/page/devices")["devices"]
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    for device in found:
-        name = printable(device["name"])
-        click.echo(f"{device['id']}  {device['right']:<10}  {name}  last seen {device['lastSeenAt']}")
-    if not found:
-        click.echo("No browser has been let in yet.")
+    repeat(
+        lambda: _ask(url, token, "/page/devices")["devices"],
+        lambda found: click.echo(json.dumps(found) if as_json else _list(found)),
+        watching=watching,
+        clear=not as_json,
+    )
+
+
+def _list(found: list[dict[str, Any]]) -> str:
+    lines = [
+        f"{one['id']}  {one['right']:<10}  {printable(one['name'])}  last seen {one['lastSeenAt']}" for one in found
+    ]
+    return "\n".join(lines) or "No browser has been let in yet."
 
 
 @devices.command("revoke")

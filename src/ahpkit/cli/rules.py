@@ -14,6 +14,7 @@ from ahpkit.cli.ask_person import in_words
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import as_json, printable, shorten
+from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
 
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -38,9 +39,10 @@ def rules() -> None:
 
 
 @rules.command("list")
-@click.option("--json", "json_output", is_flag=True, help="The rules as JSON.")
+@watch_option
+@click.option("--json", "json_output", is_flag=True, help="The rules as JSON; with --watch one list on each line.")
 @host_command
-async def list_rules(url: str | None, token: str | None, json_output: bool) -> None:
+async def list_rules(url: str | None, token: str | None, watching: bool, json_output: bool) -> None:
     """List the rules of the host, those of its configuration first.
 
     \b
@@ -48,16 +50,15 @@ async def list_rules(url: str | None, token: str | None, json_output: bool) -> N
       ahpkit rules list
       ahpkit rules list --json
     """
-    async with connected(url, token) as client:
+
+    async def lines() -> str:
         found = await client.rules()
-    output = Output()
-    if json_output:
-        output.say(as_json(found))
-        return
-    if not found:
-        output.say("There are no rules. You are asked about every call that needs approval.")
-    for rule in found:
-        output.say(_line(rule))
+        if json_output:
+            return json_text(found, watching=watching)
+        return "\n".join(map(_line, found)) or "There are no rules. You are asked about every call that needs approval."
+
+    async with connected(url, token) as client:
+        await show(lines, watching=watching, client=client, every=LOOK, clear=not json_output)
 
 
 def _line(rule: Any) -> str:
@@ -154,9 +155,12 @@ def approvals() -> None:
 @approvals.command("log")
 @click.option("--session", help="Only of this session: its URI, id, or part of its title.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, the newest.")
+@watch_option
 @click.option("--json", "json_output", is_flag=True, help="The decisions as JSON, with what was shown.")
 @host_command
-async def log(url: str | None, token: str | None, session: str | None, limit: int, json_output: bool) -> None:
+async def log(
+    url: str | None, token: str | None, session: str | None, limit: int, watching: bool, json_output: bool
+) -> None:
     """List decisions about tool calls, the newest last: when, what, by whom or by which rule.
 
     \b
@@ -164,17 +168,18 @@ async def log(url: str | None, token: str | None, session: str | None, limit: in
       ahpkit approvals log
       ahpkit approvals log --session hello --json
     """
-    async with connected(url, token) as client:
-        found = await client.approvals(session=await _session(client, session), limit=limit)
+
+    async def lines() -> str:
+        found = await client.approvals(session=only, limit=limit)
+        if json_output:
+            return json_text(found, watching=watching)
         titles = {one["resource"]: one["title"] for one in await client.sessions()} if found else {}
-    output = Output()
-    if json_output:
-        output.say(as_json(found))
-        return
-    if not found:
-        output.say("Nothing was decided yet.")
-    for entry in found:
-        output.say(_decision(entry, titles.get(entry["session"])))
+        told = [_decision(entry, titles.get(entry["session"])) for entry in found]
+        return "\n".join(told) or "Nothing was decided yet."
+
+    async with connected(url, token) as client:
+        only = await _session(client, session)
+        await show(lines, watching=watching, client=client, every=LOOK, clear=not json_output)
 
 
 async def _session(client: Client, name: str | None) -> str | None:

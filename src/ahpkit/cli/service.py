@@ -23,7 +23,8 @@ from ahpkit import __version__
 from ahpkit.cli.announce import own_command, tilde
 from ahpkit.cli.daemon import error_file, is_outdated, log_file, named_data_dir, running_at, start_host, stop_host
 from ahpkit.cli.progress import patiently
-from ahpkit.cli.text import as_json, printable
+from ahpkit.cli.text import printable
+from ahpkit.cli.watching import json_text, repeat, watch_option
 from ahpkit.client import connect
 from ahpkit.client.endpoints import NAME_VARIABLE, Endpoint, find_endpoint, find_endpoints
 from ahpkit.protocol.errors import AhpError
@@ -141,8 +142,9 @@ class _Health:
 
 
 @click.command()
+@watch_option
 @click.option("--json", "json_output", is_flag=True, help="The hosts as JSON.")
-def status(json_output: bool) -> None:
+def status(watching: bool, json_output: bool) -> None:
     """Show the hosts of yours that run. Exits with 1 when there is none.
 
     \b
@@ -150,17 +152,20 @@ def status(json_output: bool) -> None:
       ahpkit status
       ahpkit status --json
     """
-    running = find_endpoints()
-    found = [(one, asyncio.run(_health(one))) for one in running]
-    if json_output:
-        click.echo(as_json([_facts(one, health) for one, health in found]))
-    for one, health in () if json_output else found:
-        for line in _status_lines(one, health):
-            click.echo(line)
-    if not running:
-        if not json_output:
-            click.echo(f"no host is running; start one with: {own_command()} up")
+
+    def show(found: list[tuple[Endpoint, _Health | str]]) -> None:
+        if json_output:
+            facts = [_facts(one, health) for one, health in found]
+            return click.echo(json_text(facts, watching=watching))
+        lines = [line for one, health in found for line in _status_lines(one, health)]
+        return click.echo("\n".join(lines) or f"no host is running; start one with: {own_command()} up")
+
+    if not repeat(_running, show, watching=watching, clear=not json_output):
         raise SystemExit(1)
+
+
+def _running() -> list[tuple[Endpoint, _Health | str]]:
+    return [(one, asyncio.run(_health(one))) for one in find_endpoints()]
 
 
 async def _health(endpoint: Endpoint) -> _Health | str:

@@ -24,7 +24,8 @@ from ahpkit.cli.session_lines import summary_line
 from ahpkit.cli.session_search import Filter, filter_options, search
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, plain, printable, shorten
-from ahpkit.cli.watching import watch
+from ahpkit.cli.watching import json_text, watch_option
+from ahpkit.cli.watching import show as show_list
 from ahpkit.client import Client, Session
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.chat.turns import find_turn
@@ -49,7 +50,7 @@ def sessions() -> None:
 @click.option("--all", "everything", is_flag=True, help="Archived ones too.")
 @filter_options
 @click.option("--ask-agents", is_flag=True, help="Start agents that do not run, for the conversations they keep.")
-@click.option("--watch", "watching", is_flag=True, help="Show the list again when it changes, until Ctrl-C.")
+@watch_option
 @click.option("--json", "json_output", is_flag=True, help="The summaries as JSON; with --watch one list on each line.")
 @host_command
 async def list_sessions(
@@ -75,12 +76,11 @@ async def list_sessions(
       ahpkit sessions list --ask-agents
     """
     wanted = Filter(agent, directory, status, since, everything)
-    output = Output()
 
     async def lines() -> str:
         found = await _fitting(client, wanted, ask_agents=ask_agents)
         if json_output:
-            return encode(found).decode() if watching else as_json(found)
+            return json_text(found, watching=watching)
         nothing = (
             "No session fits."
             if replace(wanted, everything=False) != Filter()
@@ -89,9 +89,7 @@ async def list_sessions(
         return "\n".join(map(summary_line, found)) or nothing
 
     async with connected(url, token) as client:
-        if watching:
-            await watch(client, lines, output, clear=not json_output)
-        output.say(await lines())
+        await show_list(lines, watching=watching, client=client, clear=not json_output)
 
 
 async def _fitting(client: Client, wanted: Filter, *, ask_agents: bool = False) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Any, cast
 import click
 
 from ahpkit.cli.connection import connected, host_command, short_id
-from ahpkit.cli.output import Output
 from ahpkit.cli.progress import progress
 from ahpkit.cli.session_search import Filter, filter_options
-from ahpkit.cli.text import as_json, printable, shorten
+from ahpkit.cli.text import printable, shorten
+from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
 from ahpkit.protocol.errors import AhpError
 
@@ -80,7 +80,8 @@ class Total:
     "--by", type=click.Choice(["session", "agent", "day"]), default="day", show_default=True, help="How to add up."
 )
 @filter_options
-@click.option("--json", "json_output", is_flag=True, help="The sums as JSON.")
+@watch_option
+@click.option("--json", "json_output", is_flag=True, help="The sums as JSON; with --watch one list on each line.")
 @host_command
 async def usage(
     url: str | None,
@@ -90,6 +91,7 @@ async def usage(
     directory: Path | None,
     status: str | None,
     since: timedelta | None,
+    watching: bool,
     json_output: bool,
 ) -> None:
     """Add up tokens and cost of all sessions, by session, agent or day.
@@ -102,17 +104,19 @@ async def usage(
       ahpkit usage --by agent --since 30d
       ahpkit usage --by session --dir . --json
     """
-    async with connected(url, token) as client:
-        with progress("Reading"):
-            wanted = Filter(agent, directory, status, None, everything=status is None)
+    wanted = Filter(agent, directory, status, None, everything=status is None)
+
+    async def lines() -> str:
+        with nullcontext() if watching else progress("Reading"):
             turns = [one async for one in spending(client, wanted, since)]
-    sums = add_up(turns, by)
-    output = Output()
-    if json_output:
-        output.say(as_json([{by: name, **total.as_data()} for name, total in sums.items()]))
-        return
-    for line in table(sums, add_up(turns, "")):
-        output.say(line)
+        sums = add_up(turns, by)
+        if json_output:
+            data = [{by: name, **total.as_data()} for name, total in sums.items()]
+            return json_text(data, watching=watching)
+        return "\n".join(table(sums, add_up(turns, "")))
+
+    async with connected(url, token) as client:
+        await show(lines, watching=watching, client=client, clear=not json_output, calm=LOOK)
 
 
 async def spending(client: Client, wanted: Filter, since: timedelta | None) -> AsyncIterator[Spent]:
