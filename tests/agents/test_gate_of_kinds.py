@@ -204,7 +204,11 @@ async def test_a_clients_tool_never_replaces_the_agents_own_and_all_are_listed(o
             assert "was shown" in shown.text
             return
         assert "calculate" in listed
-        assert "own x" in (await stage.turn('CALL calculate {"text": "x"}')).text
+        if provider == "demo":
+            own = await stage.turn('CALL calculate {"expression": "6 * 7"}', decisions=["allow"])
+            assert "42" in own.text
+        else:
+            assert "own x" in (await stage.turn('CALL calculate {"text": "x"}')).text
         assert stage.ran == []
         assert "was shown" in (await stage.turn('CALL client_calculate {"text": "x"}')).text
         await stage.switch("test", on=False)
@@ -332,3 +336,100 @@ async def test_a_server_that_asks_for_a_model_that_nobody_reaches_gets_a_clear_n
         assert call["success"] is False
         assert "sampling not supported" in str(call["error"]["message"]).lower()
         assert not turn.questions
+
+
+def _rule(decision: str, what: str, scope: str, **more: str) -> Json:
+    return {"decision": decision, "kind": what, "scope": scope, **more}
+
+
+ORDER: dict[str, tuple[list[Json], int | None]] = {
+    "a denial wins over a narrower allow": (
+        [_rule("allow", "tool", "chat"), _rule("deny", "server", "everywhere")],
+        1,
+    ),
+    "a narrow denial wins over a wide allow": (
+        [_rule("allow", "server", "everywhere"), _rule("deny", "tool", "chat")],
+        1,
+    ),
+    "the chat before the session": ([_rule("allow", "tool", "session"), _rule("allow", "tool", "chat")], 1),
+    "the session before the workspace": ([_rule("allow", "tool", "workspace"), _rule("allow", "tool", "session")], 1),
+    "the workspace before everywhere": ([_rule("allow", "tool", "everywhere"), _rule("allow", "tool", "workspace")], 1),
+    "the scope before the kind": ([_rule("allow", "tool", "everywhere"), _rule("allow", "server", "chat")], 1),
+    "the tool before the server": ([_rule("allow", "server", "session"), _rule("allow", "tool", "session")], 1),
+    "a denial that may be hidden is for a person": (
+        [_rule("allow", "tool", "chat"), _rule("deny", "command", "everywhere", pattern="rm")],
+        None,
+    ),
+    "another session": ([_rule("allow", "tool", "session", place="ahp-session:/other")], None),
+    "another workspace": ([_rule("allow", "tool", "workspace", place="file:///other")], None),
+    "another server of that name": ([_rule("allow", "tool", "everywhere", owner="mcp:test@file:///other")], None),
+}
+"""The list in `docs/topics/approvals.md`: rules, and which of them decides; None: a person does."""
+
+
+async def test_the_same_rule_wins_for_every_agent(opened: Open) -> None:
+    async with opened() as stage:
+        await stage.turn('CALL test_add {"a": 1, "b": 1}', decisions=["deny-once"])
+        owner = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]["owner"]
+        workspace = stage.bench.config.default_directory.as_uri()
+        places = {"chat": stage.chat, "session": stage.session, "workspace": workspace}
+        for case, (rules, winner) in ORDER.items():
+            made: list[Json] = []
+            for rule in rules:
+                place = {"place": places[rule["scope"]]} if rule["scope"] in places else {}
+                tool = {} if rule["kind"] == "server" else {"tool": "add"}
+                made.append(await stage.client.ask("_ahpkit/rules/add", **{"owner": owner, **tool, **place, **rule}))
+            turn = await stage.turn(
+                'CALL test_add {"a": 1, "b": 2}', decisions=[] if winner is not None else ["allow-once"]
+            )
+            decided = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]
+            who = stage.client.client_id if winner is None else made[winner]["id"]
+            assert (decided["by"], decided["who"]) == ("person" if winner is None else "rule", who), case
+            allowed = winner is None or rules[winner]["decision"] == "allow"
+            assert [call["status"] for call in turn.calls] == ["completed" if allowed else "cancelled"], case
+            for rule in made:
+                await stage.client.ask("_ahpkit/rules/remove", id=rule["id"])
+
+
+async def test_rules_come_before_what_is_never_asked(opened: Open) -> None:
+    """A client's tool and a canvas run without a question: a denial holds, and one that nobody can judge asks."""
+    async with opened() as stage:
+        everywhere = {"decision": "deny", "scope": "everywhere"}
+        note = {"owner": "client:Editor", "tool": "show_note", **everywhere}
+        await stage.client.ask("_ahpkit/rules/add", kind="tool", owner="host", tool="canvas_open", **everywhere)
+        opening = await stage.turn('CALL canvas_open {"canvasId": "board", "instanceId": "one"}')
+        assert [(call["status"], call["reason"]) for call in opening.calls] == [("cancelled", "denied")]
+        assert not stage.board.calls
+
+        await stage.client.ask("_ahpkit/rules/add", kind="path", pattern="/secret/**", **note)
+        asked = await stage.turn('CALL show_note {"text": "no path is named"}', decisions=["deny-once"])
+        assert ([call["status"] for call in asked.calls], stage.ran) == (["cancelled"], [])
+        await stage.turn('CALL show_note {"text": "fine"}', decisions=["allow-once"])
+        assert stage.ran == [("show_note", {"text": "fine"})]
+
+        await stage.client.ask("_ahpkit/rules/add", kind="tool", **note)
+        denied = await stage.turn('CALL show_note {"text": "no"}')
+        assert [call["status"] for call in denied.calls] == ["cancelled"]
+
+
+@pytest.mark.parametrize("kind", ACP)
+@pytest.mark.parametrize("setting", ["allow", "deny"])
+async def test_rules_come_before_the_setting_of_an_agent(tmp_path: Path, kind: str, setting: str) -> None:
+    async with (
+        agent_of_kind(kind, tmp_path, permissions=setting) as agent,
+        staged(agent, tmp_path, servers=server(tmp_path)) as stage,
+    ):
+        await stage.server("test", "ready")
+        add = 'CALL test_add {"a": 1, "b": 2}'
+        await stage.turn(add)
+        decided = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]
+        assert (decided["by"], decided["decision"]) == ("setting", "allowed" if setting == "allow" else "denied")
+        about = {"owner": decided["owner"], "tool": "add", "scope": "everywhere"}
+        opposite = "deny" if setting == "allow" else "allow"
+        rule = await stage.client.ask("_ahpkit/rules/add", kind="tool", decision=opposite, **about)
+        turn = await stage.turn(add)
+        assert [call["status"] for call in turn.calls] == ["cancelled" if opposite == "deny" else "completed"]
+        await stage.client.ask("_ahpkit/rules/remove", id=rule["id"])
+        await stage.client.ask("_ahpkit/rules/add", kind="command", pattern="rm", decision="deny", **about)
+        unclear = await stage.turn(add, decisions=["allow-once"] if setting == "allow" else [])
+        assert [call["status"] for call in unclear.calls] == ["completed" if setting == "allow" else "cancelled"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -230,6 +231,25 @@ async def test_rules_are_taken_back_and_survive_a_restart(bench: Bench) -> None:
     _, chat = await bench.session(client)
     await client.accepted(chat, say("{}"))
     assert "confirmed" not in await pending(client, chat, "t1")
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+@pytest.mark.parametrize("rule_by_link", [True, False])
+async def test_a_rule_of_a_workspace_holds_there_by_whatever_name_it_is_reached(
+    bench: Bench, tmp_path: Path, decision: str, rule_by_link: bool
+) -> None:
+    real, link, outcomes = tmp_path / "real", tmp_path / "link", list[Any]()
+    real.mkdir()
+    link.symlink_to(real)
+    bench.agent.script = runs(outcomes, [])
+    client = await bench.client()
+    place, working = (link, real) if rule_by_link else (real, link)
+    about = {"kind": "tool", "owner": f"agent:{bench.agent.provider}", "tool": "write", "scope": "workspace"}
+    await client.ask("_ahpkit/rules/add", decision=decision, place=place.as_uri(), **about)
+    _, chat = await bench.session(client, workingDirectory=working.as_uri())
+    await client.accepted(chat, say("{}"))
+    await over(client, chat, "t1")
+    assert [outcome.success for outcome in outcomes] == [decision == "allow"]
 
 
 async def test_rules_of_a_session_go_with_it(bench: Bench) -> None:

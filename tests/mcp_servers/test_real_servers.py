@@ -9,7 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
+from mcp_servers.http_server import serving
 from support.agent_kinds import agent_of_kind
 from support.raw_client import Json
 from support.real_agents import EVERYTHING, FILES, NODE, WHERE, everything_over, needs_agents
@@ -31,6 +35,13 @@ def from_pypi(name: str) -> str:
     if not program.exists():
         pytest.skip(f"{program} is not installed")
     return str(program)
+
+
+def from_npm(name: str) -> Json:
+    program = WHERE / "node_modules/@modelcontextprotocol" / name / "dist/index.js"
+    if not program.exists():
+        pytest.skip(f"{program} is not installed")
+    return {"command": NODE, "args": [str(program)]}
 
 
 @pytest.mark.parametrize("transport", ["stdio", "streamableHttp", "sse"])
@@ -82,3 +93,30 @@ async def test_a_repository(tmp_path: Path) -> None:
     async with with_servers(tmp_path, {"git": {"command": from_pypi("mcp-server-git")}}) as stage:
         call = f'CALL git_git_status {{"repo_path": "{tmp_path}/work"}}'
         assert "branch" in (await stage.turn(call, decisions=["allow-once"])).text
+
+
+async def test_a_memory(tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    declared = {**from_npm("server-memory"), "env": {"MEMORY_FILE_PATH": str(file)}}
+    async with with_servers(tmp_path, {"memory": declared}) as stage:
+        ann = '{"name": "Ann", "entityType": "person", "observations": ["likes tea"]}'
+        await stage.turn(f'CALL memory_create_entities {{"entities": [{ann}]}}', decisions=["allow:server:session"])
+        assert "likes tea" in (await stage.turn('CALL memory_search_nodes {"query": "Ann"}')).text
+        assert "likes tea" in file.read_text()
+
+
+async def test_thoughts(tmp_path: Path) -> None:
+    async with with_servers(tmp_path, {"think": from_npm("server-sequential-thinking")}) as stage:
+        thought = '{"thought": "hm", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": false}'
+        told = await stage.turn(f"CALL think_sequentialthinking {thought}", decisions=["allow-once"])
+        assert told.calls[0]["structuredContent"]["thoughtNumber"] == 1
+
+
+async def test_a_page_of_the_web(tmp_path: Path) -> None:
+    """With a tool, and with the prompt of the same name, which the host expands before the agent sees it."""
+    declared = {"command": from_pypi("mcp-server-fetch"), "args": ["--ignore-robots-txt", "--allow-private-ips"]}
+    page = Starlette(routes=[Route("/", PlainTextResponse("the kettle is on"))])
+    async with serving(lambda origin: page) as origin, with_servers(tmp_path, {"web": declared}) as stage:
+        read = await stage.turn(f'CALL web_fetch {{"url": "{origin}/", "raw": true}}', decisions=["allow-once"])
+        assert "the kettle is on" in read.text
+        assert "the kettle is on" in (await stage.turn(f"/web:fetch {origin}/")).text

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.agents.demo import DemoAgent
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.tools import Toolbox, text_of
@@ -17,7 +18,7 @@ from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.fake_model import FakeModel
 from support.stage import calling
 
-KINDS = ("python", "model", "acp-silent", "acp-announced", "acp-asking")
+KINDS = ("python", "model", "demo", "acp-silent", "acp-announced", "acp-asking")
 """Besides, tests with agents of other people: `test_real_agents_tools.py`."""
 
 
@@ -25,7 +26,10 @@ KINDS = ("python", "model", "acp-silent", "acp-announced", "acp-asking")
 async def agent_of_kind(
     kind: str, directory: Path, *, tools: Toolbox | None = None, **settings: Any
 ) -> AsyncGenerator[Agent]:
-    """An agent. `tools` are its own; `settings` are those of an ACP agent, whose script is kept in the directory."""
+    """An agent. `tools` are its own (the demo agent always has the same).
+
+    `settings` are those of an ACP agent, whose script is kept in the directory.
+    """
     own = tools or Toolbox()
 
     async def _function(turn: Turn) -> str:
@@ -36,6 +40,8 @@ async def agent_of_kind(
 
     if kind == "python":
         yield PythonAgent(_function, name="python", tools=tools)
+    elif kind == "demo":
+        yield DemoAgent()
     elif kind == "model":
         async with FakeModel(calling) as model:
             yield OpenAiAgent(OpenAiConfig(name="model", base_url=model.url), tools=tools)

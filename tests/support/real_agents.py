@@ -42,8 +42,13 @@ NPM = (
 )
 PYPI = ("fast-agent-mcp", "mistral-vibe")
 
-SERVERS = ("@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31")
-PYPI_SERVERS = ("mcp-server-time", "mcp-server-git")
+SERVERS = (
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+    "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+)
+PYPI_SERVERS = ("mcp-server-time", "mcp-server-git", "mcp-server-fetch")
 
 needs_agents = pytest.mark.skipif("AHPKIT_REAL_AGENTS" not in os.environ, reason="AHPKIT_REAL_AGENTS is not set")
 

@@ -115,13 +115,17 @@ class Stage:
         turn_id, left = f"turn-{self._turns}", list(decisions)
         seen = TurnSeen({}, [], [])
         self._seen = len(self.client.received)
-        self.client.post(self.chat, say(prompt, turn_id))
+        self.client.post(self.chat, say(self._worded(prompt), turn_id))
         async with asyncio.timeout(self.seconds):
             while (action := await self._next())["type"] not in _ENDS:
                 await self._react(action, seen, left, answer)
         assert not left, f"nobody was asked: {left}"
         seen.record = (await self.bench.state(self.client, self.chat))["turns"][-1]
         return seen
+
+    def _worded(self, prompt: str) -> str:
+        """The demo agent has its own words for a call."""
+        return re.sub(r"^CALL ", "/tool ", prompt) if self.bench.agent.provider == "demo" else prompt
 
     async def _react(self, action: Json, seen: TurnSeen, left: list[str], answer: str) -> None:
         match action["type"]:
@@ -130,6 +134,8 @@ class Stage:
                 assert left, f"nobody decides about {action}"
                 self._decide(action, left.pop(0))
             case "chat/toolCallReady" if "confirmed" in action:
+                await self._run_own(action)
+            case "chat/toolCallConfirmed" if action["approved"]:
                 await self._run_own(action)
             case "chat/inputRequested":
                 seen.questions.append(action["request"])

@@ -26,6 +26,9 @@ def test_allow_once_is_first_and_the_agents_own_choices_are_last(subject: Subjec
     groups = [option.get("group", 0) for option in options]
     assert groups == sorted(groups)
     assert len({option["id"] for option in options}) == len(options)
+    allows = [option["id"].removeprefix("allow:") for option in options if option["id"].startswith("allow:")]
+    denials = [option["id"].removeprefix("deny:") for option in options if option["id"].startswith("deny:")]
+    assert allows == denials != []
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.tool)

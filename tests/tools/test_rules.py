@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import shlex
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.tools.rules import (
+    KINDS,
     SCOPES,
     Place,
     Rule,
+    Ruling,
     Scope,
     Subject,
     command_prefix,
     judge,
+    matches,
     path_matches,
     path_pattern,
     subject_of,
@@ -207,3 +211,88 @@ def test_what_is_no_rule_is_refused(bad: dict[str, object]) -> None:
 @given(st.text(max_size=50))
 def test_words_never_fail(command: str) -> None:
     assert words_of(command) is None or words_of(command)
+
+
+# -- which rule wins: the list in `docs/topics/approvals.md` -------------------------------------------------------
+
+PATTERNS = {"command": ["git", "git status", "rm"], "path": ["/code/**", "/code/a.txt", "/etc/**"]}
+PLACES = [HERE, Place(chat="chat:2", session="session:2", workspace="file:///other")]
+CALLS = [
+    SHELL,
+    Subject(owner="agent:x", tool="shell", command="ls; rm a"),
+    Subject(owner="agent:x", tool="edit", paths=("/code/a.txt",)),
+    Subject(owner="agent:x", tool="edit", paths=("/code/a.txt", "/etc/passwd")),
+    Subject(owner="agent:x", tool="edit"),
+    Subject(owner="mcp:y", tool="edit", is_server=True, paths=("/code/b.txt",)),
+    Subject(owner="client:z", tool="show"),
+]
+
+
+@st.composite
+def any_rule(draw: st.DrawFn) -> Rule:
+    kind = draw(st.sampled_from(KINDS))
+    scope = draw(st.sampled_from(SCOPES))
+    made = Rule(
+        id=draw(st.uuids()).hex,
+        decision=draw(st.sampled_from(["allow", "deny"])),
+        kind=kind,
+        owner="mcp:y" if kind == "server" else draw(st.sampled_from(["agent:x", "mcp:y", "client:z"])),
+        tool="" if kind == "server" else draw(st.sampled_from(["shell", "edit", "show"])),
+        pattern=draw(st.sampled_from(PATTERNS.get(kind, [""]))),
+        scope=scope,
+        place=draw(st.sampled_from(PLACES)).of(scope),
+    )
+    made.check()
+    return made
+
+
+def is_hidden(denial: Rule, call: Subject) -> bool:
+    """Whether nobody can tell if a denial is about a call."""
+    same = (denial.owner, denial.tool) == (call.owner, call.tool)
+    readable = {"command": call.command is not None and ";" not in call.command, "path": bool(call.paths)}
+    return same and not readable.get(denial.kind, True)
+
+
+@given(st.lists(any_rule(), max_size=8), st.sampled_from(CALLS), st.randoms())
+def test_the_order_of_rules(rules: list[Rule], call: Subject, chance: Random) -> None:
+    """A denial, then a denial of which nobody can tell, then the narrowest scope, then the narrowest kind, then ask."""
+    here = [rule for rule in rules if rule.holds_in(HERE)]
+    denials = [rule for rule in here if rule.decision == "deny" and matches(rule, call)]
+    hidden = [rule for rule in here if rule.decision == "deny" and is_hidden(rule, call)]
+    allows = [rule for rule in here if rule.decision == "allow" and matches(rule, call)]
+    ruling = judge(rules, call, HERE)
+    if denials:
+        assert (ruling.decision, ruling.rule in denials) == ("deny", True)
+    elif hidden:
+        assert (ruling.decision, ruling.rule in hidden) == ("ask", True)
+    elif allows:
+        assert (ruling.decision, ruling.rule in allows) == ("allow", True)
+        assert _width(ruling.rule) == min(map(_width, allows))
+    else:
+        assert ruling == Ruling("ask")
+    shuffled = list(rules)
+    chance.shuffle(shuffled)
+    again = judge(shuffled, call, HERE)
+    assert (again.decision, _width(again.rule)) == (ruling.decision, _width(ruling.rule)) or denials or hidden
+    assert again.decision == ruling.decision
+
+
+def _width(rule: Rule | None) -> tuple[int, int]:
+    return (
+        (9, 9) if rule is None else (SCOPES.index(rule.scope), ("command", "path", "tool", "server").index(rule.kind))
+    )
+
+
+@given(st.lists(any_rule(), max_size=6), any_rule(), st.sampled_from(CALLS))
+def test_one_more_denial_never_allows_and_one_more_allow_never_denies(
+    rules: list[Rule], more: Rule, call: Subject
+) -> None:
+    ranks = {"deny": 0, "ask": 1, "allow": 2}
+    before, after = ranks[judge(rules, call, HERE).decision], ranks[judge([*rules, more], call, HERE).decision]
+    assert after <= before if more.decision == "deny" else after >= before
+
+
+@given(st.lists(any_rule(), max_size=6), st.sampled_from(CALLS))
+def test_rules_of_other_places_and_owners_change_nothing(rules: list[Rule], call: Subject) -> None:
+    ours = [rule for rule in rules if rule.owner == call.owner and rule.place in (None, HERE.of(rule.scope))]
+    assert judge(rules, call, HERE) == judge(ours, call, HERE)

@@ -42,10 +42,10 @@ def options_for(subject: Subject, own: Sequence[ConfirmationOption] = ()) -> lis
     """
     yes = _plain(own, "approve") or {"id": ALLOW_ONCE, "label": "Allow once", "kind": "approve", "group": ONCE}
     no = _plain(own, "deny") or {"id": DENY_ONCE, "label": "Deny", "kind": "deny", "group": ONCE}
+    kinds = _kinds(subject)
     offered: list[ConfirmationOption] = [yes, no]
-    for kind, what in _kinds(subject):
-        offered += [_rule_option("allow", kind, what, scope, ALLOW_RULES) for scope in SCOPES]
-    offered += [_rule_option("deny", "tool", subject.tool, scope, DENY_RULES) for scope in SCOPES]
+    offered += [_rule_option("allow", kind, what, scope, ALLOW_RULES) for kind, what in kinds for scope in SCOPES]
+    offered += [_rule_option("deny", kind, what, scope, DENY_RULES) for kind, what in kinds for scope in SCOPES]
     taken = {option["id"] for option in offered}
     return [*offered, *({**option, "group": AGENTS_OWN} for option in own if option["id"] not in taken)]
 

@@ -2,7 +2,7 @@
 
 A rule is about a tool of one owner, and may be narrowed to commands that begin in a way, or to paths. It holds in one
 chat, one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the
-allows, the narrowest first. Names say nothing about other owners: a server that is called like another gets nothing.
+allows, the narrowest first. Rules of one owner say nothing about another, also when both have the same name.
 
 * A command prefix matches words, never characters, and never a command with shell operators in it.
 * A path pattern allows a call only when every path of it matches; it denies when any does.
@@ -25,7 +25,8 @@ RuleKind = Literal["tool", "server", "command", "path"]
 Scope = Literal["chat", "session", "workspace", "everywhere"]
 
 SCOPES: tuple[Scope, ...] = ("chat", "session", "workspace", "everywhere")
-KINDS: tuple[RuleKind, ...] = ("tool", "server", "command", "path")
+KINDS: tuple[RuleKind, ...] = ("command", "path", "tool", "server")
+"""The narrowest first, as `SCOPES`."""
 
 _OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#\n\r\0]|^\s*\w+=")
 """What makes a shell do something else than run one program with these words."""
@@ -170,7 +171,11 @@ WHERE: Mapping[Scope, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the rules say: allow or deny with the rule that decided, or ask a person."""
+    """What the rules say: allow or deny with the rule that decided, or ask a person.
+
+    `ask` with a rule: this denial may be about the call, and nobody can tell. Then a person decides, also where nobody
+    would be asked or a setting would allow.
+    """
 
     decision: Literal["allow", "deny", "ask"]
     rule: Rule | None = None
@@ -180,15 +185,19 @@ ASK = Ruling("ask")
 
 
 def judge(rules: Iterable[Rule], subject: Subject, place: Place) -> Ruling:
-    """Any denial wins; then the allow with the narrowest scope. A denial that cannot be judged leaves it to a person:
-    a command with operators may hide what the denial is about."""
+    """Any denial wins; then the allow with the narrowest scope, and of those the narrowest kind.
+
+    A denial that cannot be judged leaves the call to a person: a command with operators may hide what is denied. The
+    order in which rules were made says nothing.
+    """
     held = [rule for rule in rules if rule.holds_in(place) and rule.owner == subject.owner]
     denials = [rule for rule in held if rule.decision == "deny"]
     for rule in denials:
         if matches(rule, subject):
             return Ruling("deny", rule)
-    if any(_unclear(rule, subject) for rule in denials):
-        return ASK
+    for rule in denials:
+        if _unclear(rule, subject):
+            return Ruling("ask", rule)
     allows = [rule for rule in held if rule.decision == "allow" and matches(rule, subject)]
     allows.sort(key=lambda rule: (SCOPES.index(rule.scope), KINDS.index(rule.kind)))
     return Ruling("allow", allows[0]) if allows else ASK

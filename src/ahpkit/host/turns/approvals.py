@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
@@ -31,7 +33,7 @@ class Approvals(Feature):
     name = "approvals"
 
     def __init__(self, configured: Sequence[Rule] = ()) -> None:
-        self._configured = list(configured)
+        self._configured = [_in_real_workspace(rule) for rule in configured]
         self._rules: dict[str, tuple[Rule, str]] = {}
         """With the session that each was made in."""
         self._entries: list[str] = []
@@ -49,7 +51,7 @@ class Approvals(Feature):
     def _load(self) -> None:
         for key, value in self._services.values.items(_RULES):
             try:
-                rule = Rule.from_json(value["rule"])
+                rule = _in_real_workspace(Rule.from_json(value["rule"]))
             except ValueError:  # Written by a newer version: it is ignored, so a person is asked.
                 continue
             self._rules[key.removeprefix(_RULES)] = (rule, value.get("session", ""))
@@ -62,13 +64,15 @@ class Approvals(Feature):
     def rules(self) -> list[Rule]:
         return [*self._configured, *(rule for rule, _ in self._rules.values())]
 
-    def add(self, rule: Rule, session: str) -> None:
-        """Store a rule. One that says the same is replaced."""
+    def add(self, rule: Rule, session: str) -> Rule:
+        """Store a rule, and return it as it is stored. One that says the same is replaced."""
+        rule = _in_real_workspace(rule)
         for known, (other, _) in list(self._rules.items()):
             if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule:
                 self.remove(known)
         self._rules[rule.id] = (rule, session)
         self._services.values.set(_RULES + rule.id, {"rule": rule.as_json(), "session": session})
+        return rule
 
     def remove(self, id: str) -> bool:
         self._services.values.set(_RULES + id, None)
@@ -120,7 +124,7 @@ class Approvals(Feature):
             raise InvalidParams(str(error)) from None
         place = rule.place or ""
         session = self._services.session_of(place) or "" if rule.scope == "chat" else place
-        self.add(rule, session)
+        rule = self.add(rule, session)
         return {**rule.as_json(), "says": rule.says()}
 
     async def _remove(self, client: ConnectedClient, params: JsonObject) -> None:
@@ -135,6 +139,16 @@ class Approvals(Feature):
         count = min(limit, _LISTED) if isinstance(limit, int) and limit > 0 else _LISTED
         session = params.get("session")
         return {"approvals": self.decisions(session if isinstance(session, str) else None, count)}
+
+
+def _in_real_workspace(rule: Rule) -> Rule:
+    """A rule of a workspace with the folder's real path: a link to the folder is the same workspace."""
+    return rule if rule.scope != "workspace" else replace(rule, place=_real(rule.place or ""))
+
+
+def _real(uri: str) -> str:
+    folder = local_path(uri)
+    return uri if folder is None else Path(os.path.realpath(folder)).as_uri()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +196,8 @@ class CallGate:
         return replace(found, paths=tuple(dict.fromkeys([*found.paths, *real])))
 
     def judge(self, subject: Subject) -> Ruling:
-        return judge(self._approvals.rules, subject, self._place())
+        place = self._place()
+        return judge(self._approvals.rules, subject, replace(place, workspace=_real(place.workspace)))
 
     def options(self, subject: Subject, own: Sequence[ConfirmationOption]) -> list[ConfirmationOption]:
         return options_for(subject, own)

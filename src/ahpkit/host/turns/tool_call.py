@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 from urllib.parse import unquote, urlsplit
 
@@ -41,6 +41,7 @@ from ahpkit.protocol.chat.tool_calls import ToolCallAction
 from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
 from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import Passage
+from ahpkit.tools.rules import ASK, Ruling
 
 _OVER = frozenset({"completed", "cancelled"})
 
@@ -72,7 +73,16 @@ class _Shown(TypedDict):
     edits: ToolCallEdits | None
 
 
-_NOTHING: _Shown = {"title": None, "edits": None}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One way through the gate: what is asked, and how far it came."""
+
+    tool_input: str
+    message: StringOrMarkdown | None
+    shown: _Shown
+    asked: Asked | None
+    """None where nothing is decided: a history that is replayed."""
+    passage: Passage = field(default_factory=Passage)
 
 
 class LiveToolCall:
@@ -156,29 +166,51 @@ class LiveToolCall:
         tool_input = self._input(tool_input)
         if self.asks_nobody:
             return Confirmation(approved=True, tool_input=tool_input)
-        shown = _Shown(title=title, edits={"items": list(edits)} if edits else None)
-        passage = Passage()
-        asked = self._asked(tool_input, title or message, edits)
-        gate = self._ports.gate
-        denial = await gate.guard(self.name, tool_input) if gate is not None else None
-        if denial is not None:
-            return self._denied(passage, asked, tool_input, message, shown, denial, by="guard")
-        passage.take("passed")
-        ruling = gate.judge(asked.subject) if gate is not None and asked is not None else None
-        if ruling is not None and ruling.rule is not None and ruling.decision == "deny":
-            reason = f"A rule denies this: {ruling.rule.says()}"
-            return self._denied(passage, asked, tool_input, message, shown, reason, by="rule", who=ruling.rule.id)
-        if ruling is not None and ruling.rule is not None and ruling.decision == "allow":
-            return self._allowed(passage, asked, tool_input, message, by="rule", who=ruling.rule.id)
+        request = self._request(tool_input, message, title=title, edits=edits)
+        ruling = await self._judged(request)
+        if isinstance(ruling, Confirmation):
+            return ruling
+        if ruling.decision == "allow" and ruling.rule is not None:
+            return self._allowed(request, by="rule", who=ruling.rule.id)
         if setting is False:
-            reason = "The host's configuration denies this."
-            return self._denied(passage, asked, tool_input, message, shown, reason, by="setting")
-        if setting:
-            return self._allowed(passage, asked, tool_input, message, by="setting")
-        passage.take("ask")
+            return self._denied(request, "The host's configuration denies this.", by="setting")
+        if setting and ruling.rule is None:
+            return self._allowed(request, by="setting")
+        return await self._ask_person(request, options, editable=editable)
+
+    def _request(
+        self,
+        tool_input: str,
+        message: StringOrMarkdown | None,
+        *,
+        title: StringOrMarkdown | None = None,
+        edits: Sequence[FileEdit] = (),
+    ) -> _Request:
+        shown = _Shown(title=title, edits={"items": list(edits)} if edits else None)
+        asked = self._asked(tool_input, title or message, edits)
+        return _Request(tool_input=tool_input, message=message, shown=shown, asked=asked)
+
+    async def _judged(self, request: _Request) -> Confirmation | Ruling:
+        """What guards and rules say: the denial, or what is left to decide."""
+        gate = self._ports.gate
+        denial = await gate.guard(self.name, request.tool_input) if gate is not None else None
+        if denial is not None:
+            return self._denied(request, denial, by="guard")
+        request.passage.take("passed")
+        ruling = gate.judge(request.asked.subject) if gate is not None and request.asked is not None else ASK
+        if ruling.decision == "deny" and ruling.rule is not None:
+            return self._denied(request, f"A rule denies this: {ruling.rule.says()}", by="rule", who=ruling.rule.id)
+        return ruling
+
+    async def _ask_person(
+        self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool
+    ) -> Confirmation:
+        """Ask, with the host's options beside the agent's own, and record the answer."""
+        request.passage.take("ask")
+        gate, asked = self._ports.gate, request.asked
         offered = gate.options(asked.subject, options) if gate is not None and asked is not None else list(options)
-        answer = await self._person(tool_input, message, shown, offered, editable=editable)
-        passage.take("allow" if answer.approved else "deny")
+        answer = await self._person(request, offered, editable=editable)
+        request.passage.take("allow" if answer.approved else "deny")
         self._decided(
             asked, answer.approved, "person", who=self._decider, option=answer.option_id, reason=answer.reason
         )
@@ -222,18 +254,14 @@ class LiveToolCall:
             return await self.confirm(
                 tool_input=tool_input, message=message, options=options, editable=editable, setting=setting
             )
-        given, gate = self._input(tool_input), self._ports.gate
-        asked, passage = self._asked(given, message, ()), Passage()
-        denial = await gate.guard(self.name, given) if gate is not None else None
-        if denial is not None:
-            return self._denied(passage, asked, given, message, _NOTHING, denial, by="guard")
-        ruling = gate.judge(asked.subject) if gate is not None and asked is not None else None
-        if ruling is not None and ruling.decision == "deny" and ruling.rule is not None:
-            passage.take("passed")
-            reason = f"A rule denies this: {ruling.rule.says()}"
-            return self._denied(passage, asked, given, message, _NOTHING, reason, by="rule", who=ruling.rule.id)
-        self._ready(given, message, confirmed="not-needed")
-        return Confirmation(approved=True, tool_input=given)
+        request = self._request(self._input(tool_input), message)
+        ruling = await self._judged(request)
+        if isinstance(ruling, Confirmation):
+            return ruling
+        if ruling.decision == "ask" and ruling.rule is not None:  # A denial may be about it: nobody can tell.
+            return await self._ask_person(request, options, editable=editable)
+        self._ready(request.tool_input, message, confirmed="not-needed")
+        return Confirmation(approved=True, tool_input=request.tool_input)
 
     async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
         """Run it, unless its owner denies it meanwhile, and hold the result back while somebody looks at it."""
@@ -287,63 +315,43 @@ class LiveToolCall:
         return Asked(self.id, self._ports.turn_id, subject, shown)
 
     async def _person(
-        self,
-        tool_input: str,
-        message: StringOrMarkdown | None,
-        shown: _Shown,
-        options: Sequence[ConfirmationOption],
-        *,
-        editable: bool,
+        self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool
     ) -> Confirmation:
         self._confirmed = asyncio.get_running_loop().create_future()
-        self._ready(tool_input, message, **shown, options=list(options) or None, editable=editable or None)
+        self._ready(
+            request.tool_input,
+            request.message,
+            **request.shown,
+            options=list(options) or None,
+            editable=editable or None,
+        )
         try:
             answer = await self._confirmed
         finally:
             self._confirmed = None
         return Confirmation(
             approved=answer["approved"],
-            tool_input=answer.get("editedToolInput", tool_input),
+            tool_input=answer.get("editedToolInput", request.tool_input),
             option_id=answer.get("selectedOptionId"),
             reason=_plain(answer.get("reasonMessage")),
             suggestion=answer.get("userSuggestion"),
             meta=answer.get("_meta", {}),
         )
 
-    def _allowed(
-        self,
-        passage: Passage,
-        asked: Asked | None,
-        tool_input: str,
-        message: StringOrMarkdown | None,
-        *,
-        by: By,
-        who: str = "",
-    ) -> Confirmation:
-        passage.take("allow")
-        self._decided(asked, True, by, who=who)
-        self._ready(tool_input, message, confirmed="setting")
-        return Confirmation(approved=True, tool_input=tool_input)
+    def _allowed(self, request: _Request, *, by: By, who: str = "") -> Confirmation:
+        request.passage.take("allow")
+        self._decided(request.asked, True, by, who=who)
+        self._ready(request.tool_input, request.message, confirmed="setting")
+        return Confirmation(approved=True, tool_input=request.tool_input)
 
-    def _denied(
-        self,
-        passage: Passage,
-        asked: Asked | None,
-        tool_input: str,
-        message: StringOrMarkdown | None,
-        shown: _Shown,
-        reason: str,
-        *,
-        by: By,
-        who: str = "",
-    ) -> Confirmation:
+    def _denied(self, request: _Request, reason: str, *, by: By, who: str = "") -> Confirmation:
         """It is shown as a call that was asked for and denied, with the reason."""
-        passage.take("deny")
-        self._decided(asked, False, by, who=who, reason=reason)
-        self._ready(tool_input, message, **shown)
+        request.passage.take("deny")
+        self._decided(request.asked, False, by, who=who, reason=reason)
+        self._ready(request.tool_input, request.message, **request.shown)
         self._ports.say(chat_tool_call_denied(**self._about, reason="denied", reason_message=reason))
         self.end()
-        return Confirmation(approved=False, tool_input=tool_input, reason=reason)
+        return Confirmation(approved=False, tool_input=request.tool_input, reason=reason)
 
     def _decided(
         self,
