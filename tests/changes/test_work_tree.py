@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from ahpkit.changes.commit import stage
+from ahpkit.changes.followed import FollowedDirectories
 from ahpkit.changes.git import GitError, find
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from support.repository import Repository
@@ -228,3 +231,38 @@ async def test_a_git_command_that_fails_says_why_in_its_own_words(opened: Opener
 def _git_files(repo: Repository) -> dict[str, bytes]:
     places = sorted(path for path in (repo.root / ".git").rglob("*") if path.is_file())
     return {str(path): path.read_bytes() for path in places}
+
+
+async def test_a_lock_that_a_killed_git_left_behind_is_no_obstacle(
+    tmp_path: Path, repo: Repository, opened: Opener
+) -> None:
+    tree = await opened()
+    await tree.checkpoint()
+    (tmp_path / "ours" / "index.lock").touch()
+    repo.write("a.txt", "changed\n")
+    assert set(await uncommitted(tree)) == {"a.txt"}
+
+
+async def test_a_lock_of_the_users_index_is_waited_for(repo: Repository, opened: Opener) -> None:
+    tree = await opened()
+    repo.write("a.txt", "changed\n")
+    lock = repo.root / ".git" / "index.lock"
+    lock.touch()
+    staging = asyncio.create_task(stage(tree, ["a.txt"]))
+    done, _ = await asyncio.wait([staging], timeout=0.2)
+    assert not done
+    lock.unlink()
+    await staging
+    assert repo.git("diff", "--cached", "--name-only").split() == ["a.txt"]
+
+
+async def test_who_asks_for_a_directory_at_the_same_time_gets_the_same_work_tree(
+    tmp_path: Path, repo: Repository
+) -> None:
+    """It has one index: two work trees would run into each other's locks."""
+    directories = FollowedDirectories(
+        tmp_path / "ours", default_directory=repo.root, trusts=lambda _: False, shows=lambda _: True
+    )
+    found = await asyncio.gather(*(directories.tree(repo.root) for _ in range(4)))
+    assert found[0] is not None
+    assert all(one is found[0] for one in found)

@@ -14,11 +14,14 @@ from pathlib import Path
 from ahpkit.changes.git import Git, GitError
 from ahpkit.changes.work_tree import WorkTree
 
+_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds between attempts to get the lock of the user's index."""
+
 
 async def stage(tree: WorkTree, paths: Collection[str]) -> None:
     """Put the files as they are now into the user's index."""
     stdin = b"\0".join(map(os.fsencode, sorted(paths))) + b"\0"
-    await tree.git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=stdin, ours=False)
+    await _write(tree.git, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=stdin)
 
 
 async def commit(tree: WorkTree, paths: Collection[str], message: str, *, trusted: bool = False) -> str:
@@ -29,7 +32,7 @@ async def commit(tree: WorkTree, paths: Collection[str], message: str, *, truste
         raise GitError("a commit needs a message")
     await _add_new(tree, paths)
     git = asking(tree.git) if trusted else tree.git
-    await git.run("commit", "--quiet", "--only", "-m", message, "--", *sorted(paths), ours=False)
+    await _write(git, "commit", "--quiet", "--only", "-m", message, "--", *sorted(paths))
     return (await tree.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
 
 
@@ -38,7 +41,19 @@ async def _add_new(tree: WorkTree, paths: Collection[str]) -> None:
     tracked = set(await tree.git.lines("ls-files", "-z", "--", *sorted(paths)))
     new = await asyncio.to_thread(_existing, tree.root, sorted(set(paths) - tracked))
     if new:
-        await tree.git.run("add", "--intent-to-add", "--", *new, ours=False)
+        await _write(tree.git, "add", "--intent-to-add", "--", *new)
+
+
+async def _write(git: Git, *arguments: str, stdin: bytes = b"") -> None:
+    """Run what writes the user's index. An editor or another git may hold its lock for a moment."""
+    for pause in (*_PAUSES, None):
+        try:
+            await git.run(*arguments, stdin=stdin, ours=False)
+            return
+        except GitError as error:
+            if pause is None or "index.lock" not in str(error):
+                raise
+            await asyncio.sleep(pause)
 
 
 def _existing(root: Path, paths: Sequence[str]) -> list[str]:
@@ -56,7 +71,7 @@ async def merge_back(origin: WorkTree, branch: str) -> str:
     if (busy := origin.in_progress()) is not None:
         raise GitError(f"git is in the middle of {busy} in {origin.root}; finish or abort it first")
     try:
-        await origin.git.run("merge", "--quiet", "--no-edit", "--no-verify-signatures", branch, ours=False)
+        await _write(origin.git, "merge", "--quiet", "--no-edit", "--no-verify-signatures", branch)
     except GitError as error:
         await origin.git.run("merge", "--abort", ours=False, check=False)
         raise GitError(f"{branch} cannot be merged without a conflict: {error}") from None

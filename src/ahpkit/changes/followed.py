@@ -146,7 +146,8 @@ class FollowedDirectories:
                 return None
             if git is None:
                 return None
-            self._trees[directory] = WorkTree(git)
+            # Who else looked meanwhile has made it: there is one for each directory, because it has one index.
+            self._trees.setdefault(directory, WorkTree(git))
         return self._trees[directory]
 
     async def _restored(self, session_uri: str, directory: Path, tree: WorkTree) -> Followed:

@@ -7,6 +7,7 @@ that we write go into a directory of ours; the repository's own objects are only
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,9 @@ _SAFE: Mapping[str, str] = {
 }
 """Settings that win over those of the repository and of the user, in every call."""
 
+_PLAIN_MERGE = "git merge-file --quiet --marker-size=%L %A %O %B"
+"""What git does for files without a merge driver."""
+
 _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HOME", "SYSTEMROOT")
 
 
@@ -57,6 +61,8 @@ class Git:
     """Our own object directory for this work tree."""
     filters: tuple[str, ...] = ()
     """Names of filters the configuration declares. They run only where `run_filters` is true."""
+    drivers: tuple[str, ...] = ()
+    """Names of merge drivers the configuration declares. They too run only where `run_filters` is true."""
     run_filters: bool = False
     deadline: float = DEADLINE
     program: str = "git"
@@ -106,6 +112,7 @@ class Git:
             for name in self.filters:
                 settings |= {f"filter.{name}.{key}": "" for key in ("clean", "smudge", "process")}
                 settings[f"filter.{name}.required"] = "false"
+            settings |= {f"merge.{name}.driver": _PLAIN_MERGE for name in self.drivers}
         return settings
 
 
@@ -129,17 +136,13 @@ async def find(directory: Path, *, objects: Path, run_filters: bool = False, pro
     git = Git(
         work_tree=top, git_dir=git_dir, common_dir=common, objects=place, run_filters=run_filters, program=program
     )
-    declared = await git.run("config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.", check=False)
-    names = {os.fsdecode(key).split(".", 1)[1].rsplit(".", 1)[0] for key in declared.split(b"\0") if key}
-    return Git(
-        work_tree=top,
-        git_dir=git_dir,
-        common_dir=common,
-        objects=place,
-        filters=tuple(sorted(names)),
-        run_filters=run_filters,
-        program=program,
-    )
+    return dataclasses.replace(git, filters=await _declared(git, "filter"), drivers=await _declared(git, "merge"))
+
+
+async def _declared(git: Git, kind: str) -> tuple[str, ...]:
+    """The names in the configuration's keys `kind.NAME.…`."""
+    keys = await git.run("config", "--name-only", "-z", "--get-regexp", rf"^{kind}\..*\.", check=False)
+    return tuple(sorted({os.fsdecode(key).split(".", 1)[1].rsplit(".", 1)[0] for key in keys.split(b"\0") if key}))
 
 
 def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:

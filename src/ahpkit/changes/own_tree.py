@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -186,11 +187,17 @@ def _below(directory: Path) -> Path:
 
 
 def _hide(folder: Path) -> None:
-    """Make the folder, and have git ignore it without a word in the user's own files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    ignored = folder.parent / ".gitignore"
-    if not ignored.exists():
-        ignored.write_text("*\n", encoding="utf-8")
+    """Make the folder, and have git ignore it without a word in the user's own files.
+
+    A repository may hold links of these names. They are not followed: its work trees would be somewhere else.
+    """
+    for part in (folder.parent, folder):
+        with suppress(FileExistsError):
+            part.mkdir()
+        if part.is_symlink() or not part.is_dir():
+            raise GitError(f"{part} is a link or a file; work trees need a folder there")
+    with suppress(FileExistsError), (folder.parent / ".gitignore").open("x", encoding="utf-8") as ignored:
+        ignored.write("*\n")
 
 
 async def _commit(tree: WorkTree) -> str:

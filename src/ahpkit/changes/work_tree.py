@@ -165,7 +165,11 @@ class WorkTree:
         return found
 
     async def _seed(self) -> None:
-        """Start from the user's index: it knows which files have not been touched since git last looked."""
+        """Start from the user's index: it knows which files have not been touched since git last looked.
+
+        A lock of our index is left over from a git that was killed: we run one at a time.
+        """
+        await asyncio.to_thread(self._index.with_name("index.lock").unlink, missing_ok=True)
         if self._index.exists():
             return
         theirs = self.git.git_dir / "index"
