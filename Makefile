@@ -65,6 +65,7 @@ bench: $(READY)
 	$(BIN)/python bench/customizations.py --quick
 	$(BIN)/python bench/growth.py --quick
 	$(BIN)/python bench/migration.py --quick
+	$(BIN)/python bench/generations.py --quick
 
 # The documentation as a site that can be read offline: site/index.html.
 docs: $(READY)

@@ -1,13 +1,16 @@
-"""A client for measurements that waits for each answer, and starts of `ahpkit serve` up to its first answer."""
+"""What measurements share: a client that waits for each answer, starts of `ahpkit serve` up to its first answer, and the
+processes of `host_roles.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +20,8 @@ from ahpkit.transports.connect import connect_transport
 from ahpkit.wire.transport import Transport
 
 Result = dict[str, Any]
+
+ROLES = Path(__file__).with_name("host_roles.py")
 
 
 class Caller:
@@ -107,3 +112,55 @@ def cpu_of(pid: int) -> float:
     """Seconds of CPU that a process took so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# -- processes of host_roles.py --------------------------------------------------------------------------------------
+
+
+class Child:
+    """A process of `host_roles.py`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def start(cls, role: str, **options: object) -> AsyncGenerator[Child]:
+        arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, ROLES, role, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            yield cls(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    async def said(self) -> Any:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(300):
+            return json.loads(await self._process.stdout.readline())
+
+    async def ask(self, **question: Any) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(question).encode() + b"\n")
+        return await self.said()
+
+
+@contextlib.asynccontextmanager
+async def running_host(directory: Path) -> AsyncGenerator[tuple[Child, str, Caller, str]]:
+    """A host with a session that is ready: the process, its URL, a client, the chat."""
+    async with Child.start("host", dir=directory) as host:
+        url = (await host.said())["url"]
+        caller = await Caller.connect(url)
+        await caller.call("createSession", SESSION)
+        while (state := await state_of(caller, SESSION))["lifecycle"] != "ready":
+            await asyncio.sleep(0.01)
+        caller.send({"method": "unsubscribe", "params": {"channel": SESSION}})
+        yield host, url, caller, state["defaultChat"]
+        await caller.transport.aclose()
+
+
+async def state_of(caller: Caller, uri: str) -> Result:
+    return (await caller.call("subscribe", uri))["snapshot"]["state"]

@@ -15,26 +15,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import os
 import platform
 import shutil
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from caller import Caller, measure_start, milliseconds
+from caller import Caller, Child, measure_start, milliseconds, running_host, state_of
 from host_roles import RUN, SESSION, connect, initialize
 
 from ahpkit.transports.connect import connect_transport
 
-ROLES = Path(__file__).with_name("host_roles.py")
 COALESCED = 8
 """Frames that the baseline writes at once."""
 FLOOD = "!60000"
@@ -74,55 +70,6 @@ BESIDE = {
 Result = dict[str, Any]
 
 # -- processes and clients ---------------------------------------------------------------------------------------------
-
-
-class Child:
-    """A process of `host_roles.py`."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def start(cls, role: str, **options: object) -> AsyncGenerator[Child]:
-        arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, ROLES, role, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-        )
-        try:
-            yield cls(process)
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-
-    async def said(self) -> Any:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(300):
-            return json.loads(await self._process.stdout.readline())
-
-    async def ask(self, **question: Any) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(question).encode() + b"\n")
-        return await self.said()
-
-
-@contextlib.asynccontextmanager
-async def running_host(directory: Path) -> AsyncGenerator[tuple[Child, str, Caller, str]]:
-    """A host with a session that is ready: the process, its URL, a client, the chat."""
-    async with Child.start("host", dir=directory) as host:
-        url = (await host.said())["url"]
-        caller = await Caller.connect(url)
-        await caller.call("createSession", SESSION)
-        while (state := await state_of(caller, SESSION))["lifecycle"] != "ready":
-            await asyncio.sleep(0.01)
-        caller.send({"method": "unsubscribe", "params": {"channel": SESSION}})
-        yield host, url, caller, state["defaultChat"]
-        await caller.transport.aclose()
-
-
-async def state_of(caller: Caller, uri: str) -> Result:
-    return (await caller.call("subscribe", uri))["snapshot"]["state"]
 
 
 async def clients(host: Child, count: int) -> Result:

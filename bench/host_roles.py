@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,16 +34,20 @@ from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.platform.limits import give_freed_memory_back, keep_collections_short
+from ahpkit.protocol.annotations.actions import annotations_set
+from ahpkit.protocol.annotations.state import Annotation
 from ahpkit.transports.auth import Authenticator
 from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
 
 SESSION = "ahp-session:/bench"
+REMARKS = f"{SESSION}/annotations"
 DELTA = "twenty bytes of text"
 RUN = 1024
 """Deltas between two looks at whether the disk and the subscribers keep up."""
 END = b'"chat/turnComplete"'
+_COUNTED = re.compile(rb'"chat/delta"|"annotations/set"')
 IN_FLIGHT = 250
 """Actions that each dispatching client keeps on their way."""
 
@@ -52,7 +57,8 @@ IN_FLIGHT = 250
 class Blaster(Agent):
     """Streams as many deltas as the prompt says, as fast as subscribers take them; with `!` without regard to them.
 
-    With `~` it streams one every millisecond, longer ones, with regard to all of them.
+    With `~` it streams one every millisecond, longer ones, with regard to all of them. With `#` it changes that many
+    remarks instead: actions that older clients are told in other words.
     """
 
     provider = "blaster"
@@ -73,12 +79,28 @@ class BlasterChat(AgentChat):
     async def run(self, turn: Turn) -> StopReason | None:
         if turn.prompt.startswith("~"):
             return await self._stream_evenly(turn, int(turn.prompt[1:]))
+        if turn.prompt.startswith("#"):
+            return await self._remark(int(turn.prompt[1:]))
         paced = not turn.prompt.startswith("!")
         for number in range(int(turn.prompt.removeprefix("!"))):
             turn.text(DELTA)
             if number % RUN == 0:
                 await (self._agent.host.services.room(self._uri) if paced else self._agent.host.services.durable())
         return None
+
+    async def _remark(self, count: int) -> None:
+        services = self._agent.host.services
+        for number in range(count):
+            remark: Annotation = {
+                "id": "n",
+                "resource": "file:///x",
+                "resolved": False,
+                "entries": [{"id": "e", "text": DELTA}],
+                "origin": {"session": SESSION, "turnId": f"turn-{number}"},
+            }
+            services.dispatch(REMARKS, annotations_set(annotation=remark))
+            if number % RUN == 0:
+                await services.room(REMARKS)
 
     async def _stream_evenly(self, turn: Turn, count: int) -> None:
         for _ in range(count):
@@ -220,15 +242,21 @@ def masked(message: bytes) -> bytes:
     return b"\x81" + size + bytes(4) + message
 
 
-def initialize(client_id: str, *subscriptions: str) -> bytes:
-    params = {"channel": "ahp-root://", "protocolVersions": ["0.4.0"], "clientId": client_id}
+def initialize(client_id: str, *subscriptions: str, version: str = "0.4.0") -> bytes:
+    params = {"channel": "ahp-root://", "protocolVersions": [version], "clientId": client_id}
     request = {"jsonrpc": "2.0", "id": 0, "method": "initialize"}
     return json.dumps({**request, "params": {**params, "initialSubscriptions": list(subscriptions)}}).encode()
 
 
-def sink_role(url: str, count: int, channel: str | None) -> None:
-    """Read until everyone has seen the end of the turn. The first one also counts what it gets."""
-    hellos = [b"" if channel is None else initialize(f"sink-{number}", channel) for number in range(count)]
+def sink_role(url: str, count: int, channel: str | None, versions: Sequence[str] = ("0.4.0",)) -> None:
+    """Read until everyone has seen the end of the turn. The first one also counts what it gets.
+
+    The subscribers speak these versions of the protocol in turns.
+    """
+    hellos = [
+        b"" if channel is None else initialize(f"sink-{number}", *channel.split(","), version=version)
+        for number, version in zip(range(count), itertools.cycle(versions), strict=False)
+    ]
     sockets = {one.fileno(): one for one in [connect(url, hello) for hello in hellos]}
     say(connected=count)
     epoll, tails, first, deltas = select.epoll(), dict.fromkeys(sockets, b""), next(iter(sockets)), 0
@@ -240,7 +268,7 @@ def sink_role(url: str, count: int, channel: str | None) -> None:
             size = sockets[descriptor].recv_into(buffer)
             if descriptor == first:
                 seen = tails[first] + buffer[:size]
-                deltas += seen.count(b'"chat/delta"') - tails[first].count(b'"chat/delta"')
+                deltas += len(_COUNTED.findall(seen)) - len(_COUNTED.findall(tails[first]))
             tails[descriptor] = (tails[descriptor] + bytes(buffer[max(0, size - 600) : size]))[-600:]
             if END in tails[descriptor] or not size:
                 epoll.unregister(descriptor)
@@ -337,6 +365,7 @@ def main() -> None:
     parser.add_argument("role", choices=["host", "raw", "mirror", "sink", "gaps", "load"])
     for name in ("--dir", "--url", "--channel"):
         parser.add_argument(name)
+    parser.add_argument("--versions", default="0.4.0")
     for name in ("--count", "--frames", "--batch"):
         parser.add_argument(name, type=int, default=0)
     options = parser.parse_args()
@@ -354,7 +383,7 @@ def main() -> None:
             gaps_role(options.url, options.channel)
         case "sink":
             os.sched_setaffinity(0, cores[-1:])
-            sink_role(options.url, options.count, options.channel)
+            sink_role(options.url, options.count, options.channel, options.versions.split(","))
         case _:
             os.sched_setaffinity(0, cores[-1:])
             load_role(options.url, options.count, options.frames)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from ahpkit.dialects.generations import Routes
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
 
@@ -32,13 +33,17 @@ class Reading(NamedTuple):
 
 
 class Forms:
-    """An action on its way to its readers: its envelope as data, without the number, and the bytes made of it."""
+    """An action on its way to its readers: its envelope as data, without the number, and the bytes made of it.
 
-    __slots__ = ("envelope", "made")
+    `routes` is the stream of each generation, with and without our canvas actions, once somebody asked.
+    """
+
+    __slots__ = ("envelope", "made", "routes")
 
     def __init__(self, envelope: JsonObject) -> None:
         self.envelope = envelope
         self.made: dict[object, bytes] = {}
+        self.routes: dict[bool, Routes] = {}
 
 
 class Dialect(Protocol):

@@ -17,6 +17,7 @@ from ahpkit.dialects.generations import (
     IDENTICAL,
     OUR_ACTIONS,
     Generation,
+    Routes,
     Stream,
     knows_action,
     knows_method,
@@ -29,6 +30,9 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
 
 V = Generation
+
+_OLDEST, _N, _OMIT, _RESYNC = V.V0_4, Stream.N, Stream.OMIT, Stream.RESYNC
+"""Compared for every action and reader: members of an enumeration are slow to find."""
 
 _MAX_NAME = 100
 """Characters of an unknown action that are repeated to whoever dispatched it."""
@@ -122,15 +126,24 @@ class GenerationDialect:
         return not needs_snapshot(self.generation, frozenset({action_type}))
 
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
-        stream = routes(action_type, envelope, ours=self.ours)[self.generation]
-        if stream is Stream.RESYNC:
+        stream = self._routes(action_type, envelope, forms)[self.generation]
+        if stream is _RESYNC:
             raise Resync(f"version {self.version} cannot express {action_type}")
-        if stream is Stream.OMIT:
+        if stream is _OMIT:
             return None
-        told = envelope if stream is Stream.N else actions_down.payload(envelope, stream, forms)
+        told = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
         if action_type == any_model.ACTION and self.needs_models:
             return any_model.envelope_with(told)
         return told if self.apps or action_type not in mcp_apps.ACTIONS else mcp_apps.without(told)
+
+    def _routes(self, action_type: str, envelope: bytes, forms: Forms | None) -> Routes:
+        """Looked up once for all readers of an action."""
+        if forms is None:
+            return routes(action_type, envelope, ours=self.ours)
+        ours = self.canvases or self.generation == _OLDEST
+        if ours not in forms.routes:
+            forms.routes[ours] = routes(action_type, envelope, ours=ours)
+        return forms.routes[ours]
 
     def _action(self, action: JsonObject) -> JsonObject | None:
         if not self.apps:

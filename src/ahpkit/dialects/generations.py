@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from ahpkit.protocol.common.state import JsonObject
@@ -301,6 +302,8 @@ def knows_method(generation: Generation, method: str) -> bool:
 class Stream(Enum):
     """One way of writing the actions of a commit. No commit is written in more than these."""
 
+    __hash__ = object.__hash__  # They are looked up for every action; the one of `Enum` is slow.
+
     N = "1.0"
     """The logged bytes."""
     L = "0.5-0.8"
@@ -389,8 +392,18 @@ def routes(action_type: str, payload: bytes, *, ours: bool = False) -> Routes:
         return _ALL_N
     if action_type in OUR_ACTIONS:
         return _ALL_N if ours else (Stream.N, *[Stream.OMIT] * (len(Generation) - 1))
-    needed = [(below, stream) for below, stream, needs in _REWRITTEN.get(action_type, ()) if needs(payload)]
-    return tuple(_route(generation, action_type, needed) for generation in Generation)
+    return _routes(action_type, *[needs(payload) for _, _, needs in _REWRITTEN.get(action_type, ())])
+
+
+@lru_cache(maxsize=1024)
+def _routes(action_type: str, *needed: bool) -> Routes:
+    """Asked for every action and every version that is connected; there are few different answers.
+
+    `needed` says of each rule for the type whether the bytes need it.
+    """
+    rules = zip(_REWRITTEN.get(action_type, ()), needed, strict=True)
+    applied = [(below, stream) for (below, stream, _), is_needed in rules if is_needed]
+    return tuple(_route(generation, action_type, applied) for generation in Generation)
 
 
 def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Generation, Stream]]) -> Stream:
