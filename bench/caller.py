@@ -1,5 +1,5 @@
-"""What measurements share: a client that waits for each answer, starts of `ahpkit serve` up to its first answer, and the
-processes of `host_roles.py`.
+"""What measurements share: a client that waits for each answer, starts of `ahpkit serve` up to its first answer, and
+the processes of `host_roles.py`.
 """
 
 from __future__ import annotations
