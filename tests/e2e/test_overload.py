@@ -11,7 +11,7 @@ from typing import cast
 
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
-from ahpkit.host.turns.new_state import new_chat, new_session
+from ahpkit.host.turns.new_state import NO_CONFIG, new_chat, new_session
 from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import ChannelSnapshot
@@ -94,9 +94,14 @@ def with_chats(data: Path, count: int) -> list[str]:
     """A data directory with one session of many chats."""
     session = "ahp-session:/full"
     chats = [new_chat(f"ahp-chat:/{number}", title="One of many", now=0) for number in range(count)]
-    state = new_session({}, provider="demo", project=None, config={})
-    state |= {"lifecycle": "ready", "defaultChat": chats[0]["resource"], "chats": [dict(chat) for chat in chats]}
-    states: dict[str, Json] = {chat["resource"]: chat for chat in chats}
+    made = new_session({}, provider="demo", project=None, config=NO_CONFIG)
+    state: Json = {
+        **made,
+        "lifecycle": "ready",
+        "defaultChat": chats[0]["resource"],
+        "chats": [dict(chat) for chat in chats],
+    }
+    states: dict[str, Json] = {chat["resource"]: {**chat} for chat in chats}
     states |= {session: state, f"{session}/annotations": {"annotations": []}}
     data.mkdir(parents=True)
     storage = open_storage(data, "normal")

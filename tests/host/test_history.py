@@ -1,6 +1,7 @@
 """Turns that were held elsewhere, told to a history: they come out as finished turns."""
 
 from pathlib import Path
+from typing import Any, cast
 
 from ahpkit.host.agent import Chat
 from ahpkit.host.sessions.told_history import ToldHistory
@@ -35,7 +36,7 @@ async def test_turns_come_out_finished_and_the_chat_itself_is_not_touched(tmp_pa
         call = second.tool_call("read", id="t")
         call.running(tool_input="{}")
         call.complete(message="Read it")
-        [one, two] = history.turns()
+        one, two = cast("list[Any]", history.turns())
 
         assert (one["message"]["text"], one["state"]) == ("hello", "complete")
         assert [part["content"] for part in one["responseParts"]] == ["hm", "Hi there"]
@@ -68,5 +69,5 @@ async def test_a_tool_that_a_client_offers_today_was_not_run_by_it_then(tmp_path
 
         history.turn("x").tool_call("read", id="t")
 
-        [part] = history.turns()[0]["responseParts"]
+        [part] = cast("list[Any]", history.turns()[0]["responseParts"])
         assert "contributor" not in part["toolCall"]

@@ -106,8 +106,8 @@ def _meta_changed(value: JsonObject, to: Generation) -> JsonObject:
         return value
     selection = selection_of(value)
     match selection.get(CHANGED):
-        case "model" if selection.get("model") is not None:
-            return {"type": "session/modelChanged", "model": selection["model"]}
+        case "model" if (model := selection.get("model")) is not None:
+            return {"type": "session/modelChanged", "model": model}
         case "agent":
             return put({"type": "session/agentChanged"}, "agent", selection.get("agent"))
         case _:

@@ -126,7 +126,7 @@ def _active_client_tools(value: JsonObject, said: Said) -> JsonObject:
 def _selected(key: str) -> _Reading:
     def read(value: JsonObject, said: Said) -> JsonObject:
         state = said.state
-        selection: JsonObject = {**put(selection_of(state), key, value.get(key)), CHANGED: key}
+        selection: JsonObject = {**put({**selection_of(state)}, key, value.get(key)), CHANGED: key}
         meta: JsonObject = state.get("_meta") or {}
         return {"type": "session/metaChanged", "_meta": {**meta, SELECTION: selection}}
 
@@ -233,7 +233,7 @@ def _hint_at_removal(value: JsonObject, before: Sequence[JsonObject], by: Genera
 
 def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObject:
     """`_meta` is replaced as a whole; what 0.4 clients chose is not what the others mean to take away."""
-    kept = without(selection_of(session), CHANGED)
+    kept = without({**selection_of(session)}, CHANGED)
     return states.with_note(value, SELECTION, kept) if kept and not selection_of(value) else value
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.version import Version
 
 
@@ -442,10 +442,18 @@ FORK: Final = "ahpkit.dev/fork"
 """In the `_meta` of `createSession`: the `fork` that was a parameter of it before 0.9."""
 
 
-def selection_of(item: Mapping[str, Any] | None) -> JsonObject:
+class Selection(TypedDict, total=False):
+    """The model and the custom agent that were chosen for a session or a chat."""
+
+    model: ModelSelection
+    agent: AgentSelection
+    changed: str
+
+
+def selection_of(item: Mapping[str, Any] | None) -> Selection:
     """The model and agent kept beside a session, a summary or a chat."""
     meta: JsonObject = (item or {}).get("_meta") or {}
-    selection: JsonObject | None = meta.get(SELECTION)
+    selection: Selection | None = meta.get(SELECTION)
     return selection or {}
 
 
@@ -474,6 +482,7 @@ __all__ = [
     "SELECTION",
     "Generation",
     "Routes",
+    "Selection",
     "Stream",
     "generation_of",
     "knows_action",

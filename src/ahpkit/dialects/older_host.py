@@ -181,7 +181,7 @@ def _set(client: JsonObject) -> JsonObject:
 def _selected(key: str) -> _Reading:
     def read(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
         meta: JsonObject = heard.state.get("_meta") or {}
-        selection: JsonObject = {**put(selection_of(heard.state), key, action.get(key)), CHANGED: key}
+        selection: JsonObject = {**put({**selection_of(heard.state)}, key, action.get(key)), CHANGED: key}
         return [{"type": "session/metaChanged", "_meta": {**meta, SELECTION: selection}}]
 
     return read
@@ -319,7 +319,7 @@ def _create_chat(params: JsonObject, version: str) -> JsonObject:
 
 
 def _with_selected(params: JsonObject) -> JsonObject:
-    chosen = without(selection_of(params), CHANGED)
+    chosen = without({**selection_of(params)}, CHANGED)
     return down.without_note({**params, **chosen}, SELECTION)
 
 

@@ -148,7 +148,7 @@ def _with_working_directory(value: JsonObject, to: Generation) -> JsonObject:
 def _with_selection(after: JsonObject, value: JsonObject) -> JsonObject:
     """Model and agent as 0.4 keeps them; the note that held them is not its business."""
     selection = selection_of(value)
-    after = {**after, **{key: selection[key] for key in ("model", "agent") if selection.get(key) is not None}}
+    after = {**after, **{key: one for key in ("model", "agent") if (one := selection.get(key)) is not None}}
     return without_note(after, SELECTION)
 
 

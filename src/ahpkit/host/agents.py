@@ -9,13 +9,16 @@ from typing import Any, cast
 from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration
+from ahpkit.host.states import States
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import AuthenticateParams
+from ahpkit.protocol.common.notifications import AuthRequiredParams, AuthRequiredReason
+from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
 from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
 from ahpkit.protocol.meta_keys import MODELS_LATER
 from ahpkit.protocol.root.actions import RootAction, root_agents_changed
-from ahpkit.protocol.root.state import AgentInfo
-from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol.root.state import AgentCapabilities, AgentInfo
+from ahpkit.protocol.session.state import SessionState, ToolDefinition
 
 AGENT_META = "ahpkit/agent"
 """Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""
@@ -31,7 +34,7 @@ class Agents:
         default: str | None,
         clients: Clients,
         registered: Registration,
-        state_of: Callable[[str], JsonObject | None],
+        states: States,
         dispatch: Callable[[str, RootAction], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
@@ -39,14 +42,14 @@ class Agents:
         self._default = default or next(iter(self._agents), None)
         self._clients = clients
         self._registered = registered
-        self._state_of = state_of
+        self._states = states
         self._dispatch = dispatch
         self._spawn = spawn
         self._authenticated: set[str] = set()
         """Resources a client has pushed a token for since the start; tokens are never kept here."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """Resource → when its token's time is over."""
-        self._needed: dict[tuple[str, str], JsonObject] = {}
+        self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
         """Channel and resource → the tokens that clients were asked for and have not given yet."""
         registered.on_client_back(self._announce_again)
         registered.on_session_disposed(self._forget_session)
@@ -75,33 +78,33 @@ class Agents:
         """The agent of a session from an earlier run, or a stand-in when this host has no such agent any more."""
         return self._agents.get(provider) or MissingAgent(provider)
 
-    def tools_of(self, session: JsonObject) -> tuple[str, Sequence[ToolDefinition]]:
+    def tools_of(self, session: SessionState) -> tuple[str, Sequence[ToolDefinition]]:
         """The provider of a session and its agent's own tools."""
-        provider: str = session.get("provider", "")
+        provider = session["provider"]
         agent = self._agents.get(provider)
         return provider, () if agent is None else agent.tools
 
     # -- the list in root state ------------------------------------------------------------------------------------
 
-    def listed(self) -> list[JsonObject]:
+    def listed(self) -> list[AgentInfo]:
         """All agents as root state shows them, with what features add."""
         return [self._listed(agent) for agent in self._agents.values()]
 
-    def _listed(self, agent: Agent) -> JsonObject:
-        info = agent_info(agent)
+    def _listed(self, agent: Agent) -> AgentInfo:
+        info: dict[str, object] = {**agent_info(agent)}
         for describe in self._registered.agent_details:
             info |= describe(agent.provider)
-        return info
+        return cast("AgentInfo", info)
 
     def publish(self) -> None:
         """Update the list of agents in root state. This is its only writer."""
         listed = self.listed()
-        if (self._state_of(ROOT_URI) or {}).get("agents") != listed:
-            self._dispatch(ROOT_URI, root_agents_changed(agents=cast("list[AgentInfo]", listed)))
+        if self._states.root()["agents"] != listed:
+            self._dispatch(ROOT_URI, root_agents_changed(agents=listed))
 
     # -- logging in ------------------------------------------------------------------------------------------------
 
-    async def authenticate(self, client_id: str, params: JsonObject) -> None:
+    async def authenticate(self, client_id: str, params: AuthenticateParams) -> None:
         """Hand a token to whoever asked for it."""
         resource, token = params["resource"], params["token"]
         for agent in self._agents.values():
@@ -135,16 +138,17 @@ class Agents:
         self._expiries.pop(resource, None)
         self._authenticated.discard(resource)
         self._spawn(agent.revoke(resource))
-        known = next((one for one in agent.protected_resources if one["resource"] == resource), {"resource": resource})
-        self._ask_for(ROOT_URI, cast("JsonObject", known), "expired")
+        unknown: ProtectedResourceMetadata = {"resource": resource}
+        known = next((one for one in agent.protected_resources if one["resource"] == resource), unknown)
+        self._ask_for(ROOT_URI, known, "expired")
 
     def login_needed(self, agent: Agent, session_uri: str) -> None:
         """Tell every client where a token is needed before the agent of a session goes on."""
         for resource in agent.protected_resources:
-            self._ask_for(session_uri, cast("JsonObject", resource), "required")
+            self._ask_for(session_uri, resource, "required")
 
-    def _ask_for(self, channel: str, resource: JsonObject, reason: str) -> None:
-        params: JsonObject = {"channel": channel, "resource": resource, "reason": reason}
+    def _ask_for(self, channel: str, resource: ProtectedResourceMetadata, reason: AuthRequiredReason) -> None:
+        params: AuthRequiredParams = {"channel": channel, "resource": resource, "reason": reason}
         self._needed[channel, resource["resource"]] = params
         self._clients.to_all("auth/required", params)
 
@@ -164,22 +168,28 @@ class Agents:
             timer.cancel()
 
 
-def agent_info(agent: Agent) -> JsonObject:
+def agent_info(agent: Agent) -> AgentInfo:
     """An agent as it describes itself in root state."""
-    info: JsonObject = {
+    info: AgentInfo = {
         "provider": agent.provider,
         "displayName": agent.display_name,
         "description": agent.description,
         "models": list(agent.models),
     }
-    abilities = {"multipleChats": agent.further_chats, "multipleWorkingDirectories": agent.directories}
-    if capabilities := {name: ability for name, ability in abilities.items() if ability is not None}:
+    capabilities: AgentCapabilities = {}
+    if agent.further_chats is not None:
+        capabilities["multipleChats"] = agent.further_chats
+    if agent.directories is not None:
+        capabilities["multipleWorkingDirectories"] = agent.directories
+    if capabilities:
         info["capabilities"] = capabilities
     if agent.protected_resources:
         info["protectedResources"] = list(agent.protected_resources)
     meta: JsonObject = {AGENT_META: agent.meta} if agent.meta else {}
     meta |= {MODELS_LATER: True} if agent.models_later and not agent.models else {}
-    return info | ({"_meta": meta} if meta else {})
+    if meta:
+        info["_meta"] = meta
+    return info
 
 
 class MissingAgent(Agent):

@@ -38,6 +38,7 @@ from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
@@ -72,7 +73,7 @@ class Spine:
         self.store = Store(log, self.kinds, now=basis.now)
         self.index = SessionIndex(self.values)
         self.unsettled = Unsettled(self.values, self.index)
-        self.waiting = WaitingSelections(self.index, self.store.state)
+        self.waiting = WaitingSelections(self.index, self.store)
         self.fanout = Fanout()
         self.dispatcher = Dispatcher(
             self.store,
@@ -128,7 +129,7 @@ class TurnParts:
             default=config.default_provider,
             clients=clients.clients,
             registered=basis.registered,
-            state_of=store.state,
+            states=store,
             dispatch=apply,
             spawn=lambda work: basis.tasks.spawn(work, name="agents"),
         )
@@ -137,9 +138,9 @@ class TurnParts:
         self.extensions = Extensions(basis.tasks)
         self.tools = SessionTools(
             basis.registered.tool_sources,
-            state_of=store.state,
+            states=store,
             dispatch=apply,
-            agent_tools=lambda uri: self.agents.tools_of(store.state(uri) or {}),
+            agent_tools=lambda uri: self.agents.tools_of(store.session(uri) or NO_SESSION),
         )
         self.services = HostServices(
             values=spine.values,

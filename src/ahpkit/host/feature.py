@@ -35,11 +35,11 @@ class ConnectedClient(Protocol):
     capabilities: JsonObject
     """What it sent as `initialize.capabilities`, `_meta` included."""
 
-    async def request(self, method: str, params: JsonObject, *, timeout: float = 30.0) -> Any:
+    async def request(self, method: str, params: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
         """Send a reverse request and wait for its answer; raises `RpcError`, `TimeoutError` or `ConnectionError`."""
         ...
 
-    def notify(self, method: str, params: JsonObject) -> None: ...
+    def notify(self, method: str, params: Mapping[str, Any]) -> None: ...
 
     def follows(self, uri: str) -> bool:
         """Whether it is subscribed to a channel."""
@@ -50,11 +50,13 @@ class Applied(NamedTuple):
     """One action that was reduced into a state."""
 
     channel: str
-    action: JsonObject
+    action: Any
+    """An action of the protocol. A listener knows which by its `type`."""
     client_id: str | None
     """Who dispatched it; None: the host itself."""
-    before: JsonObject
-    after: JsonObject
+    before: Any
+    """The state of the channel."""
+    after: Any
     """The same object as `before` when the action changed nothing."""
 
 
@@ -115,7 +117,7 @@ class Services(States, Protocol):
         """The door: reduce, log and send an action of the host's own. One that is malformed raises."""
         ...
 
-    def open_channel(self, uri: str, state: JsonObject, *, is_retold: bool = False) -> None:
+    def open_channel(self, uri: str, state: Mapping[str, Any], *, is_retold: bool = False) -> None:
         """Create a state-bearing channel (a terminal, a watch). `is_retold`: its first action replaces the whole state,
         so a client that saw an earlier life of the channel is brought up to date by actions.
         """
@@ -187,9 +189,18 @@ class Services(States, Protocol):
     def new_id(self) -> str: ...
 
 
-CommandHandler = Callable[[Any, JsonObject], Awaitable[Any]]
+CommandHandler = Callable[[Any, Any], Awaitable[Any]]
 """Serves one request method: the client that asks (a `ConnectedClient`) and its validated params; returns the result
 or raises an error of `ahpkit.protocol.errors`."""
+
+Refusal = Callable[[str, str, Any, Any], str | None]
+"""Client, channel, action, state: why the client may not dispatch this, or None."""
+
+Amendment = Callable[[str, Any], Any]
+"""Channel and action: the action as it is applied."""
+
+Authenticator = Callable[[str, Any], Awaitable[bool]]
+"""Client and params of `authenticate`: whether the token was for this feature."""
 
 
 class Command(NamedTuple):
@@ -225,21 +236,18 @@ class ToolSource(Protocol):
 
 _T = TypeVar("_T")
 
-Refusal = Callable[[str, str, JsonObject, JsonObject], str | None]
-"""`(client_id, channel, action, state)`: a reason not to apply a client's action, or None."""
-
 
 class Registration:
     """What features offer. Filled while the host is put together, in the order of the features, and only read then."""
 
     def __init__(self) -> None:
         self.commands: dict[str, Command] = {}
-        self.notifications: dict[str, Callable[[Any, JsonObject], None]] = {}
+        self.notifications: dict[str, Callable[[Any, Any], None]] = {}
         self._listeners: list[tuple[Callable[[Applied], None], tuple[str, ...]]] = []
         self._listeners_of: dict[str, Sequence[Callable[[Applied], None]]] = {}
         self._refusals: list[tuple[Refusal, tuple[str, ...]]] = []
         self._refusals_of: dict[str, Sequence[Refusal]] = {}
-        self.amendments: dict[str, list[Callable[[str, JsonObject], JsonObject]]] = {}
+        self.amendments: dict[str, list[Amendment]] = {}
         self.not_stored: list[Callable[[str], None]] = []
         self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
@@ -259,7 +267,7 @@ class Registration:
         self.turn_preparers: list[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]] = []
         self.tool_guards: list[Callable[[Chat, str, str], Awaitable[str | None]]] = []
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
-        self.authenticators: list[Callable[[str, JsonObject], Awaitable[bool]]] = []
+        self.authenticators: list[Authenticator] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
         self.telemetry: JsonObject | None = None
         self.channel_guards: list[Callable[[str, str], Awaitable[None]]] = []
@@ -281,7 +289,7 @@ class Registration:
             raise LocalProtocolError(f"{command.name} is served by another part of the host already")
         self.commands[command.name] = command
 
-    def notification(self, name: str, hear: Callable[[Any, JsonObject], None]) -> None:
+    def notification(self, name: str, hear: Callable[[Any, Any], None]) -> None:
         """`hear(client, params)`: hear a notification of clients."""
         self.notifications[name] = hear
 
@@ -309,7 +317,7 @@ class Registration:
         """`source(chat_uri, text, offset)`: items offered at an offset (UTF-16 code units) of a text."""
         self.completion_sources.append(source)
 
-    def authenticate(self, take: Callable[[str, JsonObject], Awaitable[bool]]) -> None:
+    def authenticate(self, take: Authenticator) -> None:
         """`take(client_id, params)`: take a token of a client, with what `authenticate` says of it; False when this
         feature did not ask for it."""
         self.authenticators.append(take)
@@ -352,7 +360,7 @@ class Registration:
             self._refusals_of[action_type] = _concerned(self._refusals, action_type)
         return self._refusals_of[action_type]
 
-    def amend(self, action_type: str, amend: Callable[[str, JsonObject], JsonObject]) -> None:
+    def amend(self, action_type: str, amend: Amendment) -> None:
         """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
         self.amendments.setdefault(action_type, []).append(amend)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,7 +84,7 @@ class HostServices(States):
     def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)
 
-    def open_channel(self, uri: str, state: JsonObject, *, is_retold: bool = False) -> None:
+    def open_channel(self, uri: str, state: Mapping[str, Any], *, is_retold: bool = False) -> None:
         self.store.open(uri, state, is_retold=is_retold)
 
     def close_channel(self, uri: str) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.clients.connection import Connection
@@ -240,15 +241,15 @@ class Clients:
             self.reject(entry.channel, decode_own(entry.payload)["action"], origin, _NOT_STORED)
         tell(self._registered.not_stored, entry.channel)
 
-    def to_all(self, method: str, params: JsonObject) -> None:
+    def to_all(self, method: str, params: Mapping[str, Any]) -> None:
         _notify(self.clients(), method, params)
 
-    def to_root(self, method: str, params: JsonObject) -> None:
+    def to_root(self, method: str, params: Mapping[str, Any]) -> None:
         """Tell those who follow the root channel."""
         _notify(self.subscribers(ROOT_URI), method, params)
 
 
-def _notify(clients: Iterable[Connection], method: str, params: JsonObject) -> None:
+def _notify(clients: Iterable[Connection], method: str, params: Mapping[str, Any]) -> None:
     """Write a notification to clients. It is made once for all that get the same bytes."""
     made: dict[Sameness, bytes] = {}
     for outlet in (client.outlet for client in clients):

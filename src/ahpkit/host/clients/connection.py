@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -211,13 +211,13 @@ class Connection(RpcLoop):
     def send(self, message: bytes) -> None:
         self.outlet.send(message)
 
-    def notify(self, method: str, params: JsonObject) -> None:
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self.outlet.notify(method, params)
 
     def follows(self, uri: str) -> bool:
         return uri in self.outlet.channels
 
-    async def request(self, method: str, params: JsonObject, *, timeout: float = 30.0) -> Any:
+    async def request(self, method: str, params: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
         result = await self.answer_to(self.outlet.request(method, params), timeout=timeout)
         result = self.outlet.dialect.read_answer(method, result)
         make_whole(method, {}, result=result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
@@ -12,6 +12,7 @@ from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CANVASES
+from ahpkit.protocol.session.state import SessionSummary
 
 _PREFIX: Final = "client-version/"
 """Prefix of the durable value with the version that a client speaks."""
@@ -45,7 +46,7 @@ def needs_models(info: JsonObject) -> bool:
 class Summaries(Protocol):
     """The list of sessions."""
 
-    def summary(self, uri: str) -> JsonObject | None: ...
+    def summary(self, uri: str) -> SessionSummary | None: ...
 
     def title(self, session: str, chat: str) -> str | None: ...
 
@@ -66,7 +67,7 @@ class Surroundings:
         return session if session in self.index else self.index.session_of(uri)
 
     def summary(self, session: str) -> JsonObject | None:
-        return self.summaries.summary(session)
+        return cast("JsonObject | None", self.summaries.summary(session))
 
     def title(self, chat: str) -> str | None:
         session = self.index.session_of(chat)

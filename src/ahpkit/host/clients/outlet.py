@@ -11,9 +11,9 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.limits import MAX_REASON
@@ -153,18 +153,18 @@ class Outlet:
         for start in range(0, len(turns), _TURNS):
             yield from self._dialect.state(uri, {**state, "turns": turns[start : start + _TURNS]})["turns"]
 
-    def notify(self, method: str, params: JsonObject) -> None:
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
         if frame := self.notification(method, params):
             self.write(frame)
 
-    def notification(self, method: str, params: JsonObject) -> bytes:
+    def notification(self, method: str, params: Mapping[str, Any]) -> bytes:
         """The frame of a notification, the same for everyone with this `sameness`; empty when they do not know it."""
-        told = self._dialect.notification(method, params)
+        told = self._dialect.notification(method, cast("JsonObject", params))
         return b"" if told is None else self.frame(self._peer.notify(*told))
 
-    def request(self, method: str, params: JsonObject) -> int:
+    def request(self, method: str, params: Mapping[str, Any]) -> int:
         """Ask the client; returns the id of the request."""
-        request_id, message = self._peer.request(*self._dialect.request(method, params))
+        request_id, message = self._peer.request(*self._dialect.request(method, cast("JsonObject", params)))
         self.send(message)
         return request_id
 

@@ -108,8 +108,8 @@ def _selection_changed(proposed: ProposedAction[SessionMetaChangedAction, Sessio
     """A 0.4 client chose a model or a custom agent for the session. Nothing else in `_meta` is for clients to say."""
     chosen = selection_of(proposed.action)
     match chosen.get(CHANGED):
-        case "model" if chosen.get("model") is not None:
-            return check_model(proposed.root, proposed.state["provider"], chosen["model"]["id"])
+        case "model" if (model := chosen.get("model")) is not None:
+            return check_model(proposed.root, proposed.state["provider"], model["id"])
         case "agent":
             agent = chosen.get("agent")
             return check_agent(proposed.state, agent["uri"]) if agent else None

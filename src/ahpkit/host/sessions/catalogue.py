@@ -7,7 +7,7 @@ session loses one (its activity, its custom agent), the whole entry is told agai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ahpkit.dialects.generations import SELECTION, selection_of
@@ -17,6 +17,7 @@ from ahpkit.host.spine.store import ChannelChanges
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES
+from ahpkit.protocol.session.state import SessionSummary
 from ahpkit.protocol.session.summary import annotations_summary, changed_fields, has_lost, only_chat, session_summary
 
 _ANNOTATIONS = "/annotations"
@@ -44,7 +45,7 @@ class SessionCatalogue:
         self._times = times
         self._kind_of = kinds
         self._clients = clients
-        self._told: dict[str, JsonObject | None] = {}
+        self._told: dict[str, SessionSummary | None] = {}
         """None: the session is from before the restart, and its summary was not needed yet."""
         self._unread: list[str] = []
         self._changed: set[str] = set()
@@ -62,7 +63,7 @@ class SessionCatalogue:
                 self._known(uri)
             await asyncio.sleep(0)
 
-    def _known(self, uri: str) -> JsonObject | None:
+    def _known(self, uri: str) -> SessionSummary | None:
         """The summary that clients were told last; for a session they were not told of, the present one."""
         if uri in self._told and self._told[uri] is None:
             self._told[uri] = self._summary(uri)
@@ -104,15 +105,16 @@ class SessionCatalogue:
             if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
                 self._clients.to_root("root/sessionAdded", {"channel": ROOT_URI, "summary": now})
             elif changes := changed_fields(known, now):
-                params: JsonObject = {"channel": ROOT_URI, "session": uri, "changes": changes}
-                self._clients.to_root("root/sessionSummaryChanged", params)
+                self._clients.to_root(
+                    "root/sessionSummaryChanged", {"channel": ROOT_URI, "session": uri, "changes": changes}
+                )
 
-    def _summary(self, uri: str) -> JsonObject:
+    def _summary(self, uri: str) -> SessionSummary:
         """One session's aggregated summary, now."""
         state: Any = self._state_of(uri)
         annotations = self._state_of(uri + _ANNOTATIONS)
         times = self._times.of(uri)
-        meta: JsonObject = state.get("_meta") or {}
+        meta: Mapping[str, Any] = state.get("_meta") or {}
         summary = session_summary(
             uri, state, created_at=times.created, modified_at=times.modified, changes=meta.get(CHANGES)
         )
@@ -122,7 +124,7 @@ class SessionCatalogue:
             summary["annotations"] = annotations_summary(uri + _ANNOTATIONS, annotations)
         return summary
 
-    def summary(self, uri: str) -> JsonObject | None:
+    def summary(self, uri: str) -> SessionSummary | None:
         """One session's entry, now; None when there is no such session."""
         return self._summary(uri) if self._state_of(uri) is not None else None
 
@@ -132,7 +134,7 @@ class SessionCatalogue:
         only = None if state is None else only_chat(state)
         return state["title"] if state and only and only["resource"] == chat else None
 
-    def summaries(self) -> list[JsonObject]:
+    def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those that changed since they were told cost work."""
         now = (self._summary(uri) if uri in self._changed else self._known(uri) for uri in self._told)
         return [summary for summary in now if summary is not None]

@@ -6,21 +6,22 @@ up to the turn that it is about, as far as that turn was at that moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ahpkit.host.agent import Agent
 from ahpkit.host.policy import check_model
+from ahpkit.host.states import NO_CHAT, States
 from ahpkit.host.turns.new_state import turns_until
 from ahpkit.host.turns.titles import title_from
 from ahpkit.protocol.chat.actions import chat_turn_cancelled
+from ahpkit.protocol.chat.commands import ChatSource
 from ahpkit.protocol.chat.reducer import chat_reducer
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.state import ChatOrigin, ChatSideChatOrigin, ChatState, ChatSummary, SideChatSelection, Turn
+from ahpkit.protocol.common.state import ModelSelection
 from ahpkit.protocol.errors import InvalidParams, NotFound, TurnInProgress
 from ahpkit.protocol.root.state import RootState
-
-StateOf = Callable[[str], JsonObject | None]
+from ahpkit.protocol.session.state import SessionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +29,16 @@ class Beginning:
     """What a new chat begins with."""
 
     title: str
-    origin: JsonObject | None = None
-    turns: list[JsonObject] | None = None
+    origin: ChatOrigin | None = None
+    turns: list[Turn] | None = None
     """Turns that it shows."""
-    background: list[JsonObject] | None = None
+    background: list[Turn] | None = None
     """Turns that only its agent knows."""
     directories: list[str] | None = None
 
 
 def beginning(
-    source: JsonObject | None, *, chat: str, session: JsonObject, agent: Agent, state_of: StateOf
+    source: ChatSource | None, *, chat: str, session: SessionState, agent: Agent, states: States
 ) -> Beginning:
     """What the chat `chat` of a session begins with; raises when it cannot have that source."""
     if agent.further_chats is None:
@@ -49,12 +50,12 @@ def beginning(
         raise InvalidParams(f"source.kind: {str(kind)[:100]!r} is neither fork nor sideChat")
     if not agent.further_chats.get(kind):
         raise InvalidParams(f"source.kind: sessions of {agent.provider} have no {kind}")
-    found = _source_chat(source["chat"], chat, session, state_of)
+    found = _source_chat(source["chat"], chat, session, states)
     return _fork(source, found) if kind == "fork" else _side_chat(source, found)
 
 
-def _source_chat(uri: str, chat: str, session: JsonObject, state_of: StateOf) -> JsonObject:
-    found = state_of(uri)
+def _source_chat(uri: str, chat: str, session: SessionState, states: States) -> ChatState:
+    found = states.chat(uri)
     if uri == chat:
         raise InvalidParams("source.chat: a chat cannot begin with itself")
     if found is None:
@@ -64,62 +65,71 @@ def _source_chat(uri: str, chat: str, session: JsonObject, state_of: StateOf) ->
     return found
 
 
-def _fork(source: JsonObject, found: JsonObject) -> Beginning:
-    turn_id: str = source["turnId"]
+def _fork(source: ChatSource, found: ChatState) -> Beginning:
+    turn_id = source["turnId"]
     turns = turns_until(found, turn_id)
-    if turns is None and found.get("activeTurn", {}).get("id") == turn_id:
+    if turns is None and _runs(found, turn_id):
         raise InvalidParams(f"source.turnId: turn {turn_id!r} is still running")
     if turns is None:
         raise _no_turn(source)
-    origin = {"kind": "fork", "chat": source["chat"], "turnId": turn_id}
+    origin: ChatOrigin = {"kind": "fork", "chat": source["chat"], "turnId": turn_id}
     return Beginning(title=found["title"], origin=origin, turns=turns, directories=found.get("workingDirectories"))
 
 
-def _side_chat(source: JsonObject, found: JsonObject) -> Beginning:
-    selection: JsonObject | None = source.get("selection")
+def _runs(chat: ChatState, turn_id: str) -> bool:
+    turn = chat.get("activeTurn")
+    return turn is not None and turn["id"] == turn_id
+
+
+def _side_chat(source: ChatSource, found: ChatState) -> Beginning:
+    selection: SideChatSelection | None = source.get("selection")
     if selection is not None and not selection["text"]:
         raise InvalidParams("source.selection.text: must not be empty")
-    active: JsonObject = found.get("activeTurn") or {}
-    turns = _with_active(found) if active.get("id") == source["turnId"] else turns_until(found, source["turnId"])
+    turn_id = source["turnId"]
+    turns = _with_active(found, turn_id) if _runs(found, turn_id) else turns_until(found, turn_id)
     if turns is None:
         raise _no_turn(source)
-    origin: JsonObject = {"kind": "sideChat", "chat": source["chat"], "turnId": source["turnId"]}
+    origin: ChatSideChatOrigin = {"kind": "sideChat", "chat": source["chat"], "turnId": turn_id}
     if selection is not None:
         origin["selection"] = selection
     title = "Side chat" if selection is None else title_from(selection["text"]) or "Side chat"
     return Beginning(title=title, origin=origin, background=turns, directories=found.get("workingDirectories"))
 
 
-def _with_active(chat: JsonObject) -> list[JsonObject]:
+def _with_active(chat: ChatState, turn_id: str) -> list[Turn]:
     """All turns, with a copy of the running one as it is now."""
-    ended = chat_reducer(chat, {**chat_turn_cancelled(turn_id=chat["activeTurn"]["id"], duration=0)})
-    return ended["turns"]
+    return chat_reducer({**chat}, {**chat_turn_cancelled(turn_id=turn_id, duration=0)})["turns"]
 
 
-def _no_turn(source: JsonObject) -> NotFound:
+def _no_turn(source: ChatSource) -> NotFound:
     return NotFound(f"source.turnId: there is no turn {source['turnId']!r} in {source['chat']}")
 
 
 # -- moving --------------------------------------------------------------------------------------------------------
 
 
-def is_movable(chat: JsonObject, session: JsonObject) -> bool:
+def is_movable(chat: ChatState, session: SessionState) -> bool:
     """Whether a chat may move: not the default chat, and not that of a sub-agent."""
-    origin: JsonObject = chat.get("origin") or {}
-    return session.get("defaultChat") != chat["resource"] and origin.get("kind") != "tool"
+    return session.get("defaultChat") != chat["resource"] and not is_worker(chat)
 
 
-def with_workers(chat: str, session: JsonObject) -> list[str]:
+def with_workers(chat: str, session: SessionState) -> list[str]:
     """A chat and those that its turns opened for sub-agents, and these for theirs."""
     found = [chat]
     for uri in found:
-        workers = [entry["resource"] for entry in session["chats"] if _is_worker(entry.get("origin"), uri)]
+        workers = [entry["resource"] for entry in session["chats"] if _is_worker_of(entry.get("origin"), uri)]
         found += [one for one in workers if one not in found]
     return found
 
 
-def _is_worker(origin: JsonObject | None, chat: str) -> bool:
-    return origin is not None and origin.get("kind") == "tool" and origin.get("chat") == chat
+def is_worker(chat: ChatSummary) -> bool:
+    """Whether a chat belongs to a sub-agent."""
+    origin = chat.get("origin")
+    return origin is not None and origin["kind"] == "tool"
+
+
+def _is_worker_of(origin: ChatOrigin | None, chat: str) -> bool:
+    return origin is not None and origin["kind"] == "tool" and origin["chat"] == chat
 
 
 def placed(order: Sequence[str], moving: Sequence[str], after: str | None) -> list[str]:
@@ -129,7 +139,7 @@ def placed(order: Sequence[str], moving: Sequence[str], after: str | None) -> li
     return [*rest[:at], *moving, *rest[at:]]
 
 
-def check_anchor(after: str | None, chat: str, session: JsonObject) -> None:
+def check_anchor(after: str | None, chat: str, session: SessionState) -> None:
     """Raise unless a chat can be put after another one of a session."""
     if after == chat:
         raise InvalidParams("destination.after: a chat cannot come after itself")
@@ -137,22 +147,22 @@ def check_anchor(after: str | None, chat: str, session: JsonObject) -> None:
         raise InvalidParams(f"destination.after: {after} is not a chat of the session")
 
 
-def check_idle(chats: Iterable[str], state_of: StateOf) -> None:
+def check_idle(chats: Iterable[str], states: States) -> None:
     """Raise while one of these chats has a turn that runs."""
     for uri in chats:
-        if (state_of(uri) or {}).get("activeTurn"):
+        if (states.chat(uri) or NO_CHAT).get("activeTurn"):
             raise TurnInProgress(f"a turn runs in {uri}; cancel it, or wait for its end")
 
 
-def check_directories(chat: JsonObject, session: JsonObject) -> None:
+def check_directories(chat: ChatState, session: SessionState) -> None:
     """Raise when a chat works in directories that another session does not have."""
-    known: Sequence[Any] = session.get("workingDirectories") or ()
-    own: Sequence[str] = chat.get("workingDirectories") or ()
+    known = session.get("workingDirectories") or ()
+    own = chat.get("workingDirectories") or ()
     if outside := next((each for each in own if each not in known), None):
         raise InvalidParams(f"the chat works in {outside}, which is not a directory of that session")
 
 
-def check_chosen_model(model: JsonObject | None, provider: str, root: RootState) -> None:
+def check_chosen_model(model: ModelSelection | None, provider: str, root: RootState) -> None:
     """Raise `InvalidParams` when an agent has no such model."""
     if model is not None and (reason := check_model(root, provider, model["id"])):
         raise InvalidParams(f"model: {reason}")
@@ -166,6 +176,7 @@ __all__ = [
     "check_directories",
     "check_idle",
     "is_movable",
+    "is_worker",
     "placed",
     "with_workers",
 ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
@@ -22,7 +22,7 @@ from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TYPED
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.new_sessions import Report
+from ahpkit.host.sessions.new_sessions import Report, Step
 from ahpkit.host.sessions.session_config import resolve_config
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
@@ -30,9 +30,27 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.turns.completions import utf16_length
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.commands import (
+    CompletionsParams,
+    CreateChatParams,
+    DisposeChatParams,
+    MoveChatParams,
+    MoveChatResult,
+)
+from ahpkit.protocol.chat.state import ChatState
+from ahpkit.protocol.common.commands import AuthenticateParams, AuthenticateResult
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS, MORE
+from ahpkit.protocol.root.commands import (
+    ListSessionsParams,
+    ListSessionsResult,
+    ResolveSessionConfigParams,
+    SessionConfigCompletionsParams,
+    SessionConfigCompletionsResult,
+    SessionConfigValueItem,
+)
+from ahpkit.protocol.session.commands import CreateSessionParams, DisposeSessionParams
+from ahpkit.protocol.session.state import SessionConfigState, SessionSummary
 from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, encode
 
@@ -78,12 +96,12 @@ class SessionCommands:
 
     # -- sessions and chats ------------------------------------------------------------------------------------------
 
-    async def _list_sessions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _list_sessions(self, client: ConnectedClient, params: ListSessionsParams) -> ListSessionsResult:
         await self.kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
         await self.catalogue.read()
         return _page([*self.catalogue.summaries(), *self.kept.summaries()], params)
 
-    async def _create_session(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _create_session(self, client: ConnectedClient, params: CreateSessionParams) -> None:
         if "activeClient" in params:
             reason = check_active_client(None, client.client_id, params["activeClient"])
             if reason is not None:
@@ -95,25 +113,25 @@ class SessionCommands:
         if token is None:
             return None
 
-        def report(progress: JsonObject) -> None:
+        def report(step: Step) -> None:
             if self.clients.get(client.client_id) is client:
-                client.notify("root/progress", {"channel": ROOT_URI, "progressToken": token, **progress})
+                client.notify("root/progress", {"channel": ROOT_URI, "progressToken": token, **step})
 
         return report
 
-    async def _dispose_session(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _dispose_session(self, client: ConnectedClient, params: DisposeSessionParams) -> None:
         await self.sessions.dispose(params["channel"])
 
-    async def _create_chat(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _create_chat(self, client: ConnectedClient, params: CreateChatParams) -> None:
         self.sessions.chats.create(params)
 
-    async def _dispose_chat(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _dispose_chat(self, client: ConnectedClient, params: DisposeChatParams) -> None:
         await self.sessions.chats.dispose(params["channel"])
 
-    async def _move_chat(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _move_chat(self, client: ConnectedClient, params: MoveChatParams) -> MoveChatResult:
         return await self.sessions.move_chat(params)
 
-    async def _fetch_turns(self, client: Connection, params: JsonObject) -> JsonObject:
+    async def _fetch_turns(self, client: Connection, params: Mapping[str, Any]) -> Mapping[str, object]:
         chat = self._chat(params["channel"])
         if client.outlet.dialect.takes_windows:
             await self.windows.fetch(client, params["channel"], params.get("cursor"))
@@ -121,7 +139,7 @@ class SessionCommands:
         limit: int = params.get("limit", _MAX_TURNS)
         if limit < 1:
             raise InvalidParams("limit: must be at least 1")
-        turns: list[JsonObject] = chat["turns"]
+        turns = chat["turns"]
         end = len(turns)
         if (before := params.get("before")) is not None:
             end = next((at for at, turn in enumerate(turns) if turn["id"] == before), -1)
@@ -130,7 +148,7 @@ class SessionCommands:
         start = max(0, end - min(limit, _MAX_TURNS))
         return {"turns": turns[start:end], "hasMore": start > 0}
 
-    async def _completions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _completions(self, client: ConnectedClient, params: CompletionsParams) -> Mapping[str, object]:
         chat_uri, text, offset = params["channel"], params["text"], params["offset"]
         self._chat(chat_uri)
         if len(text) > MAX_TYPED:
@@ -150,29 +168,30 @@ class SessionCommands:
         runner = self.turns.runner(chat_uri)
         return await runner.agent.completions(runner.chat, text, offset) if runner else ()
 
-    def _chat(self, uri: str) -> JsonObject:
-        chat = self.store.committed(uri)
+    def _chat(self, uri: str) -> ChatState:
+        chat = cast("ChatState | None", self.store.committed(uri))
         if self.kinds.name_of(uri) != "chat" or chat is None:
             raise NotFound(f"there is no chat {uri}")
         return chat
 
     # -- agents ------------------------------------------------------------------------------------------------------
 
-    async def _resolve_session_config(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _resolve_session_config(
+        self, client: ConnectedClient, params: ResolveSessionConfigParams
+    ) -> SessionConfigState:
         agent = self.agents.find(params.get("provider"))
         directory = await self.sessions.directory(_directory(params))
-        schema, values = await resolve_config(
-            agent, directory, params.get("config", {}), self.registered.session_settings
-        )
-        return {"schema": schema, "values": values}
+        return await resolve_config(agent, directory, params.get("config", {}), self.registered.session_settings)
 
-    async def _session_config_completions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _session_config_completions(
+        self, client: ConnectedClient, params: SessionConfigCompletionsParams
+    ) -> SessionConfigCompletionsResult:
         agent = self.agents.find(params.get("provider"))
         directory = await self.sessions.directory(_directory(params))
         items = await agent.config_completions(directory, params["property"], params.get("query", ""))
-        return {"items": list(items)}
+        return {"items": cast("list[SessionConfigValueItem]", list(items))}
 
-    async def _authenticate(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _authenticate(self, client: ConnectedClient, params: AuthenticateParams) -> AuthenticateResult:
         seconds = params.get("expiresIn", 1)
         if seconds < 1 or seconds != int(seconds):
             raise InvalidParams("expiresIn: a whole number of seconds, 1 or more")
@@ -180,7 +199,7 @@ class SessionCommands:
         return {}
 
 
-def _page(items: list[JsonObject], params: JsonObject) -> JsonObject:
+def _page(items: list[SessionSummary], params: ListSessionsParams) -> ListSessionsResult:
     """One page of a list, the newest first. A cursor is the place after which to go on: the time and URI of an entry.
 
     Without `limit` and `cursor` everything is one page.
@@ -196,14 +215,14 @@ def _page(items: list[JsonObject], params: JsonObject) -> JsonObject:
         items = [item for item in items if _place(item) < after]
     page = items[: limit or _MAX_SESSIONS]
     more = len(items) > len(page)
-    return {"items": page, **({"nextCursor": _cursor(page[-1])} if more else {})}
+    return {"items": page, "nextCursor": _cursor(page[-1])} if more else {"items": page}
 
 
-def _place(summary: JsonObject) -> tuple[str, str]:
+def _place(summary: SessionSummary) -> tuple[str, str]:
     return summary["modifiedAt"], summary["resource"]
 
 
-def _cursor(summary: JsonObject) -> str:
+def _cursor(summary: SessionSummary) -> str:
     return urlsafe_b64encode(encode(_place(summary))).decode()
 
 
@@ -215,7 +234,7 @@ def _read_cursor(cursor: str) -> tuple[str, str]:
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out") from None
 
 
-def _directory(params: JsonObject) -> str | None:
+def _directory(params: ResolveSessionConfigParams | SessionConfigCompletionsParams) -> str | None:
     """The directory of a new session, which clients give in one of two forms."""
     several: Sequence[str] = params.get("workingDirectories") or ()
     return params.get("workingDirectory") or (several[0] if several else None)

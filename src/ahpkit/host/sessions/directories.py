@@ -10,21 +10,42 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Origin, Store
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.chat import directories_of
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.chat.actions import chat_working_directory_removed, chat_working_directory_set
+from ahpkit.protocol.chat.actions import (
+    ChatWorkingDirectoryRemovedAction,
+    ChatWorkingDirectorySetAction,
+    chat_working_directory_removed,
+    chat_working_directory_set,
+)
 from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
+from ahpkit.protocol.session.actions import (
+    SessionWorkingDirectoryRemovedAction,
+    SessionWorkingDirectoryReplacedAction,
+    SessionWorkingDirectorySetAction,
+)
 from ahpkit.protocol.session.reducer import session_reducer
+from ahpkit.protocol.session.state import SessionState
+
+_DirectoryAction = (
+    ChatWorkingDirectorySetAction
+    | ChatWorkingDirectoryRemovedAction
+    | SessionWorkingDirectorySetAction
+    | SessionWorkingDirectoryRemovedAction
+    | SessionWorkingDirectoryReplacedAction
+)
 
 _log = logging.getLogger(__name__)
 
@@ -54,16 +75,16 @@ class Directories:
     registered: Registration
     runner_of: Callable[[str], ChatRunner | None]
 
-    def slow_actions(self) -> Mapping[str, Callable[[str, JsonObject, Origin, JsonObject], Awaitable[str | None]]]:
+    def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, JsonObject], Awaitable[str | None]]]:
         return dict.fromkeys((*OF_SESSION, *OF_CHAT), self.change)
 
-    async def change(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> str | None:
+    async def change(self, uri: str, action: _DirectoryAction, origin: Origin, sent: JsonObject) -> str | None:
         """Do what a client dispatched; the reason when it is refused."""
-        if (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
+        if (reason := self.dispatcher.check(uri, {**action}, origin.client_id)) is not None:
             return reason
         moves = [move for move in self._moves(uri, action) if move.before != move.after]
         reason = await self._check_new(action) or self._check_idle(action, moves) or await self._move(moves)
-        if reason is None and (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
+        if reason is None and (reason := self.dispatcher.check(uri, {**action}, origin.client_id)) is not None:
             await self._move_back(moves)
         if reason is not None:
             return reason
@@ -72,11 +93,11 @@ class Directories:
 
     # -- may it be -------------------------------------------------------------------------------------------------
 
-    async def _check_new(self, action: JsonObject) -> str | None:
+    async def _check_new(self, action: _DirectoryAction) -> str | None:
         """Check a new directory as at the creation of a session."""
         if action["type"] not in ("session/workingDirectorySet", "session/workingDirectoryReplaced"):
             return None
-        uri: str = action.get("replacement", action["directory"])
+        uri = action["replacement"] if action["type"] == "session/workingDirectoryReplaced" else action["directory"]
         path = local_path(uri)
         if path is None:
             return f"a working directory is named by a file: URI of this machine, not by {uri[:200]!r}"
@@ -87,28 +108,29 @@ class Directories:
             return error.message
         return None if await asyncio.to_thread(path.is_dir) else f"the directory {uri} does not exist"
 
-    def _check_idle(self, action: JsonObject, moves: Sequence[_Move]) -> str | None:
+    def _check_idle(self, action: _DirectoryAction, moves: Sequence[_Move]) -> str | None:
         """Refuse to take a directory from a running turn. Adding one is allowed."""
         if action["type"] == "session/workingDirectorySet":
             return None
-        busy = any((self.store.state(move.chat) or {}).get("activeTurn") for move in moves)
+        busy = any((self.store.chat(move.chat) or NO_CHAT).get("activeTurn") for move in moves)
         return "a turn is running in this directory; cancel it or wait for its end" if busy else None
 
     # -- the agents ------------------------------------------------------------------------------------------------
 
-    def _moves(self, uri: str, action: JsonObject) -> Iterator[_Move]:
+    def _moves(self, uri: str, action: _DirectoryAction) -> Iterator[_Move]:
         """What changes for each chat that an action concerns."""
         if action["type"] in OF_CHAT:
-            chat = self.store.state(uri) or {}
-            session = self.store.state(self.index.session_of(uri) or "") or {}
-            yield _Move(uri, directories_of(chat, session), directories_of(chat_reducer(chat, action), session))
+            chat = self.store.chat(uri) or NO_CHAT
+            session = self.store.session(self.index.session_of(uri)) or NO_SESSION
+            changed = cast("ChatState", chat_reducer({**chat}, {**action}))
+            yield _Move(uri, directories_of(chat, session), directories_of(changed, session))
             return
-        session = self.store.state(uri) or {}
-        after = session_reducer(session, action)
+        session = self.store.session(uri) or NO_SESSION
+        after = cast("SessionState", session_reducer({**session}, {**action}))
         for chat_uri in self.index.chats(uri):
-            chat = self.store.state(chat_uri) or {}
-            kept = {**chat, "workingDirectories": _kept(chat, action)} if "workingDirectories" in chat else chat
-            yield _Move(chat_uri, directories_of(chat, session), directories_of(kept, after))
+            chat = self.store.chat(chat_uri) or NO_CHAT
+            kept = _kept(chat, action) if "workingDirectories" in chat else after.get("workingDirectories", ())
+            yield _Move(chat_uri, directories_of(chat, session), kept)
 
     async def _move(self, moves: Sequence[_Move]) -> str | None:
         """Have the agents work there; when one cannot, all stay where they were."""
@@ -139,33 +161,34 @@ class Directories:
 
     # -- telling it ------------------------------------------------------------------------------------------------
 
-    def _tell(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> None:
+    def _tell(self, uri: str, action: _DirectoryAction, origin: Origin, sent: JsonObject) -> None:
         """A directory that a session loses is taken from its chats first."""
         holding = self._holding(uri, action) if action["type"] in OF_SESSION[1:] else []
         for chat in holding:
             self.dispatcher.apply(chat, chat_working_directory_removed(directory=action["directory"]))
-        self.dispatcher.dispatch(uri, action, origin, sent=sent)
-        if "replacement" in action:
+        self.dispatcher.dispatch(uri, {**action}, origin, sent=sent)
+        if action["type"] == "session/workingDirectoryReplaced":
             for chat in holding:
                 self.dispatcher.apply(chat, chat_working_directory_set(directory=action["replacement"]))
 
-    def _holding(self, session: str, action: JsonObject) -> list[str]:
+    def _holding(self, session: str, action: _DirectoryAction) -> list[str]:
         """The chats that name the directory themselves, in a session that really has it."""
-        known: Sequence[str] = (self.store.state(session) or {}).get("workingDirectories") or ()
+        known = (self.store.session(session) or NO_SESSION).get("workingDirectories", ())
         if action["directory"] not in known:
             return []
-        states = ((chat, self.store.state(chat) or {}) for chat in self.index.chats(session))
+        states = ((chat, self.store.chat(chat) or NO_CHAT) for chat in self.index.chats(session))
         return [chat for chat, state in states if action["directory"] in state.get("workingDirectories", ())]
 
 
-def _kept(chat: JsonObject, action: JsonObject) -> list[str]:
+def _kept(chat: ChatState, action: _DirectoryAction) -> list[str]:
     """The directories a chat names itself, after an action of its session."""
-    own = cast("list[str]", chat["workingDirectories"])
+    own = chat.get("workingDirectories", [])
     if action["type"] == "session/workingDirectorySet" or action["directory"] not in own:
         return own
     left = [each for each in own if each != action["directory"]]
-    replacement: str | None = action.get("replacement")
-    return left if replacement is None or replacement in left else [*left, replacement]
+    if action["type"] != "session/workingDirectoryReplaced" or action["replacement"] in left:
+        return left
+    return [*left, action["replacement"]]
 
 
 __all__ = ["Directories"]

@@ -20,6 +20,7 @@ from ahpkit.host.turns.chat import MEMORY_PREFIX
 from ahpkit.host.turns.new_state import kept_session
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionSummary
 from ahpkit.protocol.session.summary import session_summary
 from ahpkit.wire.codec import encode
 
@@ -72,7 +73,7 @@ class KeptConversations:
         """Ask the agents that run, and with `start` the others too."""
         await asyncio.gather(*(self._ask(agent, start) for agent in self._agents if start or self._is_stale(agent)))
 
-    def summaries(self) -> list[JsonObject]:
+    def summaries(self) -> list[SessionSummary]:
         """The conversations that are not sessions of the host yet, as lists show them."""
         return [_summary(listed) for listed in self._listed()]
 
@@ -137,7 +138,7 @@ class KeptConversations:
                     yield Listed(uri, self._agents.find(provider), one)
 
 
-def _summary(listed: Listed) -> JsonObject:
+def _summary(listed: Listed) -> SessionSummary:
     time = iso_time(listed.kept.modified_at or 0)
     state = kept_session(listed.agent.provider, listed.kept)
     return session_summary(listed.uri, state, created_at=time, modified_at=time)

@@ -18,12 +18,14 @@ from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration, tell
+from ahpkit.host.sessions.chats import is_worker
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.turns import Turns
@@ -170,20 +172,20 @@ class LiveSessions:
         if uri in self._live or uri not in self._index:
             return False
         self._store.wake(uri)
-        state = self._store.state(uri) or {}
+        state = self._store.session(uri) or NO_SESSION
         agent = self._ports.agents.of_session(state["provider"])
         self.add(uri, agent)
         for summary in state["chats"]:
             if self._index.session_of(summary["resource"]) == uri:
                 self._store.wake(summary["resource"])
-                if summary.get("origin", {}).get("kind") != "tool":
+                if not is_worker(summary):
                     self.add_runner(uri, summary["resource"])
         return True
 
     def _resume(self, uri: str) -> None:
         """A half-created session is created again, others are prepared anew."""
         session = self._live[uri]
-        state = self._store.state(uri) or {}
+        state = self._store.session(uri) or NO_SESSION
         if state["lifecycle"] == "creating":
             self._ports.tasks.spawn(self._create(uri, session), name=f"create {uri}")
         elif state["lifecycle"] == "failed":

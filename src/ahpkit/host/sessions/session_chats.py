@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from ahpkit.dialects.generations import selection_of
+from ahpkit.dialects.generations import Selection, selection_of
 from ahpkit.host.feature import Applied, tell
 from ahpkit.host.policy import check_agent
 from ahpkit.host.sessions.chats import (
@@ -20,12 +19,14 @@ from ahpkit.host.sessions.chats import (
     with_workers,
 )
 from ahpkit.host.sessions.live_sessions import LiveSessions, SessionPorts
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.attached_chats import check_attached
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.protocol.chat.actions import chat_movable_changed, chat_turn_started
+from ahpkit.protocol.chat.commands import CreateChatParams
+from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, InvalidParams, InvalidRequest, NotFound, SessionNotFound
 from ahpkit.protocol.session.actions import (
     session_chat_added,
@@ -42,10 +43,9 @@ class SessionChats:
         self._ports = ports
         self._live = live
         self._states = ports.store
-        self._state_of = ports.store.state
         self._dispatch = ports.dispatcher.apply
 
-    def create(self, params: Mapping[str, Any]) -> None:
+    def create(self, params: CreateChatParams) -> None:
         """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
         uri, session_uri = params["chat"], params["channel"]
         if not self._ports.kinds.may_be(uri, "chat"):
@@ -59,21 +59,23 @@ class SessionChats:
             raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
         selection = selection_of(params)
         check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
-        chosen: JsonObject | None = selection.get("agent")
+        chosen = selection.get("agent")
         if chosen is not None and (reason := check_agent(self._states.session(session_uri), chosen["uri"])):
             raise InvalidParams(f"agent: {reason}")
-        if (reason := check_attached(params.get("initialMessage") or {}, self._state_of)) is not None:
+        message = params.get("initialMessage")
+        if message is not None and (reason := check_attached(message, self._states)) is not None:
             raise InvalidParams(f"initialMessage.{reason}")
         begins = beginning(
             params.get("source"),
             chat=uri,
-            session=self._state_of(session_uri) or {},
+            session=self._states.session(session_uri) or NO_SESSION,
             agent=self._live[session_uri].agent,
-            state_of=self._state_of,
+            states=self._states,
         )
-        directories: list[str] | None = params.get("workingDirectories", begins.directories)
+        directories = params.get("workingDirectories", begins.directories)
         self._check_subset(session_uri, directories or ())
-        selection = {**selection_of(self._state_of((begins.origin or {}).get("chat", ""))), **selection}
+        continued = None if begins.origin is None or begins.origin["kind"] == "user" else begins.origin["chat"]
+        selection: Selection = {**selection_of(self._states.chat(continued)), **selection}
         state = new_chat(
             uri,
             title=begins.title,
@@ -87,21 +89,21 @@ class SessionChats:
         runner = self.open(session_uri, state)
         if begins.background is not None:
             runner.chat.keep_background(begins.background)
-        if "initialMessage" in params:
+        if message is not None:
             started = chat_turn_started(
                 turn_id=self._ports.new_id(),
                 started_at=iso_time(self._ports.now()),
-                message=params["initialMessage"],
+                message=message,
             )
             self._dispatch(uri, started)
 
     def _check_subset(self, session_uri: str, directories: Sequence[str]) -> None:
         """A chat works in directories of its session."""
-        known: Sequence[str] = (self._state_of(session_uri) or {}).get("workingDirectories") or ()
+        known = (self._states.session(session_uri) or NO_SESSION).get("workingDirectories", ())
         if outside := next((each for each in directories if each not in known), None):
             raise InvalidParams(f"workingDirectories: {outside} is not a directory of the session")
 
-    def open(self, session_uri: str, state: JsonObject) -> ChatRunner:
+    def open(self, session_uri: str, state: ChatState) -> ChatRunner:
         """A new chat with this state."""
         uri = state["resource"]
         self._ports.store.open(uri, state, kind="chat")
@@ -113,26 +115,26 @@ class SessionChats:
 
     def reorder(self, session_uri: str, chat: str, after: str | None) -> None:
         """Put a chat behind another one of its session; behind none: first."""
-        session = self._state_of(session_uri) or {}
+        session = self._states.session(session_uri) or NO_SESSION
         check_anchor(after, chat, session)
         self._put_after(session_uri, [chat], after)
 
     def _put_after(self, session_uri: str, chats: Sequence[str], after: str | None) -> None:
-        order = [entry["resource"] for entry in (self._state_of(session_uri) or {})["chats"]]
+        order = [entry["resource"] for entry in (self._states.session(session_uri) or NO_SESSION)["chats"]]
         self._dispatch(session_uri, session_chats_reordered(chats=placed(order, chats, after)))
 
     async def move(self, uri: str, source: str, target: str, after: str | None) -> None:
         """Take a chat to another session of the same agent."""
         self._live.wake(target)
-        there, chat = self._state_of(target), self._state_of(uri) or {}
+        there, chat = self._states.session(target), self._states.chat(uri) or NO_CHAT
         if target not in self._live or there is None:
             raise NotFound(f"destination.session: there is no session {target}")
         if self._live[target].agent is not self._live[source].agent or there["lifecycle"] == "failed":
             raise InvalidParams(f"destination.session: {target} cannot take this chat; it needs a session of its agent")
         check_anchor(after, uri, there)
         check_directories(chat, there)
-        moving = with_workers(uri, self._state_of(source) or {})
-        check_idle(moving, self._state_of)
+        moving = with_workers(uri, self._states.session(source) or NO_SESSION)
+        check_idle(moving, self._states)
         if len(self._live[target].chats) + len(moving) > self._ports.max_chats:
             raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
         runners = self.take_along(moving, source, target)
@@ -148,7 +150,7 @@ class SessionChats:
             self._ports.index.add_chat(uri, target)
             if (runner := self._live[source].chats.pop(uri, None)) is not None:
                 self._live[target].chats[uri] = runner
-            self._dispatch(target, session_chat_added(summary=chat_entry(self._state_of(uri) or {})))
+            self._dispatch(target, session_chat_added(summary=chat_entry(self._states.chat(uri) or NO_CHAT)))
             tell(self._ports.registered.chat_moved, uri, target)
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 
@@ -165,9 +167,9 @@ class SessionChats:
 
     def say_movable(self, session_uri: str) -> None:
         """Tell of each chat of a session whether it can be moved, where that changed."""
-        session = self._state_of(session_uri) or {}
+        session = self._states.session(session_uri) or NO_SESSION
         for entry in session["chats"]:
-            chat = self._state_of(entry["resource"])
+            chat = self._states.chat(entry["resource"])
             if chat is not None and chat.get("movable", False) != is_movable(chat, session):
                 self._dispatch(chat["resource"], chat_movable_changed(movable=is_movable(chat, session)))
 
@@ -180,7 +182,7 @@ class SessionChats:
         session = self._live[session_uri]
         if list(session.chats) == [uri]:
             raise InvalidParams("channel: the last chat of a session cannot be disposed; dispose the session instead")
-        if (self._state_of(session_uri) or {}).get("defaultChat") == uri:
+        if (self._states.session(session_uri) or NO_SESSION).get("defaultChat") == uri:
             self._dispatch(session_uri, session_default_chat_changed())
         self._dispatch(session_uri, session_chat_removed(chat=uri))
         runner = session.chats.pop(uri, None)

@@ -12,6 +12,7 @@ from ahpkit.host.agent import Agent
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.json_schema import check_schema, find_problem
+from ahpkit.protocol.session.state import SessionConfigState
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +26,8 @@ Settings = Sequence[Callable[[Path], Awaitable[Mapping[str, Any]]]]
 
 async def resolve_config(
     agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
-) -> tuple[JsonObject, JsonObject]:
-    """The settings of a session, and values with their defaults filled in. An agent that is slow has none.
+) -> SessionConfigState:
+    """The settings of a session, and their values with defaults filled in. An agent that is slow has none.
 
     A setting of the agent's own comes before one of the host with the same name.
     """
@@ -44,19 +45,22 @@ async def resolve_config(
     if of_host:
         schema = {**schema, "properties": {**of_host, **schema["properties"]}}
     defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
-    return schema, {**defaults, **values}
+    return {"schema": schema, "values": {**defaults, **values}}
 
 
-async def initial_config(agent: Agent, directory: Path, values: JsonObject, further: Settings = ()) -> JsonObject:
+async def initial_config(
+    agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
+) -> SessionConfigState:
     """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
 
     Settings that are not in the schema are left out: clients send some that not every agent has.
     """
-    schema, values = await resolve_config(agent, directory, values, further)
+    config = await resolve_config(agent, directory, values, further)
+    schema, values = config["schema"], config["values"]
     if unknown := values.keys() - schema["properties"].keys():
         _log.warning("settings that %s does not have are left out: %s", agent.provider, ", ".join(sorted(unknown)))
         values = {key: value for key, value in values.items() if key not in unknown}
-    if schema["properties"] and (problem := find_problem(schema, values)) is not None:
+    if schema["properties"] and (problem := find_problem({**schema}, values)) is not None:
         raise InvalidParams(f"config{problem}")
     return {"schema": schema, "values": values}
 

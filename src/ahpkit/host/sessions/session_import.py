@@ -15,7 +15,7 @@ from ahpkit.dialects.migration import migrate_turns
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.sessions.sessions import Sessions
-from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.chat.state import ToolCallState, Turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
@@ -101,16 +101,19 @@ def _check_turns(turns: list[Turn], at: str) -> None:
                 raise InvalidParams(f"{path}: expected one of {', '.join(_FINAL)}, got {call['status']!r}")
 
 
-def _tool_calls(turn: Turn) -> Iterator[tuple[int, JsonObject]]:
+def _tool_calls(turn: Turn) -> Iterator[tuple[int, ToolCallState]]:
     for index, part in enumerate(turn["responseParts"]):
         if part["kind"] == "toolCall":
-            yield index, cast("JsonObject", part["toolCall"])
+            yield index, part["toolCall"]
 
 
-def _up_to_date(document: Export) -> JsonObject:
+def _up_to_date(document: Export) -> Export:
     """The document with turns as the host keeps them."""
-    chats = [{**chat, "turns": migrate_turns(cast("list[JsonObject]", chat["turns"]))} for chat in document["chats"]]
-    return {**document, "chats": chats}
+    return {**document, "chats": [_migrated(chat) for chat in document["chats"]]}
+
+
+def _migrated(chat: ExportedChat) -> ExportedChat:
+    return {**chat, "turns": cast("list[Turn]", migrate_turns(cast("list[JsonObject]", chat["turns"])))}
 
 
 class _Staged:

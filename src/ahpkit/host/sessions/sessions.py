@@ -14,10 +14,10 @@ import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.dialects.generations import selection_of
-from ahpkit.dialects.states_up import is_remote, local_directory, with_note
+from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.feature import tell
 from ahpkit.host.policy import check_agent, check_model
@@ -35,11 +35,14 @@ from ahpkit.host.sessions.new_sessions import (
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.sessions.session_config import initial_config
 from ahpkit.host.sessions.told_history import ToldHistory
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import NO_CONFIG, kept_session, new_chat, new_session
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
+from ahpkit.protocol.chat.state import ChatOrigin
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
 from ahpkit.protocol.errors import (
     InvalidParams,
@@ -56,6 +59,8 @@ from ahpkit.protocol.session.actions import (
     session_default_chat_changed,
     session_ready,
 )
+from ahpkit.protocol.session.commands import CreateSessionParams
+from ahpkit.protocol.session.state import ProjectInfo, SessionActiveClient, SessionState
 
 _log = logging.getLogger(__name__)
 
@@ -66,22 +71,21 @@ class Sessions:
     def __init__(self, ports: SessionPorts) -> None:
         self._ports = ports
         self._states = ports.store
-        self._state_of = ports.store.state
         self._dispatch = ports.dispatcher.apply
         self.live = LiveSessions(ports, create=self._finish_creating)
         self.chats = SessionChats(ports, self.live)
 
     # -- creating ------------------------------------------------------------------------------------------------
 
-    async def create(self, params: Mapping[str, Any], report: Report | None = None) -> None:
+    async def create(self, params: CreateSessionParams, report: Report | None = None) -> None:
         """`createSession`: the channel exists when this returns; the rest happens in the background.
 
         `report` is told how far that is.
         """
-        uri: str = params["channel"]
+        uri = params["channel"]
         self._check_new(uri)
         fork = fork_of(params)
-        source = None if fork is None else fork_source(fork, self._state_of)
+        source = None if fork is None else fork_source(fork, self._states)
         agent = self._agent_for(params, source)
         check_chosen_model(selection_of(params).get("model"), agent.provider, self._states.root())
         self._ports.agents.check_authenticated(agent)
@@ -96,15 +100,15 @@ class Sessions:
         config = await initial_config(agent, path, settings, self._ports.registered.session_settings)
         directories = await self._chosen(uri, path, directories, config["values"])
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
-        project = {"uri": directory, "displayName": path.name} if directory else None
-        given = {**given, "workingDirectories": directories or None}
-        state = new_session(given, provider=agent.provider, project=project, config=config)
+        project: ProjectInfo | None = {"uri": directory, "displayName": path.name} if directory else None
+        taken = {**given, "workingDirectories": directories or None}
+        state = new_session(taken, provider=agent.provider, project=project, config=config)
         if asked and is_remote(asked[0]) and directory != local_directory(asked[0]):
-            state = with_note(state, ELSEWHERE, asked[0])
+            state["_meta"] = {**state.get("_meta", {}), ELSEWHERE: asked[0]}
         if source is not None:
             state["title"] = source[0]["title"]
         self._open_session(uri, agent, state, created_at=self._ports.now())
-        self._add_default_chat(uri, params, source)
+        self._add_default_chat(uri, params.get("activeClient"), source)
         self._count_changed()
         creating = self._finish_creating(uri, self.live[uri], report)
         self._ports.tasks.spawn(creating, name=f"create {uri}")
@@ -146,11 +150,11 @@ class Sessions:
         if len(self._ports.index) >= (most := self._ports.max_sessions):
             raise InvalidRequest(f"this host has {most} sessions, and takes no more; dispose of some first")
 
-    def _agent_for(self, params: Mapping[str, Any], source: Source | None) -> Agent:
+    def _agent_for(self, params: CreateSessionParams, source: Source | None) -> Agent:
         default = source[0]["provider"] if source else None
         return self._ports.agents.find(params.get("provider") or default)
 
-    def _open_session(self, uri: str, agent: Agent, state: JsonObject, *, created_at: int) -> None:
+    def _open_session(self, uri: str, agent: Agent, state: SessionState, *, created_at: int) -> None:
         self._ports.times.created(uri, created_at)
         self._ports.store.open(uri, state, kind="session")
         self._ports.store.open(f"{uri}/annotations", {"annotations": []}, kind="annotations")
@@ -158,18 +162,20 @@ class Sessions:
         self._ports.index.add_session(uri)
         self._ports.unsettled.look(uri, state)
 
-    def _add_default_chat(self, uri: str, params: Mapping[str, Any], source: Any) -> None:
+    def _add_default_chat(self, uri: str, active: SessionActiveClient | None, source: Source | None) -> None:
         chat_uri = self._default_chat_uri(uri)
-        title, origin, turns, selection = DEFAULT_TITLE, None, None, None
-        if source is not None:
-            title, turns, selection = source[0]["title"], source[2], selection_of(source[1])
-            origin = {"kind": "fork", "chat": source[1]["resource"], "turnId": turns[-1]["id"]}
         now = self._ports.now()
-        state = new_chat(chat_uri, title=title, now=now, origin=origin, turns=turns, selection=selection)
+        if source is None:
+            state = new_chat(chat_uri, title=DEFAULT_TITLE, now=now)
+        else:
+            session, chat, turns = source
+            origin: ChatOrigin = {"kind": "fork", "chat": chat["resource"], "turnId": turns[-1]["id"]}
+            selection, title = selection_of(chat), session["title"]
+            state = new_chat(chat_uri, title=title, now=now, origin=origin, turns=turns, selection=selection)
         self.chats.open(uri, state)
         self._dispatch(uri, session_default_chat_changed(default_chat=chat_uri))
-        if "activeClient" in params:
-            self._dispatch(uri, session_active_client_set(active_client=params["activeClient"]))
+        if active is not None:
+            self._dispatch(uri, session_active_client_set(active_client=active))
 
     def _default_chat_uri(self, session_uri: str) -> str:
         """A session with a URI of VS Code's kind gets the default chat that VS Code looks for."""
@@ -198,7 +204,7 @@ class Sessions:
         progress.step("Preparing the session")
         for make in self._ports.registered.directory_makers:
             await make(uri)
-        for directory in (self._state_of(uri) or {}).get("workingDirectories", ()):
+        for directory in (self._states.session(uri) or NO_SESSION).get("workingDirectories", ()):
             if not await asyncio.to_thread(path_of(directory, Path()).is_dir):
                 message = f"the working directory {directory} does not exist"
                 raise AgentError(message, error_type="host/working-directory")
@@ -235,7 +241,7 @@ class Sessions:
         session.ready.set_exception(AgentError(f"The session was not created: {error.message}", error_type="host"))
         session.ready.exception()
 
-    def import_session(self, document: JsonObject) -> tuple[str, str]:
+    def import_session(self, document: Mapping[str, Any]) -> tuple[str, str]:
         """A new session with the content of an exported one; its URI and its agent's provider."""
         uri = f"ahp-session:/{self._ports.new_id()}"
         agent = self._ports.agents.find(document["provider"] if self._ports.agents.has(document["provider"]) else None)
@@ -246,7 +252,7 @@ class Sessions:
             chat_uri = f"ahp-chat:/{self._ports.new_id()}"
             self.chats.open(uri, new_chat(chat_uri, title=chat["title"], now=self._ports.now(), turns=chat["turns"]))
         if not document["chats"]:
-            self._add_default_chat(uri, {}, None)
+            self._add_default_chat(uri, None, None)
         self._count_changed()
         self._ports.tasks.spawn(self._finish_creating(uri, self.live[uri]), name=f"import {uri}")
         return uri, agent.provider
@@ -285,35 +291,34 @@ class Sessions:
 
     # -- chats ---------------------------------------------------------------------------------------------------
 
-    async def move_chat(self, params: Mapping[str, Any]) -> JsonObject:
+    async def move_chat(self, params: MoveChatParams) -> MoveChatResult:
         """`moveChat`: to another place in its session, to another session, or to one of its own."""
         uri, destination = params["channel"], params["destination"]
         source = self._ports.index.session_of(uri)
         if source is None:
             raise NotFound(f"there is no chat {uri}")
-        if not (self._state_of(uri) or {}).get("movable"):
+        if not (self._states.chat(uri) or NO_CHAT).get("movable"):
             raise InvalidParams("channel: this chat cannot be moved")
-        match destination.get("kind"):
-            case "session" if destination["session"] == source:
-                self.chats.reorder(source, uri, destination.get("after"))
-                return {"session": source}
-            case "session":
-                await self.chats.move(uri, source, destination["session"], destination.get("after"))
-                return {"session": destination["session"]}
-            case "newSession":
-                return {"session": await self._move_to_new(uri, source)}
-            case other:
-                raise InvalidParams(f"destination.kind: {str(other)[:100]!r} is neither session nor newSession")
+        if destination["kind"] == "newSession":
+            return {"session": await self._move_to_new(uri, source)}
+        if destination["kind"] != "session":  # A kind of later versions.
+            other = str(cast("JsonObject", destination)["kind"])
+            raise InvalidParams(f"destination.kind: {other[:100]!r} is neither session nor newSession")
+        if destination["session"] == source:
+            self.chats.reorder(source, uri, destination.get("after"))
+        else:
+            await self.chats.move(uri, source, destination["session"], destination.get("after"))
+        return {"session": destination["session"]}
 
     async def _move_to_new(self, uri: str, source: str) -> str:
-        here, chat = self._state_of(source) or {}, self._state_of(uri) or {}
+        here, chat = self._states.session(source) or NO_SESSION, self._states.chat(uri) or NO_CHAT
         moving = with_workers(uri, here)
-        check_idle(moving, self._state_of)
+        check_idle(moving, self._states)
         target = f"ahp-session:/{self._ports.new_id()}"
         self._check_new(target)
         agent = self.live[source].agent
         given = {"workingDirectories": here.get("workingDirectories")}
-        config: JsonObject = here.get("config") or NO_CONFIG
+        config = here.get("config", NO_CONFIG)
         state = new_session(given, provider=agent.provider, project=here.get("project"), config=config)
         self._open_session(target, agent, {**state, "title": chat["title"]}, created_at=self._ports.now())
         runners = self.chats.take_along(moving, source, target)
@@ -374,11 +379,11 @@ class Sessions:
                 self._add_to_index(uri)
 
     def _add_to_index(self, uri: str) -> None:
-        state = self._state_of(uri) or {}
+        state = self._states.session(uri) or NO_SESSION
         self._ports.index.add_session(uri)
         self._ports.unsettled.look(uri, state)
         for summary in state["chats"]:
-            if (chat := self._state_of(summary["resource"])) is not None:
+            if (chat := self._states.chat(summary["resource"])) is not None:
                 self._ports.index.add_chat(summary["resource"], uri)
                 self._ports.unsettled.look(summary["resource"], chat)
 

@@ -6,6 +6,7 @@ What comes out are finished turns, as if they had been held here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from opentelemetry.trace import NoOpTracerProvider
 
@@ -15,7 +16,8 @@ from ahpkit.host.turns.new_state import new_chat
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts
 from ahpkit.protocol.chat.actions import ChatAction, chat_turn_started
 from ahpkit.protocol.chat.reducer import chat_reducer
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import ChatState, Message
+from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound
@@ -59,7 +61,7 @@ class ToldHistory:
         self._turn = turn
         return turn
 
-    def turns(self) -> list[JsonObject]:
+    def turns(self) -> list[TurnRecord]:
         """End the history, and return its turns."""
         self._end_turn()
         return self._state["turns"]
@@ -71,7 +73,7 @@ class ToldHistory:
             turn.end()
 
     def _apply(self, action: ChatAction) -> None:
-        self._state = chat_reducer(self._state, {**action})
+        self._state = cast("ChatState", chat_reducer(cast("JsonObject", self._state), {**action}))
 
 
 async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:

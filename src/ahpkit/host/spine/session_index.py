@@ -3,14 +3,16 @@ wait for a turn. Kept over restarts, so that a start need not read the states of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
 from ahpkit.host.feature import Applied, Values
 from ahpkit.host.spine.store import Origin
+from ahpkit.host.states import NO_CHAT, States
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionState
 
 _SESSION: Final = "session-known/"
 """Prefix of the durable value that marks a URI as a session."""
@@ -126,7 +128,7 @@ class Unsettled:
             if uri in self._index or self._index.session_of(uri) is not None:
                 self.look(uri, applied.after)
 
-    def look(self, uri: str, state: JsonObject) -> None:
+    def look(self, uri: str, state: Mapping[str, Any]) -> None:
         """Note whether something is under way in a channel."""
         under_way = is_under_way(state)
         if under_way != (uri in self):
@@ -136,7 +138,7 @@ class Unsettled:
         self._values.set(_UNSETTLED + uri, None)
 
 
-def is_under_way(state: JsonObject) -> bool:
+def is_under_way(state: Mapping[str, Any]) -> bool:
     return state.get("lifecycle") == "creating" or any(state[member] for member in _UNDER_WAY & state.keys())
 
 
@@ -148,10 +150,10 @@ class WaitingSelection(NamedTuple):
     sent: JsonObject
     """The action as the client sent it: this form is returned if it is refused."""
 
-    def again(self, session: JsonObject) -> WaitingSelection:
+    def again(self, session: SessionState) -> WaitingSelection:
         """The same choice, adapted to the session's present state."""
         chosen = selection_of(self.action)
-        key: str = chosen[CHANGED]
+        key = chosen.get("changed", "")
         meta = selected(session, key, chosen.get(key))
         return self._replace(action={**self.action, "_meta": meta})
 
@@ -159,9 +161,9 @@ class WaitingSelection(NamedTuple):
 class WaitingSelections:
     """Holds back model and agent changes while a turn of their session runs."""
 
-    def __init__(self, index: SessionIndex, state_of: Callable[[str], JsonObject | None]) -> None:
+    def __init__(self, index: SessionIndex, states: States) -> None:
         self._index = index
-        self._state_of = state_of
+        self._states = states
         self._waiting: dict[str, list[WaitingSelection]] = {}
 
     def keep(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> bool:
@@ -184,7 +186,7 @@ class WaitingSelections:
         return self._waiting.pop(session_uri, [])
 
     def _busy(self, session_uri: str) -> bool:
-        return any((self._state_of(chat) or {}).get("activeTurn") for chat in self._index.chats(session_uri))
+        return any((self._states.chat(chat) or NO_CHAT).get("activeTurn") for chat in self._index.chats(session_uri))
 
 
 __all__ = ["SessionIndex", "Unsettled", "WaitingSelection", "WaitingSelections", "is_under_way"]

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ahpkit.dialects.base import Forms
 from ahpkit.host.spine.channel_kinds import ChannelKinds
@@ -181,18 +181,19 @@ class Store(States):
     def _visible(self, uri: str) -> _Channel | None:
         return self._channels.get(uri) or self._closing.get(uri)
 
-    def open(self, uri: str, state: JsonObject, *, kind: str | None = None, is_retold: bool = False) -> None:
+    def open(self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False) -> None:
         """Create a channel, or replace the state of an existing one, at the present place in the sequence.
 
         `kind` is what its URI says, unless another one is given. `is_retold`: its first action replaces the state.
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
-        step = self._log.open(uri, encode(stored_state(state)))
+        first = cast("JsonObject", state)
+        step = self._log.open(uri, encode(stored_state(first)))
         opened_at = 0 if is_retold else self._log.head_seq
-        channel = _Channel(uri, state, opened_at, is_retold, self.committed(uri))
+        channel = _Channel(uri, first, opened_at, is_retold, self.committed(uri))
         self._channels[uri] = channel
-        self._uncommitted.append(_Change(step, channel, state))
+        self._uncommitted.append(_Change(step, channel, first))
 
     def close(self, uri: str) -> None:
         """Remove a channel: it takes no more actions, and is not visible any more once that is durable."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from ahpkit.host.agent import AgentError, Chat, Command, TurnContext
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.host.turns.completions import slash_items
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import session_customization_updated
-from ahpkit.protocol.session.customizations import PluginCustomization
+from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
 from ahpkit.protocol.session.enablement import Placed, find, walk
+from ahpkit.protocol.session.state import SessionState
 
 PLUGIN = "agent-commands"
 """Id of the plugin that stands for an agent's own commands."""
@@ -34,12 +34,12 @@ class AgentCommands(Feature):
 
     def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
         """Replace the commands of a session: state shows them as the children of one plugin."""
-        shown = find(self._services.state(session_uri) or {}, PLUGIN)
+        shown = find(self._services.session(session_uri), PLUGIN)
         plugin = _plugin(session_uri, commands, {} if shown is None else shown.entry)
         self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
-        session: JsonObject = self._services.state(self._services.session_of(chat_uri) or "") or {}
+        session = self._services.session(self._services.session_of(chat_uri))
         usable = [placed.entry for placed in _commands(session) if placed.effective.user_invocable]
         return slash_items([(entry["name"], entry.get("description", "")) for entry in usable], text, offset)
 
@@ -47,7 +47,7 @@ class AgentCommands(Feature):
         """Refuse a command that is switched off: the agent itself would run it."""
         words = prompt.split(maxsplit=1)
         called = words[0][1:] if words and words[0].startswith("/") else ""
-        session = self._services.state(chat.session_uri) or {}
+        session = self._services.session(chat.session_uri)
         off = {placed.entry["name"] for placed in _commands(session) if not placed.effective.user_invocable}
         others = {placed.entry.get("name") for placed in walk(session) if placed.effective.user_invocable}
         if called in off - others:
@@ -56,33 +56,32 @@ class AgentCommands(Feature):
         return prompt
 
 
-def _commands(session: JsonObject) -> Iterator[Placed]:
+def _commands(session: SessionState | None) -> Iterator[Placed]:
     return (placed for placed in walk(session) if (placed.container or {}).get("id") == PLUGIN)
 
 
-def _plugin(session_uri: str, commands: Sequence[Command], shown: JsonObject) -> PluginCustomization:
+def _plugin(session_uri: str, commands: Sequence[Command], shown: Mapping[str, Any]) -> PluginCustomization:
     """The plugin, with the switches as people have set them."""
-    known: dict[str, JsonObject] = {child["id"]: child for child in shown.get("children", ())}
+    known: dict[str, Mapping[str, Any]] = {child["id"]: child for child in shown.get("children", ())}
     uri = f"{session_uri}/agent-commands"
-    plugin: JsonObject = {
+    plugin: PluginCustomization = {
         "type": "plugin",
         "id": PLUGIN,
         "uri": uri,
         "name": "Agent commands",
         "load": {"kind": "loaded"},
         "children": [_child(uri, command, known.get(_id(command), {})) for command in commands],
-        **_switches(shown),
     }
-    return cast("PluginCustomization", plugin)
+    return cast("PluginCustomization", {**plugin, **_switches(shown)})
 
 
 def _id(command: Command) -> str:
     return f"agent-command:{command.name}"
 
 
-def _child(uri: str, command: Command, known: JsonObject) -> JsonObject:
+def _child(uri: str, command: Command, known: Mapping[str, Any]) -> ChildCustomization:
     """One command. What the agent reports is shown; a switch of a person holds until the agent reports otherwise."""
-    child: JsonObject = {
+    child: dict[str, object] = {
         "type": _type(command),
         "id": _id(command),
         "uri": f"{uri}/{command.name}",
@@ -91,13 +90,13 @@ def _child(uri: str, command: Command, known: JsonObject) -> JsonObject:
         **_switches(known),
     }
     if command.enabled is not None:
-        meta: JsonObject = known.get("_meta") or {}
+        meta: Mapping[str, Any] = known.get("_meta") or {}
         if command.enabled != meta.get(REPORTED):
             child["enabled"] = command.enabled
         child["_meta"] = {REPORTED: command.enabled}
     if command.user_invocable is False:
         child["disableUserInvocation"] = True
-    return child
+    return cast("ChildCustomization", child)
 
 
 def _type(command: Command) -> str:
@@ -105,7 +104,7 @@ def _type(command: Command) -> str:
     return "skill" if command.kind == "prompt" and command.user_invocable is not None else command.kind
 
 
-def _switches(entry: JsonObject) -> JsonObject:
+def _switches(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
 
 

@@ -7,7 +7,7 @@ what the calls of one chat use of it. Rules of a chat or a session are forgotten
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ _LOG = "approvals/"
 _SHOWN = 2000
 """Characters of an input that are kept in the record."""
 _LISTED = 1000
+
+_Params = Mapping[str, Any]
+"""Params and results of our own methods: they have no shapes in the protocol."""
 
 
 class Approvals(Feature):
@@ -93,9 +96,9 @@ class Approvals(Feature):
         if len(self._entries) > MAX_ENTRIES:
             self._services.values.set(self._entries.pop(0), None)
 
-    def decisions(self, session: str | None = None, limit: int = _LISTED) -> list[JsonObject]:
+    def decisions(self, session: str | None = None, limit: int = _LISTED) -> list[Mapping[str, Any]]:
         """The newest last."""
-        found: list[JsonObject] = []
+        found: list[Mapping[str, Any]] = []
         for key in reversed(self._entries):
             entry = self._services.values.get(key)
             if entry is not None and session in (None, entry["session"]):
@@ -106,12 +109,12 @@ class Approvals(Feature):
 
     # -- for clients -----------------------------------------------------------------------------------------------
 
-    async def _list(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _list(self, client: ConnectedClient, params: _Params) -> _Params:
         configured = {rule.id for rule in self._configured}
         listed = [{**rule.as_json(), "says": rule.says()} for rule in self.rules]
         return {"rules": [one | ({"configured": True} if one["id"] in configured else {}) for one in listed]}
 
-    async def _add(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _add(self, client: ConnectedClient, params: _Params) -> _Params:
         given = {
             key: params[key]
             for key in ("decision", "kind", "owner", "tool", "pattern", "scope", "place")
@@ -127,14 +130,14 @@ class Approvals(Feature):
         rule = self.add(rule, session)
         return {**rule.as_json(), "says": rule.says()}
 
-    async def _remove(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _remove(self, client: ConnectedClient, params: _Params) -> None:
         id = str(params.get("id"))
         if any(rule.id == id for rule in self._configured):
             raise InvalidParams(f"the rule {id!r} is in the host's configuration: take it out there")
         if not self.remove(id):
             raise NotFound(f"there is no rule {id!r}")
 
-    async def _list_decisions(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _list_decisions(self, client: ConnectedClient, params: _Params) -> _Params:
         limit: Any = params.get("limit")
         count = min(limit, _LISTED) if isinstance(limit, int) and limit > 0 else _LISTED
         session = params.get("session")

@@ -6,13 +6,12 @@ names one. The agent gets what was said up to there, as text. Chats that are att
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Final
 
+from ahpkit.host.states import NO_CHAT, States
 from ahpkit.host.turns.new_state import turns_until
-from ahpkit.protocol.common.state import JsonObject
-
-StateOf = Callable[[str], JsonObject | None]
+from ahpkit.protocol.chat.state import ChatState, Message, MessageAttachment, MessageChatAttachment, Turn
 
 EMPTY: Final = "ahpkit.dev/empty"
 """Key in the `_meta` of an attached chat that had no finished turn when it was attached."""
@@ -21,38 +20,39 @@ _MAX_TRANSCRIPT = 256 * 1024
 """Characters of an attached chat that an agent gets: its end."""
 
 
-def check_attached(message: JsonObject, state_of: StateOf) -> str | None:
+def check_attached(message: Message, states: States) -> str | None:
     """Why the attached chats of a message are refused, or None."""
     for attached in _attached(message):
-        chat = _chat(attached, state_of)
+        chat = _chat(attached, states)
         if chat is None:
-            return f"attachments: there is no chat {str(attached.get('resource'))[:200]}"
+            return f"attachments: there is no chat {attached['resource'][:200]}"
         end = attached.get("endTurn")
         if end is not None and turns_until(chat, end) is None:
             return f"attachments: {attached['resource']} has no finished turn {str(end)[:200]!r}"
     return None
 
 
-def pinned(message: JsonObject, state_of: StateOf) -> JsonObject:
+def pinned(message: Message, states: States) -> Message:
     """The message with each attached chat pinned to its present end."""
-    return _with_attached(message, lambda attached: _pinned(attached, state_of))
+    return _with_attached(message, lambda attached: _pinned(attached, states))
 
 
-def _pinned(attached: JsonObject, state_of: StateOf) -> JsonObject:
-    meta: JsonObject = attached.get("_meta") or {}
+def _pinned(attached: MessageChatAttachment, states: States) -> MessageChatAttachment:
+    meta = attached.get("_meta") or {}
     if "endTurn" in attached or EMPTY in meta:
         return attached
-    turns: Sequence[JsonObject] = (_chat(attached, state_of) or {}).get("turns") or ()
+    chat = _chat(attached, states)
+    turns = chat["turns"] if chat else []
     return {**attached, "endTurn": turns[-1]["id"]} if turns else {**attached, "_meta": {**meta, EMPTY: True}}
 
 
-def written_out(message: JsonObject, state_of: StateOf) -> JsonObject:
+def written_out(message: Message, states: States) -> Message:
     """The message as an agent gets it: attached chats are replaced by their text."""
-    return _with_attached(message, lambda attached: _written_out(attached, state_of))
+    return _with_attached(message, lambda attached: _written_out(attached, states))
 
 
-def _written_out(attached: JsonObject, state_of: StateOf) -> JsonObject:
-    chat = _chat(attached, state_of) or {"turns": []}
+def _written_out(attached: MessageChatAttachment, states: States) -> MessageAttachment:
+    chat = _chat(attached, states) or NO_CHAT
     turns = turns_until(chat, attached.get("endTurn", "")) or []
     label = str(attached.get("label") or chat.get("title") or "chat")
     said = "\n\n".join(f"User: {turn['message']['text']}\n\nAssistant: {_answer(turn)}" for turn in turns)
@@ -60,31 +60,24 @@ def _written_out(attached: JsonObject, state_of: StateOf) -> JsonObject:
     return {"type": "simple", "label": label, "modelRepresentation": told}
 
 
-def _answer(turn: JsonObject) -> str:
-    parts: Iterable[JsonObject] = turn["responseParts"]
-    return "".join(str(part["content"]) for part in parts if part.get("kind") == "markdown")
+def _answer(turn: Turn) -> str:
+    return "".join(str(part["content"]) for part in turn["responseParts"] if part["kind"] == "markdown")
 
 
-def _chat(attached: JsonObject, state_of: StateOf) -> JsonObject | None:
-    uri = attached.get("resource")
-    state = state_of(uri) if isinstance(uri, str) else None
+def _chat(attached: MessageChatAttachment, states: States) -> ChatState | None:
+    state = states.chat(attached["resource"])
     return state if state is not None and "turns" in state else None
 
 
-def _attached(message: JsonObject) -> list[JsonObject]:
-    found: Iterable[Any] = message.get("attachments") or ()
-    return [cast("JsonObject", item) for item in found if isinstance(item, dict) and _is_chat(cast("JsonObject", item))]
+def _attached(message: Message) -> list[MessageChatAttachment]:
+    return [item for item in message.get("attachments") or () if item["type"] == "chat"]
 
 
-def _is_chat(attachment: JsonObject) -> bool:
-    return attachment.get("type") == "chat"
-
-
-def _with_attached(message: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+def _with_attached(message: Message, change: Callable[[MessageChatAttachment], MessageAttachment]) -> Message:
     if not _attached(message):
         return message
-    items: Iterable[JsonObject] = message["attachments"]
-    return {**message, "attachments": [change(item) if _is_chat(item) else item for item in items]}
+    items = message.get("attachments") or ()
+    return {**message, "attachments": [change(item) if item["type"] == "chat" else item for item in items]}
 
 
 __all__ = ["check_attached", "pinned", "written_out"]

@@ -11,11 +11,13 @@ from ahpkit.host.agent import Command, McpServerOffer
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.feature import Services
 from ahpkit.host.policy import check_agent
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.attached_chats import written_out
+from ahpkit.host.turns.new_state import NO_CONFIG
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
@@ -24,7 +26,7 @@ from ahpkit.protocol.session.actions import (
     session_meta_changed,
     session_title_changed,
 )
-from ahpkit.protocol.session.state import SessionConfigSchema
+from ahpkit.protocol.session.state import SessionConfigSchema, SessionState
 
 MEMORY_PREFIX = "agent-memory/"
 """Prefix of the durable value with what the agent of a chat remembers."""
@@ -41,9 +43,9 @@ def path_of(uri: str | None, default: Path) -> Path:
     return local_path(uri) or default
 
 
-def directories_of(chat: JsonObject, session: JsonObject) -> Sequence[str]:
+def directories_of(chat: ChatState, session: SessionState) -> Sequence[str]:
     """The directories a chat works in: those of its session, unless it has a list of its own, empty or not."""
-    own: Sequence[str] | None = chat.get("workingDirectories")
+    own = chat.get("workingDirectories")
     return own if own is not None else session.get("workingDirectories") or ()
 
 
@@ -75,12 +77,17 @@ class LiveChat:
         return await self._servers(self)
 
     @property
-    def state(self) -> JsonObject:
-        return self._services.state(self.uri) or {}
+    def state(self) -> ChatState:
+        return self._services.chat(self.uri) or NO_CHAT
 
     @property
-    def session(self) -> JsonObject:
-        return self._services.state(self.session_uri) or {}
+    def session(self) -> SessionState:
+        return self._services.session(self.session_uri) or NO_SESSION
+
+    @property
+    def _exists(self) -> bool:
+        """Whether the session was not disposed of meanwhile."""
+        return self._services.session(self.session_uri) is not None
 
     @property
     def working_directory(self) -> Path:
@@ -106,28 +113,27 @@ class LiveChat:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        return self.session.get("config", {}).get("values", {})
+        return self.session.get("config", NO_CONFIG)["values"]
 
     @property
     def session_meta(self) -> JsonObject:
-        meta: JsonObject = self.session.get("_meta") or {}
+        meta = self.session.get("_meta") or {}
         return {key: value for key, value in meta.items() if not key.startswith(OUR_PREFIXES)}
 
     @property
     def history(self) -> Sequence[TurnRecord]:
-        turns: Sequence[TurnRecord] = self.state.get("turns", ())
+        turns = self.state["turns"]
         known = [*self.background, *turns] if self.background else turns
         return [self._read_by_agent(turn) for turn in known] if any(_has_chats(turn) for turn in known) else known
 
     def _read_by_agent(self, turn: TurnRecord) -> TurnRecord:
-        message = written_out(cast("JsonObject", turn["message"]), self._services.state)
-        return {**turn, "message": cast("Message", message)}
+        return {**turn, "message": written_out(turn["message"], self._services)}
 
     @property
     def background(self) -> Sequence[TurnRecord]:
         return self._services.values.get(BACKGROUND_PREFIX + self.uri) or ()
 
-    def keep_background(self, turns: Sequence[JsonObject]) -> None:
+    def keep_background(self, turns: Sequence[TurnRecord]) -> None:
         """Store what the agent of a new side chat knows of the other chat."""
         self._services.values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
@@ -140,11 +146,12 @@ class LiveChat:
 
     @property
     def forked_memory(self) -> JsonObject:
-        origin: JsonObject = self.state.get("origin") or {}
-        source = self._services.state(origin.get("chat", "")) or {}
-        turns: list[JsonObject] = source.get("turns", [])
-        continued = source.get("activeTurn") or not turns or turns[-1]["id"] != origin.get("turnId")
-        if origin.get("kind") != "fork" or continued:
+        origin = self.state.get("origin")
+        if origin is None or origin["kind"] != "fork":
+            return {}
+        source = self._services.chat(origin["chat"]) or NO_CHAT
+        turns = source["turns"]
+        if source.get("activeTurn") or not turns or turns[-1]["id"] != origin["turnId"]:
             return {}
         return self._services.values.get(MEMORY_PREFIX + origin["chat"]) or {}
 
@@ -172,16 +179,16 @@ class LiveChat:
             self.title(title)
 
     def commands(self, commands: Sequence[Command]) -> None:
-        if self.session:  # An agent may talk on while its session is disposed of.
+        if self._exists:  # An agent may talk on while its session is disposed of.
             self._commands.set_commands(self.session_uri, commands)
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
-        config = self.session.get("config", {})
-        known: JsonObject = config.get("schema", {}).get("properties", {})
+        config = self.session.get("config", NO_CONFIG)
+        known = config["schema"]["properties"]
         same = all(known.get(name) == one for name, one in schema["properties"].items())
         self._session_meta({CONFIG_META: None if same else {"schema": schema}})
-        changed = {key: value for key, value in values.items() if config.get("values", {}).get(key) != value}
-        if changed and config:
+        changed = {key: value for key, value in values.items() if config["values"].get(key) != value}
+        if changed and "config" in self.session:
             self._services.dispatch(self.session_uri, session_config_changed(config=changed))
 
     def meta(self, key: str, value: Any | None) -> None:
@@ -189,13 +196,13 @@ class LiveChat:
 
     def clear_meta(self) -> None:
         """The chat is gone: remove its values from the session's `_meta`."""
-        said: JsonObject = self.session.get("_meta") or {}
+        said = self.session.get("_meta") or {}
         ours = [key for key, about in said.items() if isinstance(about, dict) and self.uri in about]
         self._session_meta({key: self._beside_others(key, None) for key in ours})
 
     def moved(self, session_uri: str) -> None:
         """The chat moved to another session: move its values in `_meta` along."""
-        meta: JsonObject = self.session.get("_meta") or {}
+        meta = self.session.get("_meta") or {}
         told = {key: cast("JsonObject", about) for key, about in meta.items() if isinstance(about, dict)}
         said = {key: about[self.uri] for key, about in told.items() if self.uri in about}
         self.clear_meta()
@@ -205,15 +212,15 @@ class LiveChat:
 
     def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
         """A key of the session's `_meta` with our value in it, beside those of the session's other chats."""
-        meta: JsonObject = self.session.get("_meta") or {}
+        meta = self.session.get("_meta") or {}
         others = meta.get(key)
         values: JsonObject = {**(others if isinstance(others, dict) else {}), self.uri: value}
         return {uri: value for uri, value in values.items() if value is not None} or None
 
     def _session_meta(self, changes: JsonObject) -> None:
-        before: JsonObject = self.session.get("_meta") or {}
+        before = self.session.get("_meta") or {}
         meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
-        if meta != before and self.session:  # An agent may talk on while its session is disposed of.
+        if meta != before and self._exists:  # An agent may talk on while its session is disposed of.
             self._services.dispatch(self.session_uri, session_meta_changed(meta=unmarked(meta) or None))
 
     @property

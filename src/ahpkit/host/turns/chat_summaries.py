@@ -104,7 +104,7 @@ class ChatSummaries:
 
     def activity(self, chat: LiveChat, text: str | None) -> None:
         """What a chat is doing now: on the chat, and on the session when it is the default chat."""
-        if not chat.state or chat.state.get("activity", "") == (text or ""):
+        if self._state_of(chat.uri) is None or chat.state.get("activity", "") == (text or ""):
             return
         self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
         if chat.session.get("defaultChat") == chat.uri:

@@ -7,25 +7,18 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Iterator, Sequence
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.host.states import NO_CHAT, NO_SESSION, States
+from ahpkit.protocol.chat.state import ChatState, ToolCallState
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction, session_input_needed_removed, session_input_needed_set
 from ahpkit.protocol.session.state import SessionInputRequest
 
 _NEVER = STREAMED_TEXT | {"chat/usage", "chat/draftChanged"}
 """The most frequent actions, which change nothing that waits."""
-
-_KINDS: Mapping[str, str] = {
-    "pending-confirmation": "toolConfirmation",
-    "pending-result-confirmation": "toolConfirmation",
-    "auth-required": "toolAuthentication",
-}
-"""Status of a tool call → the kind of entry it has."""
 
 
 class InputNeeded:
@@ -35,18 +28,18 @@ class InputNeeded:
         self,
         index: SessionIndex,
         unsettled: Callable[[], Sequence[str]],
-        state_of: Callable[[str], JsonObject | None],
+        states: States,
         dispatch: Callable[[str, SessionAction], None],
     ) -> None:
         self._index = index
         self._unsettled = unsettled
-        self._state_of = state_of
+        self._states = states
         self._dispatch = dispatch
 
     def heard(self, applied: Applied) -> None:
         kind = applied.action["type"]
         if kind == "session/chatRemoved":
-            self._bring_in_step(applied.channel, applied.action["chat"], {})
+            self._bring_in_step(applied.channel, applied.action["chat"], NO_CHAT)
         elif applied.before is not applied.after and kind not in _NEVER:
             session = self._index.session_of(applied.channel)
             if session is not None:
@@ -58,42 +51,47 @@ class InputNeeded:
             for entry in self._listed(session):
                 self._dispatch(session, session_input_needed_removed(id=entry["id"]))
 
-    def _bring_in_step(self, session: str, chat_uri: str, chat: JsonObject) -> None:
+    def _bring_in_step(self, session: str, chat_uri: str, chat: ChatState) -> None:
         before = {entry["id"]: entry for entry in self._listed(session) if entry["chat"] == chat_uri}
         now = {entry["id"]: entry for entry in _waiting(chat_uri, chat)}
         for id in before.keys() - now.keys():
             self._dispatch(session, session_input_needed_removed(id=id))
         for id, entry in now.items():
             if before.get(id) != entry:
-                self._dispatch(session, session_input_needed_set(request=cast("SessionInputRequest", entry)))
+                self._dispatch(session, session_input_needed_set(request=entry))
 
-    def _listed(self, session: str) -> list[JsonObject]:
-        return list((self._state_of(session) or {}).get("inputNeeded") or ())
+    def _listed(self, session: str) -> list[SessionInputRequest]:
+        return list((self._states.session(session) or NO_SESSION).get("inputNeeded") or ())
 
 
-def _waiting(chat_uri: str, chat: JsonObject) -> Iterator[JsonObject]:
+def _waiting(chat_uri: str, chat: ChatState) -> Iterator[SessionInputRequest]:
     """What waits in a chat: entries for the session's queue."""
-    turn: JsonObject = chat.get("activeTurn") or {}
-    for part in turn.get("responseParts", ()):
-        if part.get("kind") == "inputRequest" and part.get("response") is None:
-            request: JsonObject = part["request"]
+    turn = chat.get("activeTurn")
+    for part in turn["responseParts"] if turn else ():
+        if part["kind"] == "inputRequest" and part.get("response") is None:
+            request = part["request"]
             yield {"id": f"{chat_uri}#{request['id']}", "chat": chat_uri, "kind": "chatInput", "request": request}
-        elif part.get("kind") == "toolCall":
+        elif part["kind"] == "toolCall" and turn:
             yield from _waiting_call(chat_uri, turn["id"], part["toolCall"])
 
 
-def _waiting_call(chat_uri: str, turn_id: str, call: JsonObject) -> Iterator[JsonObject]:
-    entry: JsonObject = {
-        "id": f"{chat_uri}#{call['toolCallId']}",
-        "chat": chat_uri,
-        "turnId": turn_id,
-        "toolCall": call,
-    }
-    contributor: JsonObject = call.get("contributor") or {}
-    if (kind := _KINDS.get(call["status"])) is not None:
-        yield {**entry, "kind": kind}
-    elif call["status"] == "running" and contributor.get("kind") == "client":
-        yield {**entry, "kind": "toolClientExecution", "clientId": contributor["clientId"]}
+def _waiting_call(chat_uri: str, turn_id: str, call: ToolCallState) -> Iterator[SessionInputRequest]:
+    id = f"{chat_uri}#{call['toolCallId']}"
+    contributor = call.get("contributor")
+    if call["status"] == "pending-confirmation" or call["status"] == "pending-result-confirmation":
+        yield {"id": id, "chat": chat_uri, "kind": "toolConfirmation", "turnId": turn_id, "toolCall": call}
+    elif call["status"] == "auth-required":
+        yield {"id": id, "chat": chat_uri, "kind": "toolAuthentication", "turnId": turn_id, "toolCall": call}
+    elif call["status"] == "running" and contributor is not None and contributor["kind"] == "client":
+        client_id = contributor["clientId"]
+        yield {
+            "id": id,
+            "chat": chat_uri,
+            "kind": "toolClientExecution",
+            "turnId": turn_id,
+            "clientId": client_id,
+            "toolCall": call,
+        }
 
 
 __all__ = ["InputNeeded"]

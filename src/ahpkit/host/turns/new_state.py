@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ahpkit.dialects.generations import SELECTION, selection_of
+from ahpkit.dialects.generations import SELECTION, Selection, selection_of
 from ahpkit.host.agent import AgentSession
 from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title
-from ahpkit.protocol.chat.state import ChatSummary
+from ahpkit.protocol.chat.state import ChatInteractivity, ChatOrigin, ChatState, ChatSummary, Turn
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import OUR_PREFIXES
-from ahpkit.protocol.session.state import SessionStatus
+from ahpkit.protocol.session.state import ProjectInfo, SessionConfigState, SessionState, SessionStatus
 from ahpkit.protocol.session.summary import chat_summary
 from ahpkit.wire.trace_context import TRACE_KEYS
 
-NO_CONFIG: JsonObject = {"schema": {"type": "object", "properties": {}}, "values": {}}
+NO_CONFIG: SessionConfigState = {"schema": {"type": "object", "properties": {}}, "values": {}}
 """Nothing to configure."""
 
 
@@ -26,10 +26,10 @@ def present(**fields: Any) -> JsonObject:
 
 
 def new_session(
-    params: Mapping[str, Any], *, provider: str, project: JsonObject | None, config: JsonObject
-) -> JsonObject:
+    params: Mapping[str, Any], *, provider: str, project: ProjectInfo | None, config: SessionConfigState
+) -> SessionState:
     """A session that is being created: no chat yet."""
-    state: JsonObject = {
+    state: SessionState = {
         "provider": provider,
         "title": DEFAULT_TITLE,
         "status": int(SessionStatus.Idle),
@@ -38,9 +38,13 @@ def new_session(
         "chats": [],
         "config": config,
     }
-    return state | present(
-        workingDirectories=params.get("workingDirectories"), project=project, _meta=_given_meta(params) or None
-    )
+    if (directories := params.get("workingDirectories")) is not None:
+        state["workingDirectories"] = directories
+    if project is not None:
+        state["project"] = project
+    if meta := _given_meta(params):
+        state["_meta"] = meta
+    return state
 
 
 def _given_meta(params: Mapping[str, Any]) -> JsonObject:
@@ -50,7 +54,7 @@ def _given_meta(params: Mapping[str, Any]) -> JsonObject:
     return given | present(**{SELECTION: selection_of({"_meta": meta}) or None})
 
 
-def kept_session(provider: str, kept: AgentSession) -> JsonObject:
+def kept_session(provider: str, kept: AgentSession) -> SessionState:
     """A conversation that an agent keeps, as a session that is being created."""
     directory = kept.working_directory
     state = new_session(
@@ -67,15 +71,15 @@ def new_chat(
     *,
     title: str,
     now: int,
-    origin: JsonObject | None = None,
-    selection: JsonObject | None = None,
-    interactivity: str | None = None,
-    turns: list[JsonObject] | None = None,
+    origin: ChatOrigin | None = None,
+    selection: Selection | None = None,
+    interactivity: ChatInteractivity | None = None,
+    turns: list[Turn] | None = None,
     directories: list[str] | None = None,
     movable: bool | None = None,
-) -> JsonObject:
+) -> ChatState:
     """A chat without an active turn."""
-    chat = {
+    chat: ChatState = {
         "resource": uri,
         "title": title,
         "status": int(SessionStatus.Idle),
@@ -83,18 +87,25 @@ def new_chat(
         "origin": origin or {"kind": "user"},
         "turns": turns or [],
     }
-    meta = {SELECTION: selection} if selection else None
-    return chat | present(interactivity=interactivity, workingDirectories=directories, movable=movable, _meta=meta)
+    if interactivity is not None:
+        chat["interactivity"] = interactivity
+    if directories is not None:
+        chat["workingDirectories"] = directories
+    if movable is not None:
+        chat["movable"] = movable
+    if selection:
+        chat["_meta"] = {SELECTION: selection}
+    return chat
 
 
-def chat_entry(chat: JsonObject) -> ChatSummary:
+def chat_entry(chat: ChatState) -> ChatSummary:
     """A chat's entry in its session, with the model and agent that 0.4 clients chose for it."""
     summary = chat_summary(chat)
     selection = selection_of(chat)
     return cast("ChatSummary", {**summary, "_meta": {SELECTION: selection}} if selection else summary)
 
 
-def turns_until(chat: JsonObject, turn_id: str) -> list[JsonObject] | None:
+def turns_until(chat: ChatState, turn_id: str) -> list[Turn] | None:
     """The finished turns up to and including one; None when the chat has no such turn."""
     turns = chat["turns"]
     ids = [turn["id"] for turn in turns]

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
 from ahpkit.host.feature import Applied
+from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
@@ -25,9 +26,9 @@ from ahpkit.protocol.chat.actions import (
     chat_pending_message_removed,
     chat_turn_started,
 )
+from ahpkit.protocol.chat.state import ActiveTurn, ChatState, Message, PendingMessage
 from ahpkit.protocol.chat.turns import open_requests
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -112,11 +113,11 @@ class ChatRunner:
         else:
             self.take_next()
 
-    def _idle_state(self) -> JsonObject:
+    def _idle_state(self) -> ChatState:
         state = self.chat.state
-        return {} if self._closing or state.get("activeTurn") else state
+        return NO_CHAT if self._closing or state.get("activeTurn") else state
 
-    def _start_with(self, pending: JsonObject, kind: Literal["queued", "steering"]) -> None:
+    def _start_with(self, pending: PendingMessage, kind: Literal["queued", "steering"]) -> None:
         """Remove the message from where it waited and start the turn, with nothing in between."""
         self._ports.dispatch(self.chat.uri, chat_pending_message_removed(kind=kind, id=pending["id"]))
         started = chat_turn_started(
@@ -189,12 +190,12 @@ class ChatRunner:
 
     def _resume(self, applied: Applied) -> None:
         """Resume a turn. Its open questions are withdrawn."""
-        active: JsonObject = applied.after["activeTurn"]
+        active: ActiveTurn = applied.after["activeTurn"]
         for request in open_requests(applied.after):
             self._ports.dispatch(self.chat.uri, chat_input_completed(request_id=request["id"], response="cancel"))
         self._begin(active["id"], active["message"], applied.client_id, resumed=True)
 
-    def _begin(self, turn_id: str, message: Any, client_id: str | None, *, resumed: bool = False) -> None:
+    def _begin(self, turn_id: str, message: Message, client_id: str | None, *, resumed: bool = False) -> None:
         turn = self._ports.make_turn(self.chat, turn_id, message, resumed)
         turn.client_id = client_id
         self.turn = turn

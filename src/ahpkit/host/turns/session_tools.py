@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Applied, ToolSource
+from ahpkit.host.states import States
 from ahpkit.protocol.chat.state import ToolCallContributor
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import SessionAction, session_server_tools_changed
-from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol.session.state import SessionState, ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, ToolRegistry
 from ahpkit.wire.codec import encode
 
@@ -33,13 +33,13 @@ class SessionTools:
         self,
         sources: Sequence[ToolSource],
         *,
-        state_of: Callable[[str], JsonObject | None],
+        states: States,
         dispatch: Callable[[str, SessionAction], None],
         agent_tools: Callable[[str], tuple[str, Sequence[ToolDefinition]]],
     ) -> None:
         """`agent_tools(session_uri)`: the provider and the tools of a session's agent."""
         self._sources: Sequence[ToolSource] = sources
-        self._state_of = state_of
+        self._states = states
         self._dispatch = dispatch
         self._agent_tools = agent_tools
         self._registries: dict[str, ToolRegistry] = {}
@@ -85,7 +85,7 @@ class SessionTools:
 
     def refresh(self, session_uri: str) -> None:
         """Something may have changed: ask everyone what they offer."""
-        registry, state = self._registries.get(session_uri), self._state_of(session_uri)
+        registry, state = self._registries.get(session_uri), self._states.session(session_uri)
         if registry is None or state is None or session_uri in self._busy:
             return
         offers = self._offers(session_uri, state)
@@ -102,7 +102,7 @@ class SessionTools:
         for follower in list(self._followers.get(session_uri, ())):
             follower()
 
-    def _offers(self, session_uri: str, state: JsonObject) -> Mapping[Owner, Sequence[ToolDefinition]]:
+    def _offers(self, session_uri: str, state: SessionState) -> Mapping[Owner, Sequence[ToolDefinition]]:
         provider, own = self._agent_tools(session_uri)
         offers: dict[Owner, Sequence[ToolDefinition]] = {Owner("agent", provider): own} if own else {}
         for source in self._sources:
@@ -114,7 +114,7 @@ class SessionTools:
             offers[owner] = client.get("tools") or []
         return offers
 
-    def _show(self, session_uri: str, state: JsonObject, registry: ToolRegistry) -> None:
+    def _show(self, session_uri: str, state: SessionState, registry: ToolRegistry) -> None:
         shown = _bounded([tool.definition for tool in registry if tool.owner.kind != "client"])
         if shown != (state.get("serverTools") or []):
             self._dispatch(session_uri, session_server_tools_changed(tools=shown))

@@ -6,10 +6,11 @@ beside the log when the turn ends.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final, NotRequired, TypedDict
 
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.turns import find_tool_call
 
 _KEYS: Final = "turn-times/"
 
@@ -27,6 +28,18 @@ _WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmatio
 _OVER: Final = frozenset({"completed", "cancelled"})
 
 
+class _Times(TypedDict):
+    """When a call began and ended, and from when to when it waited for a person (null: still waits). Milliseconds."""
+
+    startedAt: int
+    endedAt: NotRequired[int]
+    waited: NotRequired[list[list[int | None]]]
+
+
+class _Answer(TypedDict):
+    calls: dict[str, _Times]
+
+
 class TurnTimes(Feature):
     """The times of the calls of all turns. `kept` is how many turns that ended are remembered."""
 
@@ -34,7 +47,7 @@ class TurnTimes(Feature):
 
     def __init__(self, kept: int = MAX_TURNS) -> None:
         self._kept = kept
-        self._running: dict[tuple[str, str], dict[str, JsonObject]] = {}
+        self._running: dict[tuple[str, str], dict[str, _Times]] = {}
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
@@ -51,7 +64,7 @@ class TurnTimes(Feature):
 
     def _note(self, applied: Applied) -> None:
         action = applied.action
-        call = _call(applied.after, action["toolCallId"])
+        call = find_tool_call(applied.after.get("activeTurn"), action["toolCallId"])
         if call is None:
             return
         now = self._services.now()
@@ -73,7 +86,7 @@ class TurnTimes(Feature):
                 _turn_wait(entry, now)
             entry.setdefault("endedAt", now)
         values = self._services.values
-        before: JsonObject = values.get(self._key(chat, turn)) or {}  # A turn that went on after it failed.
+        before: dict[str, _Times] = values.get(self._key(chat, turn)) or {}  # A turn that went on after it failed.
         values.set(self._key(chat, turn), {**before, **times})
         keys = values.keys(_KEYS)
         for old in list(keys)[: len(keys) - self._kept] if len(keys) > self._kept else ():
@@ -87,33 +100,24 @@ class TurnTimes(Feature):
             if key.startswith(f"{_KEYS}{session_uri} "):
                 self._services.values.set(key, None)
 
-    async def _serve(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _serve(self, client: ConnectedClient, params: Mapping[str, object]) -> _Answer:
         chat, turn = str(params.get("channel")), str(params.get("turnId"))
-        kept: JsonObject = self._services.values.get(self._key(chat, turn)) or {}
+        kept: dict[str, _Times] = self._services.values.get(self._key(chat, turn)) or {}
         return {"calls": {**kept, **self._running.get((chat, turn), {})}}
 
 
-def _call(chat: JsonObject, call_id: str) -> JsonObject | None:
-    """The call in the turn that runs; it is mostly one of the last parts."""
-    turn: JsonObject = chat.get("activeTurn") or {}
-    parts: list[JsonObject] = turn.get("responseParts", [])
-    for part in reversed(parts):
-        if part["kind"] == "toolCall" and part["toolCall"]["toolCallId"] == call_id:
-            return part["toolCall"]
-    return None
-
-
-def _waits(entry: JsonObject) -> bool:
-    waited: list[list[Any]] = entry.get("waited") or []
+def _waits(entry: _Times) -> bool:
+    waited = entry.get("waited")
     return bool(waited) and waited[-1][1] is None
 
 
-def _turn_wait(entry: JsonObject, now: int) -> None:
+def _turn_wait(entry: _Times, now: int) -> None:
     """It begins to wait, or waits no more."""
+    waited = entry.setdefault("waited", [])
     if _waits(entry):
-        entry["waited"][-1][1] = now
+        waited[-1][1] = now
     else:
-        entry.setdefault("waited", []).append([now, None])
+        waited.append([now, None])
 
 
 __all__ = ["MAX_TURNS", "TurnTimes"]

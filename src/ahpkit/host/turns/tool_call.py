@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import Any, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from opentelemetry.trace import Span
@@ -23,6 +23,7 @@ from ahpkit.host.agent import Confirmation, ToolOutcome
 from ahpkit.host.turns.approvals import Asked, CallGate
 from ahpkit.protocol.chat.actions import (
     ChatAction,
+    ChatToolCallConfirmedAction,
     chat_tool_call_complete,
     chat_tool_call_content_changed,
     chat_tool_call_delta,
@@ -35,6 +36,7 @@ from ahpkit.protocol.chat.state import (
     ToolCallEdits,
     ToolCallResult,
     ToolCallRiskAssessment,
+    ToolCallState,
     ToolResultContent,
 )
 from ahpkit.protocol.chat.tool_calls import ToolCallAction
@@ -45,6 +47,8 @@ from ahpkit.tools.rules import ASK, Ruling
 
 _OVER = frozenset({"completed", "cancelled"})
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallPorts:
@@ -53,7 +57,7 @@ class ToolCallPorts:
     turn_id: str
     say: Callable[[ChatAction], None]
     turn_over: Callable[[], bool]
-    state: Callable[[], JsonObject | None]
+    state: Callable[[], ToolCallState | None]
     """The call as the chat's state has it; None once its turn is over."""
     gate: CallGate | None
     """None for a history that is replayed: nothing is decided about its calls."""
@@ -107,16 +111,16 @@ class LiveToolCall:
         self._dropped: set[str] = set()
         self._risk: ToolCallRiskAssessment | None = None
         self._span = span
-        self._confirmed: asyncio.Future[JsonObject] | None = None
+        self._confirmed: asyncio.Future[ChatToolCallConfirmedAction] | None = None
         self._covered: Confirmation | None = None
         self._decider = ""
         self.asks_nobody = False
         """A tool that needs no approval: an agent that asks gets a yes at once. The gate applies when it is called."""
-        self._result: JsonObject | None = None
-        self._completed: asyncio.Future[JsonObject] | None = None
+        self._result: ToolCallResult | None = None
+        self._completed: asyncio.Future[ToolCallResult] | None = None
 
     @property
-    def _state(self) -> JsonObject | None:
+    def _state(self) -> ToolCallState | None:
         return self._ports.state()
 
     @property
@@ -265,7 +269,7 @@ class LiveToolCall:
 
     async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
         """Run it, unless its owner denies it meanwhile, and hold the result back while somebody looks at it."""
-        ending: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        ending: asyncio.Future[ToolCallResult] = asyncio.get_running_loop().create_future()
         self._completed = ending
         running = asyncio.ensure_future(run(tool_input))
         try:
@@ -400,7 +404,7 @@ class LiveToolCall:
         if self._span.is_recording():
             self._span.end()
 
-    def heard(self, action: JsonObject, client_id: str | None = None) -> None:
+    def heard(self, action: Any, client_id: str | None = None) -> None:
         """A client decided about this call, or finished it."""
         kind = action["type"]
         if kind == "chat/toolCallConfirmed":
@@ -413,14 +417,14 @@ class LiveToolCall:
             self.end()
         elif kind == "chat/toolCallResultConfirmed":
             held, self._result = self._result, None
-            denied = {"success": False, "error": {"message": "the user did not release the result of this tool"}}
-            _resolve(self._completed, held or {"success": True} if action["approved"] else denied)
+            denied = _failure("the user did not release the result of this tool")
+            _resolve(self._completed, held or _SUCCESS if action["approved"] else denied)
             self.end()
 
-    def _decision(self, action: JsonObject, client_id: str | None) -> None:
+    def _decision(self, action: ChatToolCallConfirmedAction, client_id: str | None) -> None:
         self._decider = client_id or ""
         _resolve(self._confirmed, action)
-        if action["approved"]:
+        if action["approved"] is True:
             return
         if self.status == "running":  # Its owner denied it. A call can be denied only while it is pending.
             self._ready(None, None)
@@ -431,7 +435,7 @@ class LiveToolCall:
             return  # Heard again, as the decision that counts.
         self.end()
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
-        _resolve(self._completed, {"success": False, "error": {"message": reason}})
+        _resolve(self._completed, _failure(reason))
 
     def _ready(
         self,
@@ -444,10 +448,11 @@ class LiveToolCall:
         edits: ToolCallEdits | None = None,
         editable: bool | None = None,
     ) -> None:
-        state = self._state or {}
+        state = self._state
+        known = (state.get("invocationMessage") or state["displayName"]) if state else None
         ready = chat_tool_call_ready(
             **self._about,
-            invocation_message=message or state.get("invocationMessage") or state.get("displayName") or self.name,
+            invocation_message=message or known or self.name,
             tool_input=self._input(tool_input) or None,
             confirmed=confirmed,
             confirmation_title=title,
@@ -461,11 +466,11 @@ class LiveToolCall:
     def _input(self, tool_input: str | None) -> str:
         if tool_input is not None:
             return tool_input
-        state = self._state or {}
-        return str(state.get("toolInput") or state.get("partialInput") or "")
+        state = self._state
+        return str(state.get("toolInput") or state.get("partialInput") or "") if state else ""
 
     def _past_tense(self, success: bool) -> str:
-        name = (self._state or {}).get("displayName", self.name)
+        name = state["displayName"] if (state := self._state) else self.name
         return f"Used {name}" if success else f"{name} failed"
 
     @property
@@ -474,7 +479,7 @@ class LiveToolCall:
 
     def _say(self, action: ToolCallAction) -> None:
         """Dispatch an action of this call, with its `_meta` when that changed."""
-        shown: JsonObject = (self._state or {}).get("_meta", {})
+        shown = state.get("_meta", {}) if (state := self._state) else {}
         if shown != (meta := self._merged(shown)):
             action["_meta"] = meta
         self._ports.say(action)
@@ -496,17 +501,24 @@ def same_input(one: str, other: str) -> bool:
     return canonical(one) == canonical(other)
 
 
-def _resolve(future: asyncio.Future[JsonObject] | None, value: JsonObject) -> None:
+_SUCCESS: ToolCallResult = {"success": True, "pastTenseMessage": ""}
+
+
+def _failure(reason: str) -> ToolCallResult:
+    return {"success": False, "pastTenseMessage": "", "error": {"message": reason}}
+
+
+def _resolve(future: asyncio.Future[_T] | None, value: _T) -> None:
     if future is not None and not future.done():
         future.set_result(value)
 
 
-def _outcome(result: JsonObject) -> ToolOutcome:
-    error: JsonObject = result.get("error") or {}
+def _outcome(result: ToolCallResult) -> ToolOutcome:
+    error = result.get("error")
     return ToolOutcome(
         success=result["success"],
         content=result.get("content", ()),
-        error=error.get("message"),
+        error=error["message"] if error else None,
         structured_content=result.get("structuredContent"),
     )
 

@@ -6,18 +6,20 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from opentelemetry.context import Context
 
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, ToolOutcome, TurnContext
 from ahpkit.host.feature import ToolSource
+from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import CallGate
 from ahpkit.host.turns.session_tools import contributor_of, owner_key
 from ahpkit.host.turns.tool_call import LiveToolCall, ToolCallPorts, canonical
 from ahpkit.protocol.chat.actions import (
     ChatAction,
+    ChatInputCompletedAction,
     chat_delta,
     chat_error,
     chat_input_completed,
@@ -33,6 +35,7 @@ from ahpkit.protocol.chat.actions import (
 from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
     ChatInputRequest,
+    ChatState,
     ErrorResponsePart,
     Message,
     ResponsePart,
@@ -52,7 +55,7 @@ class TurnPorts:
     tracing: Tracing
     dispatch: Callable[[ChatAction], object]
     """Takes an action of the turn's chat."""
-    chat_state: Callable[[], JsonObject | None]
+    chat_state: Callable[[], ChatState | None]
     activity: Callable[[str | None], None]
     """Shows what the agent is doing right now."""
     store_content: Callable[[bytes, str], str]
@@ -104,7 +107,7 @@ class LiveTurn:
         return self._chat
 
     @property
-    def chat_state(self) -> JsonObject | None:
+    def chat_state(self) -> ChatState | None:
         return self._ports.chat_state()
 
     def say(self, action: ChatAction) -> None:
@@ -127,8 +130,8 @@ class LiveTurn:
     @property
     def parts(self) -> list[ResponsePart]:
         """The parts of the answer so far."""
-        turn: JsonObject = (self.chat_state or {}).get("activeTurn") or {}
-        return turn["responseParts"] if turn.get("id") == self.id else []
+        turn = (self.chat_state or NO_CHAT).get("activeTurn")
+        return turn["responseParts"] if turn is not None and turn["id"] == self.id else []
 
     @property
     def _duration(self) -> int:
@@ -304,7 +307,7 @@ class LiveTurn:
             await self._steered.wait()
         return message
 
-    def heard(self, action: JsonObject, before: JsonObject, client_id: str | None = None) -> None:
+    def heard(self, action: Any, before: ChatState, client_id: str | None = None) -> None:
         """Something about this turn was applied that the agent may be waiting for."""
         kind = action["type"]
         if kind == "chat/pendingMessageSet" and action["kind"] == "steering":
@@ -316,12 +319,12 @@ class LiveTurn:
         ):
             call.heard(action, client_id)
 
-    def _answered(self, action: JsonObject, before: JsonObject) -> None:
+    def _answered(self, action: ChatInputCompletedAction, before: ChatState) -> None:
         waiting = self._inputs.get(action["requestId"])
         if waiting is None or waiting.done():
             return
-        request: JsonObject = open_request(before, action["requestId"]) or {}
-        answers: JsonObject = {**request.get("answers", {}), **action.get("answers", {})}
+        request: ChatInputRequest | None = open_request(before, action["requestId"])
+        answers = {**(request.get("answers", {}) if request else {}), **action.get("answers", {})}
         waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
     def _streaming_part(self, kind: Literal["markdown", "reasoning"]) -> str:
@@ -343,9 +346,9 @@ def error_part(error: ErrorInfo, *, resumable: bool) -> ErrorResponsePart:
     return {**part, "resumable": True} if resumable else part
 
 
-def elapsed(chat: JsonObject | None, now: int) -> int:
+def elapsed(chat: ChatState | None, now: int) -> int:
     """Milliseconds since the active turn of a chat began."""
-    turn: JsonObject | None = (chat or {}).get("activeTurn")
+    turn = (chat or NO_CHAT).get("activeTurn")
     return 0 if turn is None else max(0, now - milliseconds(turn["startedAt"]))
 
 

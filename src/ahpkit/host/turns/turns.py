@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.dialects.generations import selected, selection_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer, SubChat, Turn
@@ -17,6 +17,7 @@ from ahpkit.host.policy import check_agent
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
@@ -29,13 +30,19 @@ from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools, owner_key
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed, error_part
-from ahpkit.protocol.chat.actions import chat_error, chat_turn_started
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.actions import (
+    ChatPendingMessageSetAction,
+    ChatTurnStartedAction,
+    chat_error,
+    chat_turn_started,
+)
+from ahpkit.protocol.chat.state import ChatOrigin, ChatState, Message
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol.common.state import ErrorInfo, JsonObject, ModelSelection
 from ahpkit.protocol.errors import NotFound
 from ahpkit.protocol.meta_keys import ELSEWHERE
 from ahpkit.protocol.session.actions import session_chat_added, session_meta_changed
+from ahpkit.protocol.session.state import SessionState
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
 
@@ -47,7 +54,8 @@ _CUSTOMIZED = frozenset(
 )
 """Actions after which the selected custom agent may be gone."""
 
-_SENDING = frozenset({"chat/turnStarted", "chat/pendingMessageSet"})
+_MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
+_SENDING = ("chat/turnStarted", "chat/pendingMessageSet")
 
 INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
 
@@ -84,15 +92,13 @@ class Turns:
         self._summaries = ChatSummaries(
             ports.index, ports.store.state, ports.dispatcher.apply, ports.dispatcher.before_storing
         )
-        self._input_needed = InputNeeded(
-            ports.index, ports.services.unsettled, ports.store.state, ports.dispatcher.apply
-        )
+        self._input_needed = InputNeeded(ports.index, ports.services.unsettled, ports.store, ports.dispatcher.apply)
         self._runners: dict[str, ChatRunner] = {}
         self._subturns: dict[str, LiveTurn] = {}
 
     def register(self, host: Registration) -> None:
         host.refuse(self._refuse, *_SENDING)
-        for action_type in ("chat/turnStarted", "chat/pendingMessageSet"):
+        for action_type in _SENDING:
             host.amend(action_type, self._with_pinned_chats)
         host.amend("chat/turnStarted", self._with_model)
         host.listen(self._heard)
@@ -157,7 +163,7 @@ class Turns:
 
     async def open_agent(self, channel: str) -> AgentChat | None:
         """The agent's side of a chat, or of a session's default chat."""
-        default: str = (self._ports.store.state(channel) or {}).get("defaultChat", "")
+        default = (self._ports.store.session(channel) or NO_SESSION).get("defaultChat", "")
         runner = self._runners.get(channel) or self._runners.get(default)
         return None if runner is None else await runner.open()
 
@@ -195,36 +201,39 @@ class Turns:
 
     def _main_runner(self, session_uri: str) -> ChatRunner | None:
         """The chat of a session that is meant when none is named."""
-        state = self._ports.store.state(session_uri) or {}
+        state = self._ports.store.session(session_uri) or NO_SESSION
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
 
-    def _refuse(self, client_id: str, uri: str, action: JsonObject, state: JsonObject) -> str | None:
-        message: JsonObject = action.get("message") or {}
-        return check_attached(message, self._ports.store.state) if action["type"] in _SENDING else None
+    def _refuse(self, client_id: str, uri: str, action: _MessageAction, state: ChatState) -> str | None:
+        return check_attached(action["message"], self._ports.store)
 
-    def _with_pinned_chats(self, uri: str, action: JsonObject) -> JsonObject:
-        message = pinned(action["message"], self._ports.store.state)
-        return action if message is action["message"] else {**action, "message": message}
+    def _with_pinned_chats(self, uri: str, action: _MessageAction) -> _MessageAction:
+        message = pinned(action["message"], self._ports.store)
+        return action if message is action["message"] else cast("_MessageAction", {**action, "message": message})
 
-    def _with_model(self, uri: str, action: JsonObject) -> JsonObject:
+    def _with_model(self, uri: str, action: ChatTurnStartedAction) -> ChatTurnStartedAction:
         """Write the model and the agent that will answer into a message that names none."""
         runner = self._runners.get(uri)
         if runner is None:
             return action
-        chosen: JsonObject = {"model": runner.chat.model, "agent": runner.chat.agent}
-        if chosen["model"] is None and runner.default_model is not None:
-            chosen["model"] = {"id": runner.default_model}
-        known = {key: value for key, value in chosen.items() if value is not None}
-        return {**action, "message": {**known, **action["message"]}}
+        message, agent = action["message"].copy(), runner.chat.agent
+        model: ModelSelection | None = runner.chat.model
+        if model is None and runner.default_model is not None:
+            model = {"id": runner.default_model}
+        if model is not None:
+            message.setdefault("model", model)
+        if agent is not None:
+            message.setdefault("agent", agent)
+        return {**action, "message": message}
 
     # -- making turns ----------------------------------------------------------------------------------------------
 
-    def _make_turn(self, chat: LiveChat, turn_id: str, message: Any, resumed: bool = False) -> LiveTurn:
+    def _make_turn(self, chat: LiveChat, turn_id: str, message: Message, resumed: bool = False) -> LiveTurn:
         ports = TurnPorts(
             tracing=self._ports.tracing,
             dispatch=lambda action: self._dispatch(chat.uri, action),
-            chat_state=lambda: self._ports.store.state(chat.uri),
+            chat_state=lambda: self._ports.store.chat(chat.uri),
             activity=lambda text: self._summaries.activity(chat, text),
             store_content=lambda data, kind: self.store_content(chat.session_uri, data, kind),
             tool=lambda name: self._tool(chat.session_uri, name),
@@ -271,13 +280,13 @@ class Turns:
 
     async def _prepare_turn(self, turn: LiveTurn) -> None:
         registered = self._ports.registered
-        turn.message = cast("Message", written_out(cast("JsonObject", turn.message), self._ports.store.state))
+        turn.message = written_out(turn.message, self._ports.store)
         for prepare in registered.turn_preparers:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.prompt = _about_selection(turn) + turn.prompt
         turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
         self._follow_tools(turn)
-        if (about := _about_folder(turn, self._ports.store.state(turn.chat.session_uri) or {})) is not None:
+        if (about := _about_folder(turn, self._ports.store.session(turn.chat.session_uri) or NO_SESSION)) is not None:
             turn.notice(about)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
@@ -298,7 +307,7 @@ class Turns:
     def _apply_waiting(self, session_uri: str) -> None:
         """Apply selections that waited for a turn, unless they have become invalid."""
         for selection in self._ports.waiting.take_due(session_uri):
-            action, origin, sent = selection.again(self._ports.store.state(session_uri) or {})
+            action, origin, sent = selection.again(self._ports.store.session(session_uri) or NO_SESSION)
             reason = self._ports.dispatcher.check(session_uri, action, origin.client_id)
             if reason is None:
                 self._ports.dispatcher.apply_checked(session_uri, action, origin)
@@ -338,10 +347,10 @@ class Turns:
         That cancels its open tool calls: a call that waited for approval is shown as not run.
         """
         for uri in self._ports.services.unsettled():
-            turn: JsonObject | None = (self._ports.store.state(uri) or {}).get("activeTurn")
+            turn = (self._ports.store.chat(uri) or NO_CHAT).get("activeTurn")
             if turn is not None:
                 error: ErrorInfo = {"errorType": "host/interrupted", "message": INTERRUPTED}
-                duration = elapsed(self._ports.store.state(uri), self._ports.now())
+                duration = elapsed(self._ports.store.chat(uri), self._ports.now())
                 part = error_part(error, resumable=self._resumes(uri))
                 self._dispatch(uri, chat_error(turn_id=turn["id"], duration=duration, part=part))
         for uri in self._ports.services.unsettled():
@@ -359,7 +368,7 @@ class Turns:
         session_uri, uri = parent.chat.session_uri, f"ahp-chat:/{self._ports.new_id()}"
         if session_uri not in self._ports.index:
             raise AgentError(f"The session {session_uri} is gone.", error_type="host")
-        origin = {"kind": "tool", "chat": parent.chat.uri, "toolCallId": tool_call_id or parent.id}
+        origin: ChatOrigin = {"kind": "tool", "chat": parent.chat.uri, "toolCallId": tool_call_id or parent.id}
         state = new_chat(uri, title=title, now=self._ports.now(), origin=origin, interactivity="read-only")
         self._ports.store.open(uri, state, kind="chat")
         self._ports.index.add_chat(uri, session_uri)
@@ -375,20 +384,22 @@ class Turns:
 
 def _about_selection(turn: LiveTurn) -> str:
     """The first message of a side chat is about the words that were selected: they come before it."""
-    chat = turn.chat_state or {}
-    origin: JsonObject = chat.get("origin") or {}
-    selection: JsonObject | None = origin.get("selection")
-    if origin.get("kind") != "sideChat" or selection is None or chat.get("turns"):
+    chat = turn.chat_state or NO_CHAT
+    origin = chat.get("origin")
+    if origin is None or origin["kind"] != "sideChat" or chat["turns"]:
+        return ""
+    selection = origin.get("selection")
+    if selection is None:
         return ""
     quoted = "\n".join(f"> {line}" for line in str(selection["text"]).splitlines())
     return f"About these words:\n\n{quoted}\n\n"
 
 
-def _about_folder(turn: LiveTurn, session: JsonObject) -> str | None:
+def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
     """Said once, in the first turn: the session does not work in the folder that its client shows."""
-    meta: JsonObject = session.get("_meta") or {}
+    meta = session.get("_meta") or {}
     asked: str | None = meta.get(ELSEWHERE)
-    if asked is None or (turn.chat_state or {}).get("turns"):
+    if asked is None or (turn.chat_state or NO_CHAT)["turns"]:
         return None
     return f"{asked} is not on the host's machine. This session works in {turn.chat.working_directory} there."
 

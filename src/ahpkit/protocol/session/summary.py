@@ -5,14 +5,17 @@ The rules of aggregation are the session reference's (SessionSummary).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
+from typing import Any, cast
 
+from ahpkit.protocol.annotations.state import AnnotationsSummary
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import ACTIVITY_MASK, ERROR, INPUT_NEEDED, with_activity
 from ahpkit.protocol.meta_keys import CONFIG_META
+from ahpkit.protocol.session.state import SessionSummary
 
 _CHAT_FIELDS = (
     "resource",
@@ -36,8 +39,8 @@ _LISTED_CHAT_FIELDS = ("resource", "title", "origin", "interactivity", "status",
 
 
 def session_summary(
-    resource: str, session: JsonObject, *, created_at: str, modified_at: str, changes: JsonObject | None = None
-) -> JsonObject:
+    resource: str, session: Mapping[str, Any], *, created_at: str, modified_at: str, changes: JsonObject | None = None
+) -> SessionSummary:
     """A session's entry in lists. `modified_at` is when the session itself changed last; its chats may be newer."""
     chats: list[JsonObject] = session["chats"]
     summary = {key: session[key] for key in _SESSION_FIELDS if key in session}
@@ -48,7 +51,7 @@ def session_summary(
         summary["defaultChat"] = session["defaultChat"]
     if changes is not None:
         summary["changes"] = changes
-    return _derived(summary, session)
+    return cast("SessionSummary", _derived(summary, session))
 
 
 def current_session(session: JsonObject) -> JsonObject:
@@ -61,7 +64,7 @@ def current_session(session: JsonObject) -> JsonObject:
     return session if same else now
 
 
-def named_chats(session: JsonObject) -> list[JsonObject]:
+def named_chats(session: Mapping[str, Any]) -> list[JsonObject]:
     """A session's chats. The only one is called like the session; chats of tools have names of their own."""
     chats: list[JsonObject] = session["chats"]
     only = only_chat(session)
@@ -70,7 +73,7 @@ def named_chats(session: JsonObject) -> list[JsonObject]:
     return [{**chat, "title": session["title"]} if chat is only else chat for chat in chats]
 
 
-def only_chat(session: JsonObject) -> JsonObject | None:
+def only_chat(session: Mapping[str, Any]) -> JsonObject | None:
     """The chat that is the only one of its session, leaving chats of tools aside."""
     chats: list[JsonObject] = session["chats"]
     own = list(islice((chat for chat in chats if not _is_of_tool(chat.get("origin"))), 2))
@@ -81,7 +84,7 @@ def _is_of_tool(origin: JsonObject | None) -> bool:
     return origin is not None and origin.get("kind") == "tool"
 
 
-def _derived(shown: JsonObject, session: JsonObject) -> JsonObject:
+def _derived(shown: Mapping[str, Any], session: Mapping[str, Any]) -> JsonObject:
     """A state or summary of a session, with what follows from its chats."""
     chats: Sequence[JsonObject] = session["chats"]
     after = {key: value for key, value in shown.items() if key != "activity"}
@@ -126,12 +129,12 @@ def _moment(time: str) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def chat_summary(chat: JsonObject) -> JsonObject:
+def chat_summary(chat: Mapping[str, Any]) -> JsonObject:
     """A chat's entry in its session."""
     return {key: chat[key] for key in _CHAT_FIELDS if key in chat}
 
 
-def annotations_summary(channel: str, state: JsonObject) -> JsonObject:
+def annotations_summary(channel: str, state: Mapping[str, Any]) -> AnnotationsSummary:
     """The counts of an annotations channel."""
     annotations: Sequence[JsonObject] = state["annotations"]
     return {
@@ -141,7 +144,7 @@ def annotations_summary(channel: str, state: JsonObject) -> JsonObject:
     }
 
 
-def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject:
+def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> JsonObject:
     """What a partial update tells those who know `old`: the fields of `new` that differ.
 
     It cannot say that a field is gone (`has_lost`): for that the whole entry is told again.
@@ -149,12 +152,12 @@ def changed_fields(old: JsonObject, new: JsonObject) -> JsonObject:
     return {key: value for key, value in new.items() if key not in old or old[key] != value}
 
 
-def has_lost(old: JsonObject, new: JsonObject) -> bool:
+def has_lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether an entry had something that it has no longer. Only a whole entry can say that."""
     return not old.keys() <= new.keys()
 
 
-def settings_of(state: JsonObject) -> JsonObject:
+def settings_of(state: Mapping[str, Any]) -> JsonObject:
     """The schema of each setting that a channel has, by name: those of its configuration, and those told of later."""
     meta: JsonObject = state.get("_meta") or {}
     config: JsonObject = state.get("config") or {}
