@@ -66,3 +66,24 @@ def test_a_file_reached_by_several_paths_is_listed_once_by_its_own(tmp_path: Pat
     parsed = read_plugin(root)
     assert [entry["uri"] for entry in parsed.container.get("children", [])] == [(root / "skills/z/SKILL.md").as_uri()]
     assert codes(parsed) == ["same-file", "same-file"]
+
+
+def test_folders_of_a_place_that_hold_something_else_are_read_as_that(tmp_path: Path) -> None:
+    files = {".clinerules/01.md": "Be kind.", ".clinerules/team/02.md": "Be brief."}
+    files |= {".clinerules/workflows/release.md": "Do it.", ".clinerules/skills/s/SKILL.md": skill("s")}
+    discovery = read_workspace(write(tmp_path, {**files, ".clinerules/hooks/PreToolUse": "#!/bin/sh"}))
+    shown = {name: names(container(discovery, name)) for name in (".clinerules", ".clinerules/workflows")}
+    assert shown == {".clinerules": ["01", "02"], ".clinerules/workflows": ["release"]}
+    assert names(container(discovery, ".clinerules/skills")) == ["s"]
+    assert "PreToolUse" in str(container(discovery, ".clinerules")["_meta"])
+
+
+def test_files_of_other_products_that_have_no_meaning_here_are_named(tmp_path: Path) -> None:
+    files = {".claude/output-styles/terse.md": "Be terse.", ".claude/mcp.json": "{}", "docs/workflows/x.md": "x"}
+    discovery = read_workspace(write(tmp_path / "w", files))
+    for name, file in ((".claude/output-styles", "terse.md"), (".claude/mcp.json", "mcp.json")):
+        entry = container(discovery, name)
+        assert (entry["children"], entry["load"]) == ([], {"kind": "loaded"})
+        assert file in str(entry["_meta"])
+    plugin = read_plugin(write(tmp_path / "p", {**OPEN, "skills/a/SKILL.md": skill("a"), "inner/workflows/w.md": "x"}))
+    assert "inner/workflows/w.md" in messages(plugin)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ahpkit.customizations.discovery import discover
+from ahpkit.protocol.meta_keys import NOT_LISTED
 from customizations.builders import children, container, read_workspace, skill, text, write
 from support import requirement
 
@@ -48,6 +49,20 @@ def test_entries_that_share_a_folder_have_what_each_names(tmp_path: Path) -> Non
     assert names_of(discovery) == {"one": ["one:x"], "two": ["two:y", "two:z"]}
     ids = [child["id"] for entry in discovery.containers for child in children(entry)]
     assert len(ids) == len(set(ids)) == 3
+    assert [entry for entry in discovery.containers if "_meta" in entry] == [], "none names what another one lists"
+
+
+def test_what_no_entry_of_a_shared_folder_lists_is_named_once(tmp_path: Path) -> None:
+    write(tmp_path, {"skills/x/SKILL.md": skill("x"), "skills/y/SKILL.md": skill("y"), "lost/z/SKILL.md": skill("z")})
+    market(
+        tmp_path,
+        {"name": "one", "source": "./", "strict": False, "skills": "skills/x"},
+        {"name": "two", "source": "./", "strict": False, "skills": ["./skills/y/"]},
+    )
+    containers = discover(None, home=None, plugins=[tmp_path]).containers
+    assert [entry.get("_meta", {}).get(NOT_LISTED) is not None for entry in containers] == [True, False]
+    assert "lost/z/SKILL.md" in str(containers[0].get("_meta"))
+    assert "skills/y" not in str(containers[0].get("_meta"))
 
 
 def test_entries_that_would_have_to_be_fetched_or_are_not_there_are_named(tmp_path: Path) -> None:

@@ -273,6 +273,10 @@ async def test_the_only_chat_is_called_like_its_session_and_a_command_is_no_titl
     state = await bench.state(client, session)
     assert told(version, state)["title"] == "Both"
     assert [one["title"] for one in state["chats"]] == ["Mine", "New chat"]
+    assert [(await bench.state(client, one["resource"]))["title"] for one in state["chats"]] == ["Mine", "New chat"]
+    await client.ask("disposeChat", "ahp-chat:/second")
+    await client.action(lambda e: e["action"].get("changes", {}).get("title") == "Both")
+    assert await titles() == {"Both"}
 
 
 @every_version

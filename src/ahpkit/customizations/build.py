@@ -41,7 +41,7 @@ class Builder:
     servers: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """The MCP servers so far as they are declared, by name."""
     inner: frozenset[str] = frozenset()
-    """Folders that are read as plugins of their own."""
+    """Folders that are read by themselves: other plugins, other places."""
     _reals: dict[str, str] = field(default_factory=dict[str, str])
 
     def claim(self, path: str) -> bool:
@@ -122,7 +122,7 @@ class Builder:
             self._nothing_found()
         diagnostics = (*self.tree.findings, *self.report.items)
         container: JsonObject = {"id": self.id, "uri": self.tree.uri, **base, "load": load_state(diagnostics)}
-        if base["type"] == "plugin" and (seen := unlisted(diagnostics)):
+        if seen := unlisted(diagnostics):
             container["_meta"] = {NOT_LISTED: seen}
         if container["load"]["kind"] == "error":
             return Parsed(cast("Container", container), {}, diagnostics, {}, root, manifest or {})

@@ -56,6 +56,10 @@ class Location:
     """What was noticed while it was looked for."""
     inner: tuple[str, ...] = ()
     """Its folders that are read as plugins of their own."""
+    taken: tuple[str, ...] = ()
+    """Its files and folders that other plugins of the same folder list."""
+    names_rest: bool = True
+    """It names what nobody lists. Of several plugins in one folder the first does."""
 
     @property
     def uri(self) -> str:
@@ -140,7 +144,20 @@ def _plugins(folder: Path) -> list[Location]:
     if not here and (said or not inner or is_plugin(folder)):
         only_list = None if is_plugin(folder) or not inner else Entry(real, folder.name, {"name": folder.name})
         here = [_plugin(real, only_list, said, inner)]
-    return [*here, *(_plugin(entry.folder, entry) for entry in market.local if entry.folder != real)]
+    found = [*here, *(_plugin(entry.folder, entry) for entry in market.local if entry.folder != real)]
+    return list(_side_by_side(found, market))
+
+
+def _side_by_side(found: Sequence[Location], market: Market) -> Iterator[Location]:
+    """Plugins of one list; those that share a folder do not name what the others list."""
+    named: dict[Path, set[str]] = {}
+    for entry in market.local:
+        named.setdefault(entry.folder, set()).update(entry.named)
+    seen: set[Path] = set()
+    for location in found:
+        taken = tuple(sorted(named.get(location.root, ())))
+        yield replace(location, taken=taken, names_rest=location.root not in seen)
+        seen.add(location.root)
 
 
 def _market_findings(market: Market, *, broken: Level) -> Iterator[Diagnostic]:
@@ -247,6 +264,8 @@ class Library:
                     entry=location.entry,
                     findings=location.findings,
                     inner=location.inner,
+                    taken=location.taken,
+                    names_rest=location.names_rest,
                 )
             return parse_directory(tree, place, location.loading, root=root)
 

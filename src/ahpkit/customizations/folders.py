@@ -114,15 +114,25 @@ def rules_in(builder: Builder, folder: str, *, always: bool = False, own_name: b
 
 def hooks_in(builder: Builder, folder: str) -> None:
     """`<folder>/**/*.json`."""
-    for path in builder.tree.walk(folder):
+    for path in _walk(builder, folder):
         if path.endswith(".json") and builder.claim(path):
             hook_file(builder, path)
+
+
+def no_type_in(builder: Builder, folder: str) -> None:
+    """Files of another product that have no meaning here: they are only named."""
+    for path in _walk(builder, folder):
+        _no_type(builder, path)
+
+
+def _no_type(builder: Builder, path: str) -> None:
+    builder.report.note("no-type", "not read here; not listed", path)
 
 
 def _texts(
     builder: Builder, folder: str, endings: tuple[str, ...], add: Callable[[str], None], *, nested: bool, readme: bool
 ) -> None:
-    paths = [path for path in builder.tree.walk(folder, depth=None if nested else 1) if path.endswith(endings)]
+    paths = [path for path in _walk(builder, folder, depth=None if nested else 1) if path.endswith(endings)]
     if not readme:
         paths = [path for path in paths if base(path) != "README.md"]
     for path, _ in _real_first(builder, ((path, "") for path in paths)):
@@ -142,9 +152,15 @@ def _why_not(path: str, endings: tuple[str, ...]) -> str:
 
 def _unclaimed(builder: Builder, folder: str) -> list[str]:
     """Files of the folder nobody took; they are accounted for now."""
-    paths = [path for path in builder.tree.walk(folder) if path not in builder.claimed]
+    paths = [path for path in _walk(builder, folder) if path not in builder.claimed]
     builder.claimed.update(paths)
     return paths
+
+
+def _walk(builder: Builder, folder: str, depth: int | None = None) -> Iterator[str]:
+    """The files of a folder, without those in folders that are read by themselves."""
+    skipped = tuple(f"{one}/" for one in builder.inner)
+    return (path for path in builder.tree.walk(folder, depth=depth) if not path.startswith(skipped))
 
 
 def _real_first(builder: Builder, found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -167,6 +183,7 @@ FOLDERS: Mapping[Layout, Callable[[Builder, str], None]] = {
     "rules": rules_in,
     "always-rules": lambda builder, folder: rules_in(builder, folder, always=True),
     "hooks": hooks_in,
+    "no-type": no_type_in,
 }
 """How a folder of each layout is read."""
 
@@ -184,13 +201,14 @@ _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
     "nested-rules": _nested_rule,
     "settings": lambda builder, path: hook_file(builder, path, only_wrapped=True),
     "servers": mcp_file,
+    "no-type": _no_type,
 }
 """How a single file is read."""
 
 
 def parse_directory(tree: FileTree, place: StandardPlace, shown: Container, *, root: str) -> Parsed:
     """The children of a place, in the container that was shown while it loaded. One that is not there has none."""
-    builder = Builder(tree, shown["id"], "workspace")
+    builder = Builder(tree, shown["id"], "workspace", inner=frozenset(place.without))
     if place.files or place.layout == "nested-rules":
         for file in sorted(tree.files.values(), key=lambda file: file.linked):
             _FILES[place.layout](builder, file.path)

@@ -49,6 +49,14 @@ class Entry:
     declared: Mapping[str, Any] | None = None
     """The entry, where it names components and so stands in for a manifest."""
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Files and folders that it names as components, below its folder."""
+        said = [] if self.declared is None else [self.declared.get(key) for key in _COMPONENTS]
+        each = [one for value in said for one in (cast("list[Any]", value) if isinstance(value, list) else [value])]
+        paths = (os.path.normpath(one) for one in each if isinstance(one, str) and one)
+        return tuple(path for path in paths if path != "." and not path.startswith(("..", "/")))
+
 
 @dataclass(slots=True)
 class Market:

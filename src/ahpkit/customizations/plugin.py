@@ -47,7 +47,7 @@ _COMPONENT_NAMES = frozenset(
         *("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".clinerules"),
     }
 )
-_TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering"})
+_TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering", *FOLDERS_WITHOUT_TYPE})
 _PAPERS = frozenset({"doc", "docs", "documentation", "references", "test", "tests"})
 """Folders of texts about a plugin. A file in `agents` below them is no agent."""
 
@@ -62,11 +62,14 @@ def parse_plugin(
     entry: Mapping[str, Any] | None = None,
     findings: Sequence[Diagnostic] = (),
     inner: Iterable[str] = (),
+    taken: Sequence[str] = (),
+    names_rest: bool = True,
 ) -> Parsed:
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
     `entry`: what a marketplace says of it, which counts where the folder has no manifest of its own.
     `findings`: what was noticed before it was read. `inner`: its folders that are read as plugins of their own.
+    `taken`: what other plugins of the same folder list. `names_rest`: whether this one names what nobody lists.
     """
     builder = Builder(tree, id, COPILOT.dialect, inner=frozenset(inner))
     if not tree.exists:
@@ -84,7 +87,9 @@ def parse_plugin(
     report_keys(builder, manifest)
     report_shapes(builder, manifest)
     _components(builder, manifest)
-    _strays(builder, manifest)
+    if names_rest:
+        builder.claimed.update(path for one in taken for path in (one, *tree.walk(one)))
+        _strays(builder, manifest)
     fields = _base(builder.namespace, enabled=manifest.get("defaultEnabled") is not False)
     if icons := _icons(builder, manifest):
         fields["icons"] = icons

@@ -25,8 +25,9 @@ Layout = Literal[
     "hooks",
     "settings",
     "servers",
+    "no-type",
 ]
-"""How a place is read; see `directory.py`."""
+"""How a place is read; see `folders.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class StandardPlace:
     title: str = ""
     quiet: bool = False
     """Listed only when it holds something."""
+    without: tuple[str, ...] = ()
+    """Folders in it that hold something else."""
 
     @property
     def path(self) -> str:
@@ -61,12 +64,16 @@ def _file(
 INSTRUCTIONS = (
     "AGENTS.md",
     "CLAUDE.md",
+    "AGENTS.local.md",
+    "CLAUDE.local.md",
     ".claude/CLAUDE.md",
     ".github/copilot-instructions.md",
     "GEMINI.md",
+    ".gemini/GEMINI.md",
     ".cursorrules",
     ".clinerules",
     ".windsurfrules",
+    ".roorules",
     ".junie/guidelines.md",
 )
 
@@ -87,16 +94,31 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".opencode/skills", "skill", "skills"),
     StandardPlace(".opencode/command", "skill", "commands"),
     StandardPlace(".opencode/commands", "skill", "commands"),
+    StandardPlace(".codex/skills", "skill", "skills"),
+    StandardPlace(".windsurf/skills", "skill", "skills"),
     StandardPlace(".windsurf/workflows", "skill", "commands"),
+    StandardPlace(".clinerules/skills", "skill", "skills"),
+    StandardPlace(".clinerules/workflows", "skill", "commands"),
+    StandardPlace(".roo/skills", "skill", "skills"),
+    StandardPlace(".roo/commands", "skill", "commands"),
+    StandardPlace(".kilocode/workflows", "skill", "commands"),
+    StandardPlace(".kiro/skills", "skill", "skills"),
+    StandardPlace(".gemini/agents", "agent", "agents"),
+    StandardPlace(".gemini/skills", "skill", "skills"),
     StandardPlace(".gemini/commands", "skill", "toml-commands"),
     StandardPlace(".github/prompts", "prompt", "prompts", offered=True),
     StandardPlace(".github/instructions", "rule", "rules", offered=True),
     StandardPlace(".claude/rules", "rule", "always-rules"),
     StandardPlace(".cursor/rules", "rule", "rules"),
-    StandardPlace(".clinerules", "rule", "always-rules"),
+    StandardPlace(".claude/output-styles", "rule", "no-type", writable=False, quiet=True),
+    StandardPlace(".clinerules", "rule", "always-rules", without=("skills", "workflows")),
     StandardPlace(".kiro/steering", "rule", "always-rules"),
     StandardPlace(".windsurf/rules", "rule", "rules"),
     StandardPlace(".roo/rules", "rule", "always-rules"),
+    StandardPlace(".kilocode/rules", "rule", "always-rules"),
+    StandardPlace(".continue/rules", "rule", "rules"),
+    StandardPlace(".amazonq/rules", "rule", "always-rules"),
+    StandardPlace(".augment/rules", "rule", "rules"),
     StandardPlace("", "rule", "always-rules", files=INSTRUCTIONS, title="Instructions"),
     StandardPlace(".github/hooks", "hook", "hooks", offered=True, writable=False),
     _file(".github/copilot", "settings.json", "hook", "settings", writable=False),
@@ -105,6 +127,7 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     _file(".claude", "settings.local.json", "hook", "settings", writable=False),
     _file(".cursor", "hooks.json", "hook", "settings", writable=False),
     _file("", ".mcp.json", "mcpServer", "servers", writable=False),
+    _file(".claude", "mcp.json", "mcpServer", "no-type", writable=False),
     _file(".vscode", "mcp.json", "mcpServer", "servers", writable=False),
     _file(".cursor", "mcp.json", "mcpServer", "servers", writable=False),
     _file(".kiro/settings", "mcp.json", "mcpServer", "servers", writable=False),

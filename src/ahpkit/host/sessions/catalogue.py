@@ -14,6 +14,7 @@ from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.store import ChannelChanges
+from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES
@@ -129,10 +130,19 @@ class SessionCatalogue:
         return self._summary(uri) if self._state_of(uri) is not None else None
 
     def title(self, session: str, chat: str) -> str | None:
-        """The session's title, when this is its only chat. Costs the same however many chats there are."""
-        state = self._state_of(session)
-        only = None if state is None else only_chat(state)
-        return state["title"] if state and only and only["resource"] == chat else None
+        """The title that a chat has in its session, where the chat's own state does not say it; else None.
+
+        A session's first chat is called like its session while it is the only one, and keeps that name later. Other
+        chats say their title themselves, so that this costs the same however many there are.
+        """
+        state, own = self._state_of(session), self._state_of(chat)
+        if state is None or own is None:
+            return None
+        if (only := only_chat(state)) is not None and only["resource"] == chat:
+            return state["title"]
+        if own["title"] != DEFAULT_TITLE:
+            return None
+        return next((entry["title"] for entry in state["chats"] if entry["resource"] == chat), None)
 
     def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those that changed since they were told cost work."""

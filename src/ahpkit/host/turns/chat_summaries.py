@@ -34,6 +34,10 @@ _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "cha
 """Actions that make a session unread: an answer, a failure, a question."""
 
 
+_MAY_NAME = frozenset({"session/titleChanged", "session/chatRemoved"})
+"""Actions after which an only chat may be called otherwise than its session."""
+
+
 class ChatSummaries:
     """Listens to what is applied."""
 
@@ -56,7 +60,7 @@ class ChatSummaries:
             return
         if applied.action["type"] == "session/chatAdded":
             self._name_for_good(applied)
-        elif applied.action["type"] == "session/titleChanged":
+        elif applied.action["type"] in _MAY_NAME:
             self.renamed(applied.channel)
         elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
@@ -77,7 +81,7 @@ class ChatSummaries:
             self._dispatch(session_uri, _updated(applied.channel, changed_fields(before, after)))
 
     def renamed(self, session_uri: str) -> None:
-        """A session has another title: its only chat gets it too, before this is stored."""
+        """A session has another title, or one chat only is left: that chat gets the title, before this is stored."""
         if not self._renamed:
             self._before_storing(self._retitle)
         self._renamed.add(session_uri)
