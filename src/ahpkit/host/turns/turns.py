@@ -102,7 +102,7 @@ class Turns:
             host.amend(action_type, self._with_pinned_chats)
         host.amend("chat/turnStarted", self._with_model)
         host.listen(self._heard)
-        host.listen(self._summaries.heard, "session/chatAdded", "session/titleChanged", "chat/")
+        host.listen(self._summaries.heard, "session/chatAdded", "session/chatRemoved", "session/titleChanged", "chat/")
         host.on_not_stored(self._summaries.renamed)
         host.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
         host.listen(self._ports.tools.heard, "session/activeClient")
