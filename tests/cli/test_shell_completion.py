@@ -1,10 +1,15 @@
 """What a shell completes: commands, and the sessions, agents and models of the running host."""
 
+import asyncio
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from support.process import HostProcess, finish_cli
+from support.process import HostProcess, environment, finish_cli
+from support.terminal import terminal
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,3 +34,48 @@ async def test_sessions_agents_and_models_of_the_host_are_completed(host: HostPr
 async def test_without_a_host_there_is_nothing_to_offer_and_nothing_is_said(tmp_path: Path) -> None:
     assert await completed(tmp_path, "ahpkit approve ") == []
     assert "chat" in await completed(tmp_path, "ahpkit ch")
+
+
+def program(shell: str) -> str:
+    return shutil.which(shell) or pytest.skip(f"{shell} is not installed")
+
+
+def path() -> str:
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+SHELLS = {
+    "bash": (["--norc", "--noprofile", "-i"], 'eval "$(_AHPKIT_COMPLETE=bash_source ahpkit)"'),
+    "zsh": (["-f", "-i"], 'autoload -U compinit; compinit -u; eval "$(_AHPKIT_COMPLETE=zsh_source ahpkit)"'),
+}
+"""How each is started without anybody's own settings, and the line of the documentation that turns completion on."""
+
+TYPED = {"ahpkit sessions sea": "ahpkit sessions search", "ahpkit chat --agent de": "ahpkit chat --agent demo"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_the_tab_key_completes_in_a_real_shell(host: HostProcess, shell: str) -> None:
+    arguments, setup = SHELLS[shell]
+    where = {"PATH": path(), "TERM": "dumb", "PS1": "$ "}
+    async with terminal(arguments, host.home, program=[program(shell)], columns=160, **where) as person:
+        person.screen.of_shell = True
+        person.enter(f"{setup}; echo turned' 'on")
+        await person.see("turned on")
+        for typed, whole in TYPED.items():
+            person.type(f"{typed}\t")
+            await person.see(whole)
+            person.enter("--help > /dev/null; echo next' 'one")
+            await person.see("next one")
+        person.enter("exit")
+        assert await person.exited() == 0
+
+
+async def test_fish_completes(host: HostProcess) -> None:
+    for typed, whole in TYPED.items():
+        asked = f"_AHPKIT_COMPLETE=fish_source ahpkit | source; complete --do-complete '{typed}'"
+        process = await asyncio.create_subprocess_exec(
+            program("fish"), "--no-config", "-c", asked,
+            cwd=host.home, env={**environment(host.home), "PATH": path()}, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        output, _ = await process.communicate()
+        assert [line.split("\t")[0] for line in output.decode().splitlines()] == [whole.split()[-1]]

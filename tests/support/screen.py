@@ -20,6 +20,8 @@ class Screen:
         self.bells = 0
         self.styles = 0
         """How often the style was changed."""
+        self.of_shell = False
+        """Whether a shell writes to it, which may step back; our own command line never does."""
         self._rest = ""
 
     @property
@@ -58,6 +60,8 @@ class Screen:
             self._to(self.row + 1, self.column)
         elif char == "\r":
             self.column = 0
+        elif char == "\b" and self.of_shell:
+            self.column -= 1
         elif char == "\a":
             self.bells += 1
         else:
