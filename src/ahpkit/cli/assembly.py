@@ -1,0 +1,282 @@
+"""Puts a host together from settings: storage, agents, features, the HTTP front with the page, and TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ahpkit.agents.environments import Environments
+from ahpkit.canvas.pages import Pages
+from ahpkit.cli import shell_environment
+from ahpkit.cli.progress import bar
+from ahpkit.cli.roots import make_fence, programs, start_directory
+from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
+from ahpkit.dialects import SPOKEN, Generation
+from ahpkit.host.agent import Agent
+from ahpkit.host.clients import client_list
+from ahpkit.host.config import HostConfig
+from ahpkit.host.feature import Feature
+from ahpkit.host.host import Host
+from ahpkit.host.resources import Resources
+from ahpkit.host.resources.fence import Fence
+from ahpkit.host.sessions import session_import
+from ahpkit.host.sessions.old_log import convert_0_4
+from ahpkit.host.terminals import Terminals
+from ahpkit.host.trust import TRUST_FILE, Trust
+from ahpkit.http.router import Router
+from ahpkit.http.server import HttpServer, serve_http
+from ahpkit.log.datadir import data_directory
+from ahpkit.log.durability import open_storage
+from ahpkit.log.entry import Recovery
+from ahpkit.platform.processes import end_orphans
+from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
+from ahpkit.transports.errors import BindError
+from ahpkit.web.addresses import own_addresses
+from ahpkit.web.devices import Devices
+from ahpkit.web.notify import Serve
+from ahpkit.web.page import PageServer, page_name
+
+if TYPE_CHECKING:
+    from ahpkit.customizations.feature import Customizations
+    from ahpkit.telemetry.feature import Telemetry
+
+_log = logging.getLogger(__name__)
+
+
+class Running(NamedTuple):
+    """A host that accepts connections, and what belongs to it."""
+
+    server: HttpServer
+    token: str | None
+    data_dir: Path
+    agents: list[str]
+    """The default one first."""
+    page: PageServer
+    serve: Serve
+    """Takes a connection from inside this process."""
+
+
+def _convert(old: Recovery) -> Recovery | None:
+    """Convert what an older ahpkit left, and show how far it is."""
+    with bar("Converting the sessions of an older ahpkit") as show:
+        return convert_0_4(old, show)
+
+
+@asynccontextmanager
+async def running_host(
+    settings: Settings,
+    *,
+    no_token: bool,
+    config_file: Path | None = None,
+    spoken: Sequence[Generation] = SPOKEN,
+) -> AsyncGenerator[Running]:
+    """A host that accepts connections."""
+    if no_token and not is_loopback(settings.host):
+        raise BindError(f"--no-token works on loopback only, not on {settings.host}")
+    with data_directory(settings.data_dir or default_data_dir()) as data_dir:
+        if orphans := await asyncio.to_thread(end_orphans):
+            _log.warning("ended %d processes that a killed host had left behind", orphans)
+        token = None if no_token else load_or_create_token(data_dir / "token")
+        devices = Devices(data_dir / "devices.json", clock=time.time)
+        page = PageServer(devices, name=page_name(token), authority=data_dir / "tls" / "authority.crt")
+        auth = Authenticator(token, checks=[page.check])
+        pages, routes, environments = Pages(origins=settings.allowed_origins), Router(), Environments()
+        shell_environment.mount(routes, environments, token)
+        page.mount(routes)
+        fence = make_fence(settings, data_dir, config_file=config_file)
+        directory = start_directory(settings, fence)
+        agents, features = make_parts(
+            settings, data_dir, pages, fence=fence, directory=directory, environ=environments.of
+        )
+        telemetry = make_telemetry()
+        host = Host(
+            open_storage(data_dir, settings.durability, convert=_convert),
+            agents=agents,
+            features=[*features, telemetry],
+            tracer_provider=telemetry.tracer_provider,
+            config=HostConfig(
+                default_directory=directory,
+                default_provider=settings.default_agent,
+                client_grace=settings.client_grace,
+                rules=settings.rules,
+                spoken=spoken,
+            ),
+        )
+        session_import.register(host.extension, host.sessions)
+        client_list.register(host.extension, host.clients, failing=lambda: host.spine.log.failing)
+        for mount in host.registered.routes:
+            mount(routes)
+        async with (
+            host,
+            serve_http(
+                page.guard(host.serve),
+                auth=auth,
+                host=settings.host,
+                port=settings.port,
+                hosts=settings.allowed_hosts,
+                origins=settings.allowed_origins,
+                ssl=_tls(settings, data_dir),
+                routes=routes,
+            ) as server,
+            pages.serving(server.url, page_url=settings.page_url),
+        ):
+            page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
+            try:
+                yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, host.serve)
+            finally:
+                await host.say_goodbye()  # While connections are still open: the server closes them.
+
+
+def _names(agents: Sequence[Agent], default: str | None) -> list[str]:
+    names = [agent.provider for agent in agents]
+    return sorted(names, key=lambda name: name != default)
+
+
+def make_agents(
+    settings: Settings,
+    resources: Resources,
+    terminals: Terminals,
+    environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
+) -> Sequence[Agent]:
+    """The configured agents, then the demo agent, then those of `ahpkit agents install`. The first is the default."""
+    from ahpkit.agents.acp.installing import installed
+    from ahpkit.agents.demo import DemoAgent
+    from ahpkit.agents.settings import agent_from_settings
+
+    def made(tables: Mapping[str, Mapping[str, Any]]) -> list[Agent]:
+        return [
+            agent_from_settings(name, table, resources=resources, terminals=terminals, environ=environ)
+            for name, table in tables.items()
+        ]
+
+    further: dict[str, Mapping[str, Any]] = {name: {} for name in installed() if name not in settings.agents}
+    agents = [*made(settings.agents), DemoAgent(files=resources.agent_files), *made(further)]
+    known = [agent.provider for agent in agents]
+    if settings.default_agent not in (None, *known):
+        raise SettingsError(
+            f"host.default_agent: there is no agent {settings.default_agent!r}; known: {', '.join(known)}"
+        )
+    return agents
+
+
+def make_parts(
+    settings: Settings,
+    data_dir: Path,
+    pages: Pages,
+    *,
+    fence: Fence,
+    directory: Path,
+    environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
+) -> tuple[Sequence[Agent], Sequence[Feature]]:
+    """The agents and the features: agents reach files and run commands through those of the host."""
+    from ahpkit.mcp.feature import McpServers
+
+    sealed, trust = programs(settings, fence), Trust(data_dir / TRUST_FILE)
+    resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
+    terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
+    customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
+    changesets = make_changesets(data_dir, directory, trust, fence)
+    servers = McpServers(
+        customizations.servers,
+        directory=directory,
+        files=lambda: customizations.virtual_files,
+        by_http=settings.agents_by == "http",
+    )
+    features = [resources, terminals, customizations, canvases, changesets, servers]
+    return make_agents(settings, resources, terminals, environ), features
+
+
+def make_telemetry() -> Telemetry:
+    """Traces, metrics and logs for those who subscribe, and metrics for a scraper."""
+    from ahpkit.telemetry.feature import Telemetry  # Late: other commands do not need an SDK.
+
+    return Telemetry()
+
+
+def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence) -> Feature:
+    """Hooks and filters of a repository run as they were trusted; what is cut out of the roots is not shown."""
+    from ahpkit.changes.feature import Changesets
+    from ahpkit.customizations.runnables import repository_is_trusted
+
+    return Changesets(
+        data_dir / "changes",
+        default_directory=directory,
+        trusts=lambda folder: repository_is_trusted(folder, trust),
+        shows=lambda path: fence.cuts.reason(path) is None,
+    )
+
+
+def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Customizations:
+    from ahpkit.customizations.feature import Customizations, CustomizationSettings
+
+    return Customizations(
+        CustomizationSettings(
+            default_directory=directory,
+            home=Path.home(),
+            plugins=settings.plugins,
+            trusted=settings.trusted,
+            trust=trust,
+            allow_hooks=settings.allow_hooks,
+            remember_toggles=settings.remember_toggles,
+            off=settings.off,
+            environment=os.environ,
+            servers=settings.servers,
+        )
+    )
+
+
+def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
+    """The host's own canvases, the extensions it starts, and a socket for those that come by themselves."""
+    from ahpkit.canvas.builtin import builtin_provider
+    from ahpkit.canvas.extension_sources import SOCKET_NAME, ExtensionProcess, ExtensionSocket
+    from ahpkit.canvas.feature import Canvases
+
+    try:
+        processes = [ExtensionProcess(command) for command in settings.extensions]
+    except ValueError as error:
+        raise SettingsError(f"--extension: {error}") from error
+    sources = [*processes, ExtensionSocket(data_dir / SOCKET_NAME)]
+    return Canvases([builtin_provider(pages)], sources=sources, pages=pages)
+
+
+def _tls(settings: Settings, data_dir: Path) -> ssl.SSLContext | None:
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None:
+        if not settings.tls_authority:
+            return None
+        certificate, key = _own_certificate(settings, data_dir)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError is one, and names no file.
+        files = " and ".join(str(file) for file in (certificate, key) if file is not None)
+        raise SettingsError(f"TLS: cannot use {files}: {error.strerror or error}") from error
+    return context
+
+
+def _own_certificate(settings: Settings, data_dir: Path) -> tuple[Path, Path]:
+    try:
+        from ahpkit.web.authority import certificate_for
+    except ImportError as error:
+        raise SettingsError("host.tls_authority needs one more package: pip install 'ahpkit[tls]'") from error
+    names = [*settings.allowed_hosts, *own_addresses(settings.host), "localhost", "127.0.0.1"]
+    return certificate_for(names, data_dir / "tls", now=datetime.now(UTC))
+
+
+def _afar(settings: Settings, server: HttpServer) -> str | None:
+    """Where other devices find the page, when they can."""
+    if is_loopback(settings.host) or not server.url.startswith("wss://"):
+        return None
+    name = next(iter([*settings.allowed_hosts, *own_addresses(settings.host)]), None)
+    return None if name is None else f"https://{name}:{server.port}"
+
+
+__all__ = ["Running", "running_host"]
