@@ -42,6 +42,9 @@ _FIRST_FILE = """# ahpkit: settings of yours. Lines that begin with # are what i
 # args = ["--acp"]
 """
 
+_SHOWN = 10
+"""Keys that a warning names."""
+
 _PROJECT_FILE = """# ahpkit: settings for this directory.
 # [session] always counts. Anything else counts for a host that is started here, once the file is trusted:
 #   ahpkit trust add .ahpkit.toml
@@ -147,8 +150,9 @@ def trusted_settings(config_file: Path | None, directory: Path, data_dir: Path |
 def say_left_out(settings: Settings) -> None:
     """Tell the person what a project's file wants and does not get."""
     for path, keys in settings.left_out.items():
+        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         click.echo(
-            f"Warning: {tilde(Path(path))} is not trusted, so it does not set {', '.join(keys)}; "
+            f"Warning: {tilde(Path(path))} is not trusted, so it does not set {', '.join(keys[:_SHOWN])}{more}; "
             f"to trust it as it is now: ahpkit trust add {path}",
             err=True,
         )

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ CONFIG_VARIABLE = "AHPKIT_CONFIG"
 """Names the user's file when it is somewhere else."""
 
 PROJECT_FILE = ".ahpkit.toml"
+
+_LARGEST = 1024 * 1024
+"""Bytes of a configuration file."""
+_DEEPEST = 32
 
 BUILT_IN = "built in"
 """The origin of a value that no file sets."""
@@ -374,13 +379,47 @@ def described(settings: Settings) -> list[tuple[str, Any, str]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(_text_of(path))
+        _check_shape(content)
+        return content
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not UTF-8 text") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
+
+
+def _text_of(path: Path) -> str:
+    """A project's file comes with a checkout: it may be a link to anything, and as large as it likes."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            raise ValueError(f"it is no file of at most {_LARGEST // 1024} KiB")
+        text = (file.read(_LARGEST) or b"").decode()
+    if any(line.count(".") > _LARGEST // 1024 for line in text.splitlines()):
+        raise ValueError("it is nested too deeply")
+    return text
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _check_shape(content: dict[str, Any]) -> None:
+    """Keys are printed, so they must be printable; and no table is deeper than anybody writes."""
+    todo: list[tuple[Any, int]] = [(content, 0)]
+    while todo:
+        value, depth = todo.pop()
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deeply")
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            if odd := next((key for key in table if not key.isprintable()), None):
+                raise ValueError(f"the key {odd[:40]!r} has characters that cannot be shown")
+            todo += ((item, depth + 1) for item in table.values())
+        elif isinstance(value, list):
+            todo += ((item, depth + 1) for item in cast("list[Any]", value))
 
 
 def _take_table(path: Path, table: str, content: dict[str, Any], settings: Settings) -> None:
