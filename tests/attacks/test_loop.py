@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from ahpkit.log.entry import ChannelSnapshot
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.protocol.chat.reducer import chat_reducer
+from ahpkit.wire.codec import encode
 from support.flow import open_session, remark, say
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
@@ -372,3 +376,41 @@ async def test_the_first_session_does_not_hold_the_loop(tmp_path: Path) -> None:
         await client.action("chat/turnComplete")
         assert _worst(sorted(steps.read_text().splitlines(), reverse=True)) <= 2 * BOUND * _this_machine()
         await client.aclose()
+
+
+async def test_looking_at_a_large_session_that_rests_does_not_hold_the_loop(tmp_path: Path) -> None:
+    """After a restart sessions are text. It is read piece by piece, for all chats of a session."""
+    steps = tmp_path / "steps"
+    async with host_process(tmp_path) as host:
+        client = await host.client(ROOT)
+        session, chat = await open_session(client)
+        await client.ask("createChat", session, chat="ahp-chat:/beside")
+        await client.accepted(chat, say("hello"))
+        await client.action("chat/turnComplete")
+        await client.aclose()
+        await host.stop()
+    _make_long(tmp_path, {chat: 8000, "ahp-chat:/beside": 8000}, like=chat)
+    async with host_process(tmp_path, through=("support.timed_host", str(steps))) as host:
+        steps.write_text("")  # Nobody is connected while it starts.
+        client = await host.client(ROOT)
+        await client.ask("subscribe", session)
+        shown = (await client.ask("subscribe", chat))["snapshot"]["state"]
+        assert len(shown["turns"]) == 8000
+        assert _worst(sorted(steps.read_text().splitlines(), reverse=True)) <= BOUND * _this_machine()
+        await client.aclose()
+
+
+def _make_long(home: Path, chats: dict[str, int], *, like: str) -> None:
+    """Give chats as many turns, each like the first one of another chat. The host does not run."""
+    [log] = home.glob("**/log.db")
+    storage = SqliteStorage(log)
+    recovery = storage.load()
+    states: dict[str, Json] = {uri: json.loads(recovery.snapshots[uri].state) for uri in chats}
+    for entry in recovery.tail:
+        if entry.channel in chats:
+            states[entry.channel] = chat_reducer(states[entry.channel], json.loads(entry.payload)["action"])
+    [turn] = states[like]["turns"]
+    for uri, count in chats.items():
+        states[uri] = {**states[uri], "turns": [{**turn, "id": f"turn {number}"} for number in range(count)]}
+    storage.commit([ChannelSnapshot(uri, recovery.head_seq, encode(state)) for uri, state in states.items()])
+    storage.close()

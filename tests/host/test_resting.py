@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -302,20 +301,41 @@ async def test_the_log_is_trimmed_past_sessions_at_rest(bench: Bench) -> None:
 # -- the store -------------------------------------------------------------------------------------------------------
 
 
-def test_a_channel_at_rest_is_its_text_until_the_next_action(tmp_path: Path) -> None:
+async def test_a_channel_at_rest_is_its_text_until_the_next_action() -> None:
     log = LateLog(gap=0, by_hand=True)
     store = Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
     state: Json = {"agents": [], "activeSessions": 0}
     store.open(ROOT_URI, state)
-    store.rest(ROOT_URI)  # Not durable: it is kept as it is.
+    await store.rest(ROOT_URI)  # Not durable: it is kept as it is.
     assert store.state(ROOT_URI) is state
     store.commit(log.commit())
-    store.rest(ROOT_URI)
+    await store.rest(ROOT_URI)
     assert store.state(ROOT_URI) == store.committed(ROOT_URI) == state
     assert store.state(ROOT_URI) is not store.state(ROOT_URI)
     assert store.shown(ROOT_URI)
     before, after = store.apply(ROOT_URI, {"type": "root/activeSessionsChanged", "activeSessions": 3})
     assert (before["activeSessions"], after["activeSessions"]) == (0, 3)
     assert store.committed(ROOT_URI) == state
-    store.rest(ROOT_URI)
+    await store.rest(ROOT_URI)
     assert store.state(ROOT_URI) is after
+
+
+async def test_a_large_channel_is_read_before_it_wakes_and_may_change_its_mind_before_it_rests() -> None:
+    log = LateLog(gap=0, by_hand=True)
+    store = Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
+    state: Json = {"agents": [], "activeSessions": 0, "_meta": {"long": ["x" * 1000] * 1000}}
+    store.open(ROOT_URI, state)
+    store.commit(log.commit())
+    await store.rest(ROOT_URI, still=lambda: False)
+    assert store.state(ROOT_URI) is state, "somebody woke it while its text was written"
+    await store.rest(ROOT_URI)
+    await store.read(ROOT_URI)
+    read = store.state(ROOT_URI)
+    assert read == state
+    assert store.state(ROOT_URI) is read
+    store.unread(ROOT_URI)
+    assert store.state(ROOT_URI) is not read
+    await store.read(ROOT_URI)
+    read = store.state(ROOT_URI)
+    store.wake(ROOT_URI)
+    assert store.state(ROOT_URI) is store.committed(ROOT_URI) is read

@@ -125,7 +125,7 @@ class Services(States, Protocol):
 
     def close_channel(self, uri: str) -> None: ...
 
-    def rest_channel(self, uri: str) -> None:
+    async def rest_channel(self, uri: str) -> None:
         """Keep only the text of a channel in which nothing happens any more, once all of it is durable."""
         ...
 

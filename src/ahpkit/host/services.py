@@ -90,8 +90,8 @@ class HostServices(States):
     def close_channel(self, uri: str) -> None:
         self.store.close(uri)
 
-    def rest_channel(self, uri: str) -> None:
-        self.store.rest(uri)
+    async def rest_channel(self, uri: str) -> None:
+        await self.store.rest(uri)
 
     async def durable(self) -> None:
         await self.delivery.durable()

@@ -127,7 +127,7 @@ def decode_json(data: bytes | str) -> Json:
     return value
 
 
-def decode_own(data: bytes) -> Json:
+def decode_own(data: bytes | msgspec.Raw) -> Json:
     """The JSON value in what `encode` wrote: it repeats no name, so that is not checked. Raises `ParseError`."""
     try:
         return _decoder.decode(data)

@@ -1,4 +1,4 @@
-"""Writes a large JSON value piece by piece: no step takes long, and only what was read is generated.
+"""Writes and reads a large JSON value piece by piece: no step takes long, and only what was read is generated.
 
 A value may hold parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long list.
 """
@@ -9,10 +9,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
 
-from ahpkit.wire.codec import Json, encode
+import msgspec
+
+from ahpkit.wire.codec import Json, decode_own, encode
 
 PIECE = 64 * 1024
 """Bytes of a piece, about. The worst text takes a fraction of a millisecond to write."""
+
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Pieces:
@@ -49,6 +55,24 @@ async def write_pieces(value: Json) -> AsyncIterator[bytes]:
             yield b"".join(gathered)
             gathered, size = [], 0
     yield b"".join(gathered)
+
+
+async def read_pieces(data: bytes | msgspec.Raw) -> Json:
+    """The JSON value in what `encode` wrote. Others are served between two pieces of it."""
+    if len(data) <= PIECE or bytes(memoryview(data)[:1]) not in b"{[":
+        return decode_own(data)
+    await asyncio.sleep(0)
+    if bytes(memoryview(data)[:1]) == b"{":
+        return {name: await read_pieces(part) for name, part in _MEMBERS.decode(data).items()}
+    items: list[Json] = []
+    size = 0
+    for part in _ITEMS.decode(data):
+        items.append(await read_pieces(part))
+        size += len(part)
+        if size >= PIECE:
+            size = 0
+            await asyncio.sleep(0)
+    return items
 
 
 def _parts(value: Json) -> Iterator[bytes | Pieces]:
@@ -130,4 +154,4 @@ async def measure(value: Json, *, at_most: int) -> int:
     return size
 
 
-__all__ = ["PIECE", "Items", "Pieces", "is_light", "measure", "write_pieces"]
+__all__ = ["PIECE", "Items", "Pieces", "is_light", "measure", "read_pieces", "write_pieces"]

@@ -6,7 +6,7 @@ What they show is committed, so nothing shown can be lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -139,6 +139,7 @@ class Handshake:
         root = self._store.committed(ROOT_URI) or {}
         self._windows.begin(client.client_id)
         observed = [uri for uri in wanted if await self._may_observe(client, uri)]
+        await self._wake(observed)
         snapshots = [self._snapshot(uri, client) for uri in observed if self._exists(uri)]
         self._clients.back(client, resumed=False)
         return {
@@ -162,6 +163,7 @@ class Handshake:
         for uri in wanted:
             await self._opened(uri)
         observed = [uri for uri in wanted if await self._may_observe(client, uri)]
+        await self._wake(observed)
         present = [uri for uri in observed if self._exists(uri)]
         missing = [uri for uri in wanted if uri not in present]
         for uri in present:
@@ -213,6 +215,9 @@ class Handshake:
         view: JsonObject = params.get("view") or {}
         delivery: JsonObject = params.get("delivery") or {}
         self._clients.set_latency(uri, client, delivery.get("maxLatencyMs", 0))
+        await self._wake([uri])
+        if not self._exists(uri):
+            raise _no_channel(uri)
         return {"snapshot": self._snapshot(uri, client, view.get("turns"))}
 
     async def _check_observer(self, client: Connection, uri: str) -> None:
@@ -225,6 +230,11 @@ class Handshake:
         except PermissionDenied:
             return False
         return True
+
+    async def _wake(self, uris: Iterable[str]) -> None:
+        """Have the sessions of channels read before somebody looks at them: that may take a while."""
+        for uri in uris:
+            await self._sessions.wake_gently(uri)
 
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
         """The committed state, and from here on every later action: both in one step, so nothing falls in between.

@@ -160,8 +160,23 @@ class LiveSessions:
         session = self._live[uri] = self._live.pop(uri)
         session.used = self._ports.monotonic()
 
+    async def wake_gently(self, channel: str) -> None:
+        """Like `wake`, but a large session is read piece by piece, and others are served meanwhile."""
+        session = self._session_of(channel)
+        if session is None or session in self._live:
+            return
+        channels = self._channels_of(session)
+        try:
+            for uri in channels:
+                await self._store.read(uri)
+            self.wake(channel)
+        finally:
+            for uri in channels:
+                self._store.unread(uri)
+
     async def awake(self, channel: str) -> None:
         """Wake the session of a channel and wait until it is prepared, but not for long."""
+        await self.wake_gently(channel)
         self.wake(channel)
         session = self._live.get(self._session_of(channel) or "")
         if session is not None and not session.ready.done():
@@ -243,8 +258,16 @@ class LiveSessions:
             self._ports.turns.rest_chat(chat)
             self._ports.tasks.spawn(runner.rest(), name=f"rest {chat}")
         tell(self._ports.registered.session_rested, uri)
-        for channel in (uri, f"{uri}/annotations", *self._index.chats(uri)):
-            self._store.rest(channel)
+        self._ports.tasks.spawn(self._rest_channels(uri), name=f"rest {uri}")
+
+    async def _rest_channels(self, uri: str) -> None:
+        """One after the other: each may be large."""
+        for channel in self._channels_of(uri):
+            await self._store.rest(channel, still=lambda: uri not in self._live)
+            await asyncio.sleep(0)
+
+    def _channels_of(self, uri: str) -> list[str]:
+        return [uri, f"{uri}/annotations", *self._index.chats(uri)]
 
 
 __all__ = ["LiveSession", "LiveSessions", "SessionPorts"]

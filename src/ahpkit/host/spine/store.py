@@ -25,10 +25,13 @@ from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, Recovery
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_own, encode
-from ahpkit.wire.pieces import is_light, write_pieces
+from ahpkit.wire.pieces import is_light, read_pieces, write_pieces
 
 _log = logging.getLogger(__name__)
 
+
+_AT_ONCE = 100
+"""Actions that are read and applied again in one step of the event loop."""
 
 _PRIVATE: JsonObject = {"type": ""}
 """Placeholder for a message to one subscriber. Reducers ignore it."""
@@ -41,12 +44,15 @@ class Origin(NamedTuple):
     client_seq: int
 
 
-class _Text(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Text:
     """The state of a channel at rest."""
 
     snapshot: bytes
     tail: Sequence[Entry] = ()
     """Actions after the snapshot."""
+    read: JsonObject | None = None
+    """What `Store.read` made of it, for the moment until the channel wakes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -118,13 +124,38 @@ class Store(States):
         self.committed_head = recovery.head_seq
 
     def _read(self, uri: str, text: _Text) -> JsonObject:
+        if text.read is not None:
+            return text.read
         state: JsonObject = decode_own(text.snapshot)
         for entry in text.tail:
-            try:
-                state = self._kinds.reduce(uri, state, decode_own(entry.payload)["action"])
-            except Exception:  # An action that cannot be read is left out. All others are needed.
-                _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
+            state = self._read_action(uri, state, entry)
         return state
+
+    def _read_action(self, uri: str, state: JsonObject, entry: Entry) -> JsonObject:
+        try:
+            return self._kinds.reduce(uri, state, decode_own(entry.payload)["action"])
+        except Exception:  # An action that cannot be read is left out. All others are needed.
+            _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
+            return state
+
+    async def read(self, uri: str) -> None:
+        """Read a channel that rests, a piece at a time, for whoever wakes it or asks for its state next."""
+        channel = self._visible(uri)
+        text = None if channel is None else channel.text
+        if text is None:
+            return
+        state = await read_pieces(text.snapshot)
+        for number, entry in enumerate(text.tail, 1):
+            state = self._read_action(uri, state, entry)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        text.read = state
+
+    def unread(self, uri: str) -> None:
+        """Forget what `read` read, because nobody woke the channel."""
+        channel = self._visible(uri)
+        if channel is not None and channel.text is not None:
+            channel.text.read = None
 
     def wake(self, uri: str) -> None:
         """Keep the state of a channel at hand."""
@@ -138,11 +169,15 @@ class Store(States):
         channel = self._channels.get(uri)
         return channel is not None and channel.state is channel.committed
 
-    def rest(self, uri: str) -> None:
-        """Keep a channel as its text, when all of it is durable."""
+    async def rest(self, uri: str, *, still: Callable[[], bool] = lambda: True) -> None:
+        """Keep a channel as its text, when all of it is durable and it can `still` rest when that is written."""
         channel = self._channels.get(uri)
-        if channel is not None and channel.text is None and self.durable(uri):
-            channel.text = _Text(encode(channel.state))
+        if channel is None or channel.text is not None or not self.durable(uri):
+            return
+        state = channel.state
+        data = encode(state) if is_light(state) else await _written(state or {})
+        if still() and channel.state is state and self.durable(uri):
+            channel.text = _Text(data)
             channel.state = channel.committed = None
 
     def state(self, uri: str) -> JsonObject | None:

@@ -170,7 +170,7 @@ class Pool:
     async def _rest(self, uri: str) -> None:
         with suppress(InternalError):  # A disk that takes nothing: its state stays as it is.
             await self._services.durable()
-            self._services.rest_channel(uri)
+            await self._services.rest_channel(uri)
 
     def publish_soon(self) -> None:
         """Like `publish`, for changes that may follow each other quickly."""
