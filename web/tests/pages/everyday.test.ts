@@ -93,10 +93,16 @@ describe("sessions", () => {
 });
 
 describe("a message", () => {
-  it("refers to rules with # and to agents with @", async () => {
+  it("refers to rules and files with # and to agents with @", async () => {
     await begin("Look at the rules");
+    await composer(page).pressSequentially("#read");
+    await page.getByRole("option", { name: /#README.md/ }).click();
+    await page.locator(".composer .attachments").getByText("README.md").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.locator(".said").last().locator(".attachments").getByText("README.md").waitFor();
+    await idle(page);
     await composer(page).pressSequentially("#");
-    await page.getByRole("option", { name: /AGENTS/ }).click();
+    await page.getByRole("option", { name: /#AGENTS / }).click();
     await composer(page).pressSequentially("and @");
     await page.getByRole("option", { name: /critic/ }).click();
     await page.getByRole("button", { name: "Send", exact: true }).click();

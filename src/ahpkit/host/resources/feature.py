@@ -15,10 +15,12 @@ from ahpkit.host.resources.agent_files import AgentFiles
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.host.resources.content import ContentStore
 from ahpkit.host.resources.fence import Fence
+from ahpkit.host.resources.mentions import Mentions
 from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.workers import Workers
+from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
@@ -52,6 +54,7 @@ class Resources(Feature):
         )
         self._sealed = sealed
         self._workers = Workers("ahpkit-files")
+        self._mentions = Mentions(lambda path: self._access.fence.cuts.reason(path) is None)
         self._changing = asyncio.Lock()
 
     def register(self, host: Registration, services: Services) -> None:
@@ -62,6 +65,7 @@ class Resources(Feature):
             host.command(command)
         host.store_content(self._store_content)
         host.check_directory(self._check_directory)
+        host.complete(self._mentioned)
         host.prepare_session(self._prepare_session)
         host.prepare_turn(self._prepare_turn)
         host.listen(self._heard, "session/customization", "session/workingDirectory")
@@ -97,6 +101,16 @@ class Resources(Feature):
 
     def _store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
         return self._content.put(data, content_type)
+
+    async def _mentioned(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
+        """Files of the chat's directories, for a word that mentions one."""
+        session = self.services.session_of(chat_uri)
+        chat, state = self.services.state(chat_uri) or {}, self.services.state(session or "") or {}
+        uris: Sequence[str] = chat.get("workingDirectories") or state.get("workingDirectories") or ()
+        now = self.services.now()
+        return await self._workers.run(
+            lambda: self._mentions.items([real_path(file_path(uri)) for uri in uris], text, offset, now=now)
+        )
 
     # -- where sessions may live -----------------------------------------------------------------------------------
 

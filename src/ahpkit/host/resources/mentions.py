@@ -1,0 +1,114 @@
+"""Completes `#` and `@` in a message with the files below the session's working directories.
+
+Every list is bounded: so many files, found level by level, without hidden ones and without folders that tools fill. A
+list is kept for a few seconds, because a person types on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ahpkit.host.turns.completions import Word, word_at
+from ahpkit.protocol.chat.commands import CompletionItem
+
+MARKS = ("#", "@")
+"""What a mention of a file begins with."""
+
+MAX_FILES = 10_000
+"""Files of a directory that are offered. The nearest to its top come first."""
+
+KEPT = 5_000
+"""Milliseconds that a list of files is used before it is made again."""
+
+_FILLED_BY_TOOLS = frozenset({"node_modules", "__pycache__", "venv", "target", "bower_components"})
+
+Shows = Callable[[Path], bool]
+"""Whether a directory may be looked into."""
+
+
+class Mentions:
+    """The files of directories, each list kept for a moment."""
+
+    def __init__(self, shows: Shows, *, max_files: int = MAX_FILES) -> None:
+        self._shows = shows
+        self._max_files = max_files
+        self._lists: dict[Path, tuple[int, Sequence[str]]] = {}
+
+    def items(self, directories: Sequence[Path], text: str, offset: int, *, now: int) -> list[CompletionItem]:
+        """Files for the word at `offset`; `now` is in milliseconds. Blocks: it reads directories."""
+        word = word_at(text, offset)
+        if not word.typed.startswith(MARKS):
+            return []
+        found = [(file, folder) for folder in directories for file in self._files(folder, now)]
+        wanted = word.typed[1:].casefold()
+        ranked = sorted((fit, len(file), file, folder) for file, folder in found if (fit := _fit(file, wanted)) < _NOT)
+        return [_item(word, file, folder) for _, _, file, folder in ranked]
+
+    def _files(self, directory: Path, now: int) -> Sequence[str]:
+        made, files = self._lists.get(directory, (0, ()))
+        if not files or now - made > KEPT:
+            files = list_files(directory, self._shows, at_most=self._max_files)
+            fresh = {folder: kept for folder, kept in self._lists.items() if now - kept[0] <= KEPT}
+            self._lists = {**fresh, directory: (now, files)}
+        return files
+
+
+def list_files(directory: Path, shows: Shows, *, at_most: int) -> Sequence[str]:
+    """Paths of files below a directory, relative to it, level by level. Links are not followed."""
+    files: list[str] = []
+    waiting = deque([""])
+    for _ in range(at_most):  # Folders are counted, too: there may be many without a file.
+        if not waiting or len(files) >= at_most:
+            break
+        inner = waiting.popleft()
+        if not shows(directory / inner):
+            continue
+        for entry in _entries(directory / inner):
+            path = f"{inner}/{entry.name}" if inner else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                files.append(path)
+    return files[:at_most]
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            shown = [entry for entry in entries if not entry.name.startswith(".") or entry.name == ".github"]
+    except OSError:  # It is gone, or not for us.
+        return []
+    named = (entry for entry in shown if entry.name not in _FILLED_BY_TOOLS and not any(map(str.isspace, entry.name)))
+    return sorted(named, key=lambda entry: entry.name)
+
+
+_NOT = 4
+
+
+def _fit(file: str, wanted: str) -> int:
+    """How well a path fits: its name begins so, the path does, the name contains it, the path does; or not at all."""
+    path = file.casefold()
+    name = path.rpartition("/")[2]
+    tests = (name.startswith(wanted), path.startswith(wanted), wanted in name, wanted in path)
+    return tests.index(True) if True in tests else _NOT
+
+
+def _item(word: Word, file: str, directory: Path) -> CompletionItem:
+    return {
+        "insertText": f"{word.typed[0]}{file} ",
+        "rangeStart": word.start,
+        "rangeEnd": word.end,
+        "attachment": {
+            "type": "resource",
+            "label": file,
+            "uri": (directory / file).as_uri(),
+            "displayKind": "document",
+            "_meta": {"description": "file"},
+        },
+    }
+
+
+__all__ = ["MARKS", "MAX_FILES", "Mentions", "list_files"]
