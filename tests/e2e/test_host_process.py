@@ -163,3 +163,25 @@ async def test_what_an_agent_of_a_killed_host_left_running_ends_when_the_next_ho
 
     async with host_process(tmp_path):
         await gone(left)
+
+
+async def test_a_clock_that_was_far_ahead_for_a_while_leaves_nothing_in_the_future(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    async with host_process(tmp_path, through=("support.jumpy_host", str(clock))) as host:
+        client = await host.client(ROOT)
+        session, _ = await open_session(client)
+
+        async def changed(text: str, ahead: int) -> int:
+            clock.write_text(str(ahead))
+            host.process.send_signal(signal.SIGUSR2)
+            await client.ask("ping")  # Whoever is asked after the signal has read the clock.
+            await client.accepted(session, title(text))
+            return (await client.ask("subscribe", session))["snapshot"]["state"]["summary"]["modifiedAt"]
+
+        before, ahead, after = await changed("a", 0), await changed("b", 86_400), await changed("c", 0)
+        assert ahead >= before + 86_000_000
+        assert before <= after < before + 3_600_000
+        [listed] = (await client.ask("listSessions"))["items"]
+        assert listed["modifiedAt"] == after
+        await client.aclose()

@@ -1,8 +1,11 @@
 """A scripted ACP agent behind a real host: what clients see in the states, and what reaches the agent from them."""
 
 import asyncio
+import itertools
+import os
+import signal
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from ahpkit.client.client import Client
 from ahpkit.host.agent import Chat as AgentSideChat
 from ahpkit.host.resources import Resources
 from ahpkit.host.terminals import Terminals
+from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.memory_host import MemoryHost, memory_host
 from ahpkit.testing.recording import RecordingTurn
 from support import requirement
@@ -120,6 +124,34 @@ async def test_a_crash_is_an_error_of_the_turn_and_the_next_turn_works(scripted:
         first = at.state()["turns"][0]
         error = first["responseParts"][-1]["error"]
         assert (first["state"], error["errorType"]) == ("error", "acp/agent-exited")
+
+
+@pytest.mark.parametrize("way", ["session/load", "session/resume"])
+async def test_a_crash_while_the_conversation_is_taken_up_again_ends_the_turn_with_an_error(
+    scripted: Scripted, way: str
+) -> None:
+    """Somebody kills each process that the host starts, once it has been asked for the conversation."""
+    loads: dict[str, Any] = (
+        {"agentCapabilities": {**CAPABILITIES, "sessionCapabilities": {}}} if way == "session/load" else {}
+    )
+    stuck: list[dict[str, Any]] = [{"stderr": "boom\n"}, {"sleep": None}]
+    turns = [[{"text": "x"}, {"after": [{"exit": 0}]}]]
+    async with hosted(scripted, initialize=loads, methods={way: stuck}, turns=turns) as at:
+        assert await at.chat.ask("one") == "x"
+        await until(lambda: not scripted.running())
+        asking = asyncio.create_task(at.chat.ask("two"))
+        for attempt in itertools.count(1):
+            await until(lambda number=attempt: asking.done() or len(scripted.received(way)) == number)
+            if asking.done():
+                break
+            for process in scripted.running():
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+        with pytest.raises(Exception, match="boom"):
+            await asking
+        assert at.state().get("activeTurn") is None
+        last = at.state()["turns"][-1]
+        assert (last["state"], last["responseParts"][-1]["error"]["errorType"]) == ("error", "acp/agent-exited")
 
 
 async def test_a_cancel_of_a_client_reaches_the_agent(scripted: Scripted) -> None:
