@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
 
 from ahpkit.host.agent import AgentError
 from ahpkit.host.clients.dialect_choice import renders_apps
@@ -44,11 +46,13 @@ FORWARDED: Final[Mapping[str, str]] = {
 """Notifications of a server that subscribers hear."""
 
 _WORDS = 1000
+_PLAIN_NAME = re.compile(r"[\w.-]+")
 
 
 def channel_of(session_uri: str, server_id: str) -> str:
-    """The channel of a server: the same for as long as the session has it."""
-    return f"mcp://{session_uri.rpartition('/')[2]}/{server_id}"
+    """The channel of a server: the same for as long as the session has it, and no other session has it."""
+    name = session_uri.removeprefix("ahp-session:/")
+    return f"mcp://{name if _PLAIN_NAME.fullmatch(name) else quote(session_uri, safe='')}/{server_id}"
 
 
 def capabilities_of(server: McpServer, sampling: JsonObject | None) -> JsonObject:

@@ -131,12 +131,11 @@ async def test_a_crash_while_the_conversation_is_taken_up_again_ends_the_turn_wi
     scripted: Scripted, way: str
 ) -> None:
     """Somebody kills each process that the host starts, once it has been asked for the conversation."""
-    loads: dict[str, Any] = (
-        {"agentCapabilities": {**CAPABILITIES, "sessionCapabilities": {}}} if way == "session/load" else {}
-    )
+    only_loads: dict[str, Any] = {"agentCapabilities": {**CAPABILITIES, "sessionCapabilities": {}}}
+    initialize = only_loads if way == "session/load" else {}
     stuck: list[dict[str, Any]] = [{"stderr": "boom\n"}, {"sleep": None}]
     turns = [[{"text": "x"}, {"after": [{"exit": 0}]}]]
-    async with hosted(scripted, initialize=loads, methods={way: stuck}, turns=turns) as at:
+    async with hosted(scripted, initialize=initialize, methods={way: stuck}, turns=turns) as at:
         assert await at.chat.ask("one") == "x"
         await until(lambda: not scripted.running())
         asking = asyncio.create_task(at.chat.ask("two"))
