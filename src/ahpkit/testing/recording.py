@@ -16,7 +16,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, Unpack, cast
 
 from ahpkit.host.agent import (
     CanvasRuntime,
@@ -29,18 +29,23 @@ from ahpkit.host.agent import (
     Turn,
     TurnContext,
 )
+from ahpkit.host.agent.values import (
+    AskOptions,
+    CompleteOptions,
+    ConfirmOptions,
+    PerformOptions,
+    RunningOptions,
+    ToolCallOptions,
+)
 from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
-    ConfirmationOption,
     Message,
     ResponsePart,
-    ToolCallConfirmationReason,
-    ToolCallContributor,
     ToolResultContent,
     UsageInfo,
 )
 from ahpkit.protocol.chat.state import Turn as TurnRecord
-from ahpkit.protocol.common.state import AgentSelection, FileEdit, JsonObject, ModelSelection, StringOrMarkdown
+from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection, StringOrMarkdown
 from ahpkit.protocol.session.state import SessionConfigSchema
 
 Said = tuple[Any, ...]
@@ -154,39 +159,24 @@ class RecordingToolCall:
         self._input += delta
         self._say("input", delta, message=message)
 
-    def running(
-        self,
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        confirmed: ToolCallConfirmationReason = "not-needed",
-    ) -> None:
+    def running(self, **given: Unpack[RunningOptions]) -> None:
         if not self._running and not self.over:
             self._running = True
-            how = None if confirmed == "not-needed" else confirmed
-            self._say("running", self._ready(tool_input), message=message, confirmed=how)
+            how = None if given.get("confirmed") == "not-needed" else given.get("confirmed")
+            self._say("running", self._ready(given.get("tool_input")), message=given.get("message"), confirmed=how)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
         self._say("assess", reason, safety=safety)
 
-    async def confirm(
-        self,
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        title: StringOrMarkdown | None = None,
-        options: Sequence[ConfirmationOption] = (),
-        edits: Sequence[FileEdit] = (),
-        editable: bool = False,
-        setting: bool | None = None,
-    ) -> Confirmation:
-        if setting is not None:
+    async def confirm(self, **given: Unpack[ConfirmOptions]) -> Confirmation:
+        shown, message = self._ready(given.get("tool_input")), given.get("message")
+        if (setting := given.get("setting")) is not None:
             self._running, self.over = setting, not setting
-            self._say("setting", setting, self._ready(tool_input), message=message)
-            return Confirmation(approved=setting, tool_input=self._input)
-        offered, changed = [option["id"] for option in options], list(edits)
-        shown = self._ready(tool_input)
-        self._say("confirm", shown, message=message, title=title, options=offered, edits=changed, editable=editable)
+            self._say("setting", setting, shown, message=message)
+            return Confirmation(approved=setting, tool_input=shown)
+        offered = [option["id"] for option in given.get("options", ())]
+        more = {"title": given.get("title"), "edits": list(given.get("edits", ())), "editable": given.get("editable")}
+        self._say("confirm", shown, message=message, options=offered, **more)
         answer = await self._turn.confirmations.next(True)
         if isinstance(answer, bool):
             answer = Confirmation(approved=answer, tool_input=shown)
@@ -195,16 +185,11 @@ class RecordingToolCall:
         return answer
 
     async def perform(
-        self,
-        run: Callable[[str], Awaitable[ToolOutcome]],
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        options: Sequence[ConfirmationOption] = (),
-        editable: bool = False,
-        asks: bool = True,
+        self, run: Callable[[str], Awaitable[ToolOutcome]], **given: Unpack[PerformOptions]
     ) -> ToolOutcome:
-        if asks:
+        tool_input, message = given.get("tool_input"), given.get("message")
+        if given.get("asks", True):
+            options, editable = given.get("options", ()), given.get("editable", False)
             answer = await self.confirm(tool_input=tool_input, message=message, options=options, editable=editable)
             if not answer.approved:
                 return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
@@ -236,19 +221,11 @@ class RecordingToolCall:
     def content(self, content: Sequence[ToolResultContent]) -> None:
         self._say("content", list(content))
 
-    def complete(
-        self,
-        *,
-        success: bool = True,
-        message: StringOrMarkdown | None = None,
-        content: Sequence[ToolResultContent] = (),
-        error: str | None = None,
-        structured_content: JsonObject | None = None,
-    ) -> None:
+    def complete(self, **given: Unpack[CompleteOptions]) -> None:
         if not self.over:
             self.over = True
-            more = {"message": message, "content": list(content), "error": error}
-            self._say("complete", success, **more, structured_content=structured_content)
+            success, said = given.get("success", True), {**given, "content": list(given.get("content", ()))}
+            self._say("complete", success, **{key: value for key, value in said.items() if key != "success"})
 
     def meta(self, meta: JsonObject) -> None:
         self._say("meta", meta)
@@ -336,21 +313,10 @@ class RecordingTurn:
         self._say("store", data, content_type)
         return f"recorded:/{len(self.stored)}"
 
-    def tool_call(
-        self,
-        name: str,
-        *,
-        display_name: str | None = None,
-        id: str | None = None,
-        message: StringOrMarkdown | None = None,
-        intention: str | None = None,
-        contributor: ToolCallContributor | None = None,
-        meta: JsonObject | None = None,
-    ) -> RecordingToolCall:
-        call = RecordingToolCall(self, id or f"{self.id}-tool-{next(self._numbers)}", name)
-        self.tool_calls[call.id] = call
-        more = {"display_name": display_name, "message": message, "contributor": contributor, "meta": meta}
-        self._say("tool_call", call.id, name, **more, intention=intention)
+    def tool_call(self, name: str, **given: Unpack[ToolCallOptions]) -> RecordingToolCall:
+        id = given.pop("id", None) or f"{self.id}-tool-{next(self._numbers)}"
+        call = self.tool_calls[id] = RecordingToolCall(self, id, name)
+        self._say("tool_call", id, name, **given)
         return call
 
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> RecordingToolCall | None:
@@ -360,15 +326,8 @@ class RecordingTurn:
         self._say("call_tool", name, tool_input)
         return await self.outcomes.next(ToolOutcome(success=True))
 
-    async def ask(
-        self,
-        questions: Sequence[ChatInputQuestion],
-        *,
-        message: str | None = None,
-        url: str | None = None,
-        meta: JsonObject | None = None,
-    ) -> InputAnswers:
-        self._say("ask", [question["id"] for question in questions], message=message, url=url, meta=meta)
+    async def ask(self, questions: Sequence[ChatInputQuestion], **given: Unpack[AskOptions]) -> InputAnswers:
+        self._say("ask", [question["id"] for question in questions], **given)
         return await self.answers.next(InputAnswers("cancel"))
 
     def usage(self, usage: UsageInfo) -> None:

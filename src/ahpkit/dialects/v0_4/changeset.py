@@ -15,16 +15,11 @@ from ahpkit.dialects.v0_4.common import (
     StringOrMarkdown,
     TextRange,
 )
+from ahpkit.protocol.changeset.reducer import HANDLERS as CURRENT
 from ahpkit.protocol.common.reducing import (
     Handler,
-    amend,
     apply,
-    assign_optional,
-    index_of,
     put,
-    removed,
-    replaced,
-    upserted,
 )
 
 ChangesetStatus = Literal["computing", "ready", "error"]
@@ -187,29 +182,6 @@ def changeset_reducer(state: JsonObject, action: JsonObject, *, now: int) -> Jso
     return apply(HANDLERS, state, action)
 
 
-def _status_changed(item: JsonObject, action: JsonObject) -> JsonObject:
-    """A status and its error go together: whoever is not in status `error` has none."""
-    error = action.get("error") if action["status"] == "error" else None
-    return amend(item, {"status": action["status"], "error": error})
-
-
-def _operation_status_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    operations: list[JsonObject] = state.get("operations") or []
-    index = index_of(operations, "id", action["operationId"])
-    if index < 0:
-        return state
-    return {**state, "operations": replaced(operations, index, _status_changed(operations[index], action))}
-
-
-def _file_set(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "files": upserted(state["files"], action["file"], key="id")}
-
-
-def _file_removed(state: JsonObject, action: JsonObject) -> JsonObject:
-    kept = removed(state["files"], "id", action["fileId"])
-    return state if kept is state["files"] else {**state, "files": kept}
-
-
 def _content_changed(state: JsonObject, action: JsonObject) -> JsonObject:
     """Operations stay where none are given; an error that is not given is gone."""
     after = {**state, "files": action["files"]}
@@ -218,18 +190,9 @@ def _content_changed(state: JsonObject, action: JsonObject) -> JsonObject:
     return put(after, "error", action.get("error"))
 
 
-def _cleared(state: JsonObject, action: JsonObject) -> JsonObject:
-    return {**state, "files": []} if state["files"] else state
-
-
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "changeset/statusChanged": _status_changed,
-    "changeset/fileSet": _file_set,
-    "changeset/fileRemoved": _file_removed,
+    **{kind: handler for kind, handler in CURRENT.items() if kind != "changeset/filesReviewChanged"},
     "changeset/contentChanged": _content_changed,
-    "changeset/operationsChanged": assign_optional("operations"),
-    "changeset/operationStatusChanged": _operation_status_changed,
-    "changeset/cleared": _cleared,
 }
 
 

@@ -18,30 +18,33 @@ import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Unpack
 
 from ahpkit.host.agent.values import (
     FIRST_STAYS,
     AgentError,
     AgentSession,
+    AskOptions,
     Command,
+    CompleteOptions,
     Confirmation,
+    ConfirmOptions,
     InputAnswers,
     LoginNeeded,
     McpServerOffer,
+    PerformOptions,
+    RunningOptions,
     SkillOffer,
     StopReason,
+    ToolCallOptions,
     ToolOutcome,
     TurnContext,
 )
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import (
     ChatInputQuestion,
-    ConfirmationOption,
     Message,
     ResponsePart,
-    ToolCallConfirmationReason,
-    ToolCallContributor,
     ToolResultContent,
     UsageInfo,
 )
@@ -50,7 +53,6 @@ from ahpkit.protocol.chat.state import (
 )
 from ahpkit.protocol.common.state import (
     AgentSelection,
-    FileEdit,
     JsonObject,
     ModelSelection,
     ProtectedResourceMetadata,
@@ -74,31 +76,18 @@ class ToolCall(Protocol):
         """Append to the input while the model is still writing it."""
         ...
 
-    def running(
-        self,
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        confirmed: ToolCallConfirmationReason = "not-needed",
-    ) -> None:
-        """The input is complete and no approval is needed: the tool runs now. A second call changes nothing."""
+    def running(self, **given: Unpack[RunningOptions]) -> None:
+        """The input is complete and no approval is needed: the tool runs now. A second call changes nothing.
+
+        Options: `RunningOptions`.
+        """
         ...
 
-    async def confirm(
-        self,
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        title: StringOrMarkdown | None = None,
-        options: Sequence[ConfirmationOption] = (),
-        edits: Sequence[FileEdit] = (),
-        editable: bool = False,
-        setting: bool | None = None,
-    ) -> Confirmation:
+    async def confirm(self, **given: Unpack[ConfirmOptions]) -> Confirmation:
         """Ask whether the tool may run: guards, then rules, then `setting` if it is given, then a person.
 
         Also while it is running: the call goes back to pending. Denied: the call is over. `options` are the agent's
-        own; the answer names one only if that was picked.
+        own; the answer names one only if that was picked. All options: `ConfirmOptions`.
         """
         ...
 
@@ -110,18 +99,12 @@ class ToolCall(Protocol):
         ...
 
     async def perform(
-        self,
-        run: Callable[[str], Awaitable[ToolOutcome]],
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        options: Sequence[ConfirmationOption] = (),
-        editable: bool = False,
-        asks: bool = True,
+        self, run: Callable[[str], Awaitable[ToolOutcome]], **given: Unpack[PerformOptions]
     ) -> ToolOutcome:
         """Ask whether the tool may run, run it with the input it may run with, and complete the call.
 
-        `asks`: where no rule decides, a person does. Cancelling it withdraws the call: nobody is asked any more.
+        `asks`: where no rule decides, a person does. Cancelling it withdraws the call: nobody is asked any more. All
+        options: `PerformOptions`.
         """
         ...
 
@@ -141,16 +124,11 @@ class ToolCall(Protocol):
         """Replace what is shown while the tool runs."""
         ...
 
-    def complete(
-        self,
-        *,
-        success: bool = True,
-        message: StringOrMarkdown | None = None,
-        content: Sequence[ToolResultContent] = (),
-        error: str | None = None,
-        structured_content: JsonObject | None = None,
-    ) -> None:
-        """The tool is done. Works from any state that is not over; a finished call ignores it."""
+    def complete(self, **given: Unpack[CompleteOptions]) -> None:
+        """The tool is done. Works from any state that is not over; a finished call ignores it.
+
+        Options: `CompleteOptions`.
+        """
         ...
 
     def meta(self, meta: JsonObject) -> None:
@@ -213,20 +191,10 @@ class Turn(Protocol):
         """Keep `data` for this session and return the URI that `resourceRead` serves it under (file edits need it)."""
         ...
 
-    def tool_call(
-        self,
-        name: str,
-        *,
-        display_name: str | None = None,
-        id: str | None = None,
-        message: StringOrMarkdown | None = None,
-        intention: str | None = None,
-        contributor: ToolCallContributor | None = None,
-        meta: JsonObject | None = None,
-    ) -> ToolCall:
+    def tool_call(self, name: str, **given: Unpack[ToolCallOptions]) -> ToolCall:
         """Begin a tool call. The name of a tool that somebody else has becomes a call of that tool by itself.
 
-        `intention` says in words what the model wants with it.
+        Options: `ToolCallOptions`.
         """
         ...
 
@@ -244,15 +212,8 @@ class Turn(Protocol):
         """
         ...
 
-    async def ask(
-        self,
-        questions: Sequence[ChatInputQuestion],
-        *,
-        message: str | None = None,
-        url: str | None = None,
-        meta: JsonObject | None = None,
-    ) -> InputAnswers:
-        """Ask the user. Clients share the drafts; the first complete answer counts."""
+    async def ask(self, questions: Sequence[ChatInputQuestion], **given: Unpack[AskOptions]) -> InputAnswers:
+        """Ask the user. Clients share the drafts; the first complete answer counts. Options: `AskOptions`."""
         ...
 
     def usage(self, usage: UsageInfo) -> None: ...

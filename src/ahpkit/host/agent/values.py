@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
-from ahpkit.protocol.chat.state import ChatInputAnswer, Message, ToolResultContent
-from ahpkit.protocol.common.state import ErrorInfo, JsonObject
+from ahpkit.protocol.chat.state import (
+    ChatInputAnswer,
+    ConfirmationOption,
+    Message,
+    ToolCallConfirmationReason,
+    ToolCallContributor,
+    ToolResultContent,
+)
+from ahpkit.protocol.common.state import ErrorInfo, FileEdit, JsonObject, StringOrMarkdown
 from ahpkit.protocol.root.state import MultipleWorkingDirectoriesCapability
 from ahpkit.protocol.session.state import ToolDefinition
 
@@ -171,17 +178,93 @@ class Command:
     """Whether the agent says that a person may invoke it; None: it says nothing."""
 
 
+# The options of `Turn` and `ToolCall`: keyword arguments, written down once for the host and for every stand-in.
+
+
+class RunningOptions(TypedDict, total=False):
+    """Of `ToolCall.running`."""
+
+    tool_input: str | None
+    message: StringOrMarkdown | None
+    """What the tool does, for people."""
+    confirmed: ToolCallConfirmationReason
+    """Why no approval is needed."""
+
+
+class PerformOptions(TypedDict, total=False):
+    """Of `ToolCall.perform`."""
+
+    tool_input: str | None
+    message: StringOrMarkdown | None
+    options: Sequence[ConfirmationOption]
+    editable: bool
+    """Whether the person who is asked may change the input."""
+    asks: bool
+    """Whether a person decides where no rule does. True if it is not given."""
+
+
+class ConfirmOptions(TypedDict, total=False):
+    """Of `ToolCall.confirm`."""
+
+    tool_input: str | None
+    message: StringOrMarkdown | None
+    options: Sequence[ConfirmationOption]
+    editable: bool
+    title: StringOrMarkdown | None
+    edits: Sequence[FileEdit]
+    """The changes of files that are asked about."""
+    setting: bool | None
+    """What the host's configuration says, where no rule decides; None: a person is asked."""
+
+
+class CompleteOptions(TypedDict, total=False):
+    """Of `ToolCall.complete`."""
+
+    success: bool
+    """True if it is not given."""
+    message: StringOrMarkdown | None
+    content: Sequence[ToolResultContent]
+    error: str | None
+    structured_content: JsonObject | None
+
+
+class ToolCallOptions(TypedDict, total=False):
+    """Of `Turn.tool_call`."""
+
+    display_name: str | None
+    id: str | None
+    message: StringOrMarkdown | None
+    intention: str | None
+    """In words, what the model wants with the call."""
+    contributor: ToolCallContributor | None
+    meta: JsonObject | None
+
+
+class AskOptions(TypedDict, total=False):
+    """Of `Turn.ask`."""
+
+    message: str | None
+    url: str | None
+    meta: JsonObject | None
+
+
 __all__ = [
     "FIRST_STAYS",
     "AgentError",
     "AgentSession",
+    "AskOptions",
     "Command",
+    "CompleteOptions",
+    "ConfirmOptions",
     "Confirmation",
     "InputAnswers",
     "LoginNeeded",
     "McpServerOffer",
+    "PerformOptions",
+    "RunningOptions",
     "SkillOffer",
     "StopReason",
+    "ToolCallOptions",
     "ToolOutcome",
     "TurnContext",
 ]

@@ -14,12 +14,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote, urlsplit
 
 from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
+from ahpkit.host.agent.values import CompleteOptions, ConfirmOptions, PerformOptions, RunningOptions
 from ahpkit.host.turns.approvals import Asked, CallGate
 from ahpkit.protocol.chat.actions import (
     ChatAction,
@@ -136,15 +137,10 @@ class LiveToolCall:
     def input(self, delta: str, *, message: StringOrMarkdown | None = None) -> None:
         self._say(chat_tool_call_delta(**self._about, content=delta, invocation_message=message))
 
-    def running(
-        self,
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        confirmed: ToolCallConfirmationReason = "not-needed",
-    ) -> None:
+    def running(self, **given: Unpack[RunningOptions]) -> None:
         if self.status == "streaming":
-            self._ready(tool_input, message, confirmed=confirmed)
+            confirmed = given.get("confirmed", "not-needed")
+            self._ready(given.get("tool_input"), given.get("message"), confirmed=confirmed)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
         """While a person is asked, it is shown at once; before that, together with the question."""
@@ -155,22 +151,13 @@ class LiveToolCall:
         if self.status == "pending-confirmation":
             self._ready(None, None)
 
-    async def confirm(
-        self,
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        title: StringOrMarkdown | None = None,
-        options: Sequence[ConfirmationOption] = (),
-        edits: Sequence[FileEdit] = (),
-        editable: bool = False,
-        setting: bool | None = None,
-    ) -> Confirmation:
+    async def confirm(self, **given: Unpack[ConfirmOptions]) -> Confirmation:
         """The gate up to the moment the tool may run."""
-        tool_input = self._input(tool_input)
+        tool_input, setting = self._input(given.get("tool_input")), given.get("setting")
         if self.asks_nobody:
             return Confirmation(approved=True, tool_input=tool_input)
-        request = self._request(tool_input, message, title=title, edits=edits)
+        title, edits = given.get("title"), given.get("edits", ())
+        request = self._request(tool_input, given.get("message"), title=title, edits=edits)
         ruling = await self._judged(request)
         if isinstance(ruling, Confirmation):
             return ruling
@@ -180,7 +167,7 @@ class LiveToolCall:
             return self._denied(request, "The host's configuration denies this.", by="setting")
         if setting and ruling.rule is None:
             return self._allowed(request, by="setting")
-        return await self._ask_person(request, options, editable=editable)
+        return await self._ask_person(request, given.get("options", ()), editable=given.get("editable", False))
 
     def _request(
         self,
@@ -222,18 +209,11 @@ class LiveToolCall:
         return answer if answer.option_id in own else replace(answer, option_id=None)
 
     async def perform(
-        self,
-        run: Callable[[str], Awaitable[ToolOutcome]],
-        *,
-        tool_input: str | None = None,
-        message: StringOrMarkdown | None = None,
-        options: Sequence[ConfirmationOption] = (),
-        editable: bool = False,
-        asks: bool = True,
+        self, run: Callable[[str], Awaitable[ToolOutcome]], **given: Unpack[PerformOptions]
     ) -> ToolOutcome:
         """The whole gate, from the request to the result. `asks`: where no rule decides, a person does."""
         try:
-            answer = await self._admitted(tool_input, message, options, editable, asks)
+            answer = await self._admitted(given)
             if not answer.approved:
                 return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
             return await self._run(run, answer.tool_input)
@@ -241,18 +221,13 @@ class LiveToolCall:
             self.withdraw("The agent gave this call up.")
             raise
 
-    async def _admitted(
-        self,
-        tool_input: str | None,
-        message: StringOrMarkdown | None,
-        options: Sequence[ConfirmationOption],
-        editable: bool,
-        asks: bool,
-    ) -> Confirmation:
+    async def _admitted(self, given: PerformOptions) -> Confirmation:
+        tool_input, message = given.get("tool_input"), given.get("message")
+        options, editable = given.get("options", ()), given.get("editable", False)
         covered, self._covered = self._covered, None
         if covered is not None and same_input(covered.tool_input, self._input(tool_input)):
             return covered  # The agent asked for this very call, and a person said yes.
-        if asks:
+        if given.get("asks", True):
             gate = self._ports.gate
             setting = gate.setting if gate is not None and self._owner is not None else None
             return await self.confirm(
@@ -373,25 +348,19 @@ class LiveToolCall:
     def content(self, content: Sequence[ToolResultContent]) -> None:
         self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
 
-    def complete(
-        self,
-        *,
-        success: bool = True,
-        message: StringOrMarkdown | None = None,
-        content: Sequence[ToolResultContent] = (),
-        error: str | None = None,
-        structured_content: JsonObject | None = None,
-    ) -> None:
+    def complete(self, **given: Unpack[CompleteOptions]) -> None:
         self.running()
         if self.over:
             return
-        result: ToolCallResult = {"success": success, "pastTenseMessage": message or self._past_tense(success)}
-        if content:
+        success = given.get("success", True)
+        message = given.get("message") or self._past_tense(success)
+        result: ToolCallResult = {"success": success, "pastTenseMessage": message}
+        if content := given.get("content"):
             result["content"] = list(content)
-        if error is not None:
+        if (error := given.get("error")) is not None:
             result["error"] = {"message": error}
-        if structured_content is not None:
-            result["structuredContent"] = structured_content
+        if (structured := given.get("structured_content")) is not None:
+            result["structuredContent"] = structured
         self._say(chat_tool_call_complete(**self._about, result=result))
         self.end()
 

@@ -6,11 +6,12 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from opentelemetry.context import Context
 
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, ToolOutcome, TurnContext
+from ahpkit.host.agent.values import AskOptions, ToolCallOptions
 from ahpkit.host.feature import ToolSource
 from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
@@ -40,7 +41,6 @@ from ahpkit.protocol.chat.state import (
     Message,
     ResponsePart,
     SystemNotificationResponsePart,
-    ToolCallContributor,
 )
 from ahpkit.protocol.chat.turns import find_tool_call, open_request
 from ahpkit.protocol.common.reducing import milliseconds
@@ -180,37 +180,28 @@ class LiveTurn:
     def store(self, data: bytes, *, content_type: str) -> str:
         return self._ports.store_content(data, content_type)
 
-    def tool_call(
-        self,
-        name: str,
-        *,
-        display_name: str | None = None,
-        id: str | None = None,
-        message: StringOrMarkdown | None = None,
-        intention: str | None = None,
-        contributor: ToolCallContributor | None = None,
-        meta: JsonObject | None = None,
-    ) -> LiveToolCall:
+    def tool_call(self, name: str, **given: Unpack[ToolCallOptions]) -> LiveToolCall:
         self.new_part()
+        contributor, display_name, owner = given.get("contributor"), given.get("display_name"), None
+        meta = given.get("meta") or None
         found = self._ports.tool(name) if contributor is None else None
-        owner = None
         if found is not None:
             tool = found[0]
             contributor, name = contributor_of(tool, self.client_id), tool.own_name
             owner, display_name = owner_key(tool, self.client_id), display_name or tool.definition.get("title")
-        call = self._new_call(id or f"{self.id}-tool-{next(self._numbers)}", name, meta, owner)
+        call = self._new_call(given.get("id") or f"{self.id}-tool-{next(self._numbers)}", name, meta, owner)
         self.tool_calls[call.id] = call
         started = chat_tool_call_start(
             turn_id=self.id,
             tool_call_id=call.id,
             tool_name=name,
             display_name=display_name or name,
-            intention=intention,
+            intention=given.get("intention"),
             contributor=contributor,
-            meta=meta or None,
+            meta=meta,
         )
         self.say(started)
-        if message is not None:
+        if (message := given.get("message")) is not None:
             call.input("", message=message)
         return call
 
@@ -263,15 +254,8 @@ class LiveTurn:
         span = self._ports.tracing.tool_call(name, self.trace)
         return LiveToolCall(ports, id, name, span=span, meta=meta, owner=owner)
 
-    async def ask(
-        self,
-        questions: Sequence[ChatInputQuestion],
-        *,
-        message: str | None = None,
-        url: str | None = None,
-        meta: JsonObject | None = None,
-    ) -> InputAnswers:
-        request = _request(f"{self.id}-input-{next(self._numbers)}", questions, message, url, meta)
+    async def ask(self, questions: Sequence[ChatInputQuestion], **given: Unpack[AskOptions]) -> InputAnswers:
+        request = _request(f"{self.id}-input-{next(self._numbers)}", questions, given)
         answered: asyncio.Future[InputAnswers] = asyncio.get_running_loop().create_future()
         self._inputs[request["id"]] = answered
         self.new_part()
@@ -358,15 +342,13 @@ def _text_part(kind: Literal["markdown", "reasoning"], part_id: str) -> Response
     return {"kind": "reasoning", "id": part_id, "content": ""}
 
 
-def _request(
-    id: str, questions: Sequence[ChatInputQuestion], message: str | None, url: str | None, meta: JsonObject | None
-) -> ChatInputRequest:
+def _request(id: str, questions: Sequence[ChatInputQuestion], given: AskOptions) -> ChatInputRequest:
     request: ChatInputRequest = {"id": id, "questions": list(questions)}
-    if message is not None:
+    if (message := given.get("message")) is not None:
         request["message"] = message
-    if url is not None:
+    if (url := given.get("url")) is not None:
         request["url"] = url
-    if meta:
+    if meta := given.get("meta"):
         request["_meta"] = meta
     return request
 

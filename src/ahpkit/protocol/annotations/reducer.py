@@ -8,7 +8,7 @@ from typing import Final
 from ahpkit.protocol.common.reducing import Handler, apply, index_of, removed, replaced, upserted
 from ahpkit.protocol.common.state import JsonObject
 
-__all__ = ["HANDLERS", "annotations_reducer"]
+__all__ = ["HANDLERS", "annotations_reducer", "updating"]
 
 _UPDATABLE = ("origin", "resource", "range", "resolved")
 """What `annotations/updated` may write. It clears nothing: an absent field stays as it was."""
@@ -28,9 +28,14 @@ def _removed(state: JsonObject, action: JsonObject) -> JsonObject:
     return state if kept is state["annotations"] else {**state, "annotations": kept}
 
 
-def _updated(annotation: JsonObject, action: JsonObject) -> JsonObject:
-    changes = {key: action[key] for key in _UPDATABLE if action.get(key) is not None}
-    return {**annotation, **changes} if changes else annotation
+def updating(*keys: str) -> Handler:
+    """The handler of `annotations/updated` that writes these keys."""
+
+    def change(annotation: JsonObject, action: JsonObject) -> JsonObject:
+        changes = {key: action[key] for key in keys if action.get(key) is not None}
+        return {**annotation, **changes} if changes else annotation
+
+    return _within(change)
 
 
 def _entry_set(annotation: JsonObject, action: JsonObject) -> JsonObject:
@@ -60,7 +65,7 @@ def _within(change: Handler) -> Handler:
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "annotations/set": _set,
-    "annotations/updated": _within(_updated),
+    "annotations/updated": updating(*_UPDATABLE),
     "annotations/removed": _removed,
     "annotations/entrySet": _within(_entry_set),
     "annotations/entryRemoved": _within(_entry_removed),

@@ -17,7 +17,7 @@ from ahpkit.protocol.session.actions import (
     SessionMcpServerStopRequestedAction,
 )
 
-__all__ = ["CUSTOMIZATION_HANDLERS"]
+__all__ = ["CUSTOMIZATION_HANDLERS", "edited"]
 
 _Change = Callable[[JsonObject], JsonObject]
 
@@ -38,7 +38,7 @@ def _toggled(state: JsonObject, action: SessionCustomizationToggledAction) -> Js
             return put(entry, "enablement", decisions or None)
         return {**entry, "enabled": decisions[0]["enabled"] if decisions else True}
 
-    return _edited(state, action["id"], change)
+    return edited(state, action["id"], change)
 
 
 def _mcp_server_requested(
@@ -50,7 +50,7 @@ def _mcp_server_requested(
         is_server = entry.get("type") == "mcpServer"
         return {**without(entry, "channel"), "state": {"kind": status}} if is_server else entry
 
-    return lambda state, action: _edited(state, action["id"], change)
+    return lambda state, action: edited(state, action["id"], change)
 
 
 def _mcp_server_background_requested(
@@ -63,7 +63,7 @@ def _mcp_server_background_requested(
         waits = entry.get("type") == "mcpServer" and before.get("kind") == "starting" and before.get("blocking") is True
         return {**entry, "state": {**before, "blocking": False}} if waits else entry
 
-    return _edited(state, action["id"], change)
+    return edited(state, action["id"], change)
 
 
 def _mcp_server_state_changed(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -74,7 +74,7 @@ def _mcp_server_state_changed(state: JsonObject, action: JsonObject) -> JsonObje
             return entry
         return put({**entry, "state": action["state"]}, "channel", action.get("channel"))
 
-    return _edited(state, action["id"], change)
+    return edited(state, action["id"], change)
 
 
 def _removed(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -86,7 +86,7 @@ def _removed(state: JsonObject, action: JsonObject) -> JsonObject:
     return state if kept is entries else {**state, "customizations": kept}
 
 
-def _edited(state: JsonObject, customization_id: str, change: _Change) -> JsonObject:
+def edited(state: JsonObject, customization_id: str, change: _Change) -> JsonObject:
     """`state` with `change` applied to the entry with that id, at top level or in a container."""
 
     def edit(entries: list[JsonObject]) -> list[JsonObject]:
