@@ -20,6 +20,7 @@ from ahpkit.mcp.feature import McpServers
 from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import PROGRAM, QUICK
 from mcp_servers.test_configured import entry
+from mcp_servers.test_tolerance import odd as raw_odd
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -278,3 +279,18 @@ async def test_a_tool_that_is_none_costs_itself_alone_and_is_named(tmp_path: Pat
         await entry(bench, client, session, "ready", "good")
         fine, good = await turn(bench, client, chat, ("odd_fine", {}), ("good_add", {"a": 1, "b": 2}))
         assert (fine.success, good.success) == (True, True)
+
+
+async def test_progress_without_end_is_shown_in_bounds(tmp_path: Path) -> None:
+    """Each word of progress is an action that everybody gets."""
+    told = "notify('notifications/progress', progressToken=params['_meta']['progressToken'], progress=step)"
+    code = f"def on_call(id, params):\n    for step in range(5000): {told}\n    answer(id, {{'content': []}})"
+    command = raw_odd(tmp_path, code).command
+    async with host(tmp_path, {"name": "odd", "command": list(command)}) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        [outcome] = await turn(bench, client, chat, ("odd_t", {}))
+        assert outcome.success, outcome
+        changes = [one for one in client.actions(chat) if one["action"]["type"] == "chat/toolCallContentChanged"]
+        assert 1 <= len(changes) < 1000
+        await others_are_well(bench, client, session, chat)

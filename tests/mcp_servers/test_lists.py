@@ -17,7 +17,7 @@ from mcp_types.methods import parse_server_result
 
 import ahpkit.mcp
 from ahpkit.mcp.connect import ServerConfig
-from ahpkit.mcp.lists import MAX_LEFT_OUT, LeftOut, without_bad_entries
+from ahpkit.mcp.tolerance import MAX_LEFT_OUT, LeftOut, without_bad_entries
 from mcp_servers.running import Answers, Port, running, text_of
 
 OLD, NEW = "2025-06-18", "2026-07-28"

@@ -1,7 +1,7 @@
 """Calls to one MCP server that are in flight: their time limit, and what the server asks during them.
 
 What a server asks while one of its tools runs (elicitation, sampling) goes to whoever called that tool, and to nobody
-else.
+else. `ServerPort` is what the server needs of its session besides.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import mcp_types as types
-from pydantic import BaseModel, ValidationError
 
 from ahpkit.mcp.connect import MAX_MESSAGE
 from ahpkit.mcp.errors import McpError, McpUnavailable
+from ahpkit.mcp.tolerance import plain
 from ahpkit.protocol.common.state import JsonObject
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from ahpkit.mcp.server import McpServer
 
-_WORDS = 4000
-"""Characters of an error that are shown."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,29 @@ class Limits:
     relist: float = 0.2
     """Seconds between two looks at lists that change without end."""
     message: int = MAX_MESSAGE
+
+
+class ServerPort(Protocol):
+    """What a server needs of its session."""
+
+    def changed(self, server: McpServer) -> None:
+        """Called when its state or one of its lists changed."""
+        ...
+
+    def notified(self, server: McpServer, method: str, params: JsonObject) -> None: ...
+
+    def roots(self) -> Sequence[str]:
+        """The session's working directories, as URIs."""
+        ...
+
+    def token(self, resource: str) -> str | None: ...
+
+    def token_refused(self, resource: str, token: str) -> None: ...
+
+    @property
+    def samples(self) -> bool:
+        """Whether callers of this session answer sampling requests."""
+        ...
 
 
 class Caller(Protocol):
@@ -175,20 +198,4 @@ def _refusal(error: McpError) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=str(error))
 
 
-def plain(value: BaseModel) -> JsonObject:
-    """An object of the SDK as it is on the wire."""
-    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
-
-
-def words_of(error: BaseException) -> str:
-    """What a person should read of a failure, however it was wrapped."""
-    if isinstance(error, BaseExceptionGroup):
-        return words_of(cast("BaseExceptionGroup[Exception]", error).exceptions[0])
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
-    text = str(cast("object", error))
-    return (text or type(error).__name__)[:_WORDS]
-
-
-__all__ = ["Call", "Caller", "Calls", "Limits", "plain", "words_of"]
+__all__ = ["Call", "Caller", "Calls", "Limits", "ServerPort"]

@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
-import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from ahpkit.mcp.errors import McpConfigError
+from ahpkit.mcp.tolerance import message_in
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import TOO_BIG
@@ -118,7 +118,7 @@ class LineStreams:
         with to_us:
             try:
                 while True:
-                    await to_us.send(_parsed(await self._transport.receive()))
+                    await to_us.send(message_in(await self._transport.receive()))
             except TransportClosed as error:
                 self.too_long = error.code == TOO_BIG
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -133,14 +133,6 @@ class LineStreams:
             await self._transport.drain()
 
 
-def _parsed(line: bytes) -> SessionMessage | Exception:
-    """A line as a message. A line that is not a message is reported to the SDK, which goes on."""
-    try:
-        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
-        return error
-
-
 async def _finish(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
@@ -153,6 +145,9 @@ class StdioConnection:
     def __init__(self, config: ServerConfig, *, default_cwd: Path, max_message: int = MAX_MESSAGE) -> None:
         self.ended = asyncio.Event()
         """Its output ended: nothing will be answered any more."""
+        self.ended_by_itself = False
+        """Its output had ended before it was left."""
+        self._problem: str | None = None
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._process = ChildProcess(
             config.command,
@@ -173,7 +168,13 @@ class StdioConnection:
             return streams
 
     async def __aexit__(self, *exc: object) -> None:
+        self.ended_by_itself = self.ended.is_set()
         await self._stack.aclose()
+
+    def give_up(self, why: str) -> None:
+        """End it: it does something that cannot go on."""
+        self._problem = why
+        self.ended.set()
 
     def written(self) -> list[str]:
         """The last lines that it wrote to stderr."""
@@ -183,7 +184,9 @@ class StdioConnection:
         """Why it ended, with the last lines it wrote."""
         await self._process.wait_over(1.0)
         code = self._process.exit_code
-        if self._lines is not None and self._lines.too_long:
+        if self._problem is not None:
+            ended = self._problem
+        elif self._lines is not None and self._lines.too_long:
             ended = "it sent a message that is longer than this host takes"
         elif code is None:
             ended = "it closed its output"
@@ -206,6 +209,7 @@ class HttpConnection:
         self.ended = asyncio.Event()
         self._config = config
         self._max_message = max_message
+        self._problem: str | None = None
         self._auth = _TokenAuth(token, challenged)
         self._stack = AsyncExitStack()
 
@@ -224,12 +228,17 @@ class HttpConnection:
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
 
+    def give_up(self, why: str) -> None:
+        """End it: it does something that cannot go on."""
+        self._problem = why
+        self.ended.set()
+
     def written(self) -> list[str]:
         """The error output of a remote server cannot be read."""
         return []
 
     async def why(self) -> str:
-        return "the connection to it ended"
+        return self._problem or "the connection to it ended"
 
     def _client(self, *ignored: object, **also_ignored: object) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from ahpkit.mcp.calls import Limits
+from ahpkit.mcp.calls import Limits, ServerPort
 from ahpkit.mcp.connect import ServerConfig
-from ahpkit.mcp.server import McpServer, ServerPort
+from ahpkit.mcp.server import McpServer
 
 
 class Fleet:

@@ -13,11 +13,11 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import httpx2
@@ -30,10 +30,11 @@ from pydantic import ValidationError
 
 from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
-from ahpkit.mcp.calls import Call, Caller, Calls, Limits, plain, words_of
+from ahpkit.mcp.calls import Call, Caller, Calls, Limits, ServerPort
 from ahpkit.mcp.connect import HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
-from ahpkit.mcp.lists import FilteredConnection, Lists, read_lists, result_problem
+from ahpkit.mcp.lists import Lists, read_lists, result_problem
+from ahpkit.mcp.tolerance import TolerantConnection, plain, unwrapped, words_of
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -43,31 +44,11 @@ APPS = "io.modelcontextprotocol/ui"
 _APP_TYPE = "text/html;profile=mcp-app"
 
 _WORDS = 4000
+_LAST_LINES = 10
+"""Lines of its error output that an error shows."""
+
 _JOURNAL = 200
 """Lines that are kept of what a server said and of what happened to it."""
-
-
-class ServerPort(Protocol):
-    """What a server needs of its session."""
-
-    def changed(self, server: McpServer) -> None:
-        """Called when its state or one of its lists changed."""
-        ...
-
-    def notified(self, server: McpServer, method: str, params: JsonObject) -> None: ...
-
-    def roots(self) -> Sequence[str]:
-        """The session's working directories, as URIs."""
-        ...
-
-    def token(self, resource: str) -> str | None: ...
-
-    def token_refused(self, resource: str, token: str) -> None: ...
-
-    @property
-    def samples(self) -> bool:
-        """Whether callers of this session answer sampling requests."""
-        ...
 
 
 Relist = Callable[[], Awaitable[None]]
@@ -202,6 +183,12 @@ class McpServer:
             self._journal.append(_entry(state))
             self._port.changed(self)
 
+    def _note(self, what: str) -> None:
+        """A line for its log, once: a server may do it without end."""
+        if what not in self._journal:
+            self._journal.append(what)
+            _log.info("MCP server %s: %s", self.config.name, what)
+
     def _forget(self) -> None:
         """Whatever it offered is gone with it."""
         self._client = None
@@ -219,22 +206,21 @@ class McpServer:
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
                 return await link.why()
-        except asyncio.CancelledError:
-            raise
-        except TimeoutError:
-            return f"it did not answer within {self._limits.start:g} seconds"
         except Exception as error:  # A server may fail in any way: it is shown as failed.
-            ended = isinstance(link, StdioConnection) and link.ended.is_set()
-            return await link.why() if ended else words_of(error)
+            if isinstance(link, StdioConnection) and link.ended_by_itself:
+                return await link.why()
+            late = isinstance(unwrapped(error), TimeoutError)
+            problem = f"it did not answer within {self._limits.start:g} seconds" if late else words_of(unwrapped(error))
+            return "\n".join([problem, *link.written()[-_LAST_LINES:]])
         finally:
             self._forget()
 
     @asynccontextmanager
     async def _connected(self, link: ServerConnection) -> AsyncGenerator[tuple[Client, Relist]]:
         """A client that has said hello and read the lists, and how the lists are read again."""
-        filtered = FilteredConnection(link)
+        connection = TolerantConnection(link)
         client = Client(
-            filtered,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
+            connection,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
             client_info=types.Implementation(name="ahpkit", version=__version__),
             message_handler=self._on_message,
             elicitation_callback=self._calls.elicit,
@@ -244,10 +230,11 @@ class McpServer:
             input_required_max_rounds=self._limits.asks,
             cache=None,
         )
-        relist = partial(self._list, client, filtered)
+        relist = partial(self._list, client, connection)
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.start):
                 await stack.enter_async_context(client)
+                connection.version = client.protocol_version
                 client.session.validate_tool_result = _unchecked  # By `_checked`, with limits.
                 self.capabilities = plain(client.server_capabilities)
                 self.instructions = client.instructions
@@ -318,9 +305,9 @@ class McpServer:
                 return
             await asyncio.sleep(max(self._limits.relist, 1.0))
 
-    async def _list(self, client: Client, filtered: FilteredConnection) -> None:
+    async def _list(self, client: Client, connection: TolerantConnection) -> None:
         known = self.lists.left_out
-        self.lists = await read_lists(client, filtered, self.capabilities, self._limits)
+        self.lists = await read_lists(client, connection, self.capabilities, self._limits)
         for name, why in self.lists.left_out.items():
             if known.get(name) != why:
                 self._journal.append(f"{name} is left out: {why}")
@@ -422,7 +409,7 @@ class McpServer:
 
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, Exception):
-            _log.info("MCP server %s sent something that is not a message", self.config.name)
+            self._note("it sent something that is not a message")
             return
         said = plain(message)
         method = str(said.get("method"))
@@ -449,4 +436,4 @@ async def _unchecked(name: str, result: types.CallToolResult) -> None:
     """Instead of the SDK's own check, which a hostile schema can keep busy for ever."""
 
 
-__all__ = ["APPS", "McpServer", "ServerPort"]
+__all__ = ["APPS", "McpServer"]

@@ -1,0 +1,316 @@
+"""Mends what a server sends before the SDK reads it. The SDK refuses a whole message for one bad part of it.
+
+* A line that is almost a message becomes one; a bad answer becomes an error for whoever waits for it.
+* Lists lose the entries that cannot be used (once a list was refused), and they are named.
+* Results of tools keep what can be read; content of an unknown kind is shown as text.
+* Notifications that are not valid are dropped.
+* A server that asks without end and reads no answer is given up: its questions would fill the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+from mcp_types.methods import parse_server_notification, parse_server_result
+from pydantic import BaseModel, ValidationError
+
+from ahpkit.protocol.common.state import JsonObject
+
+if TYPE_CHECKING:
+    from ahpkit.mcp.connect import ServerConnection, Streams
+
+Item = SessionMessage | Exception
+"""What the SDK reads from a stream."""
+
+_CONTENT = frozenset({"text", "image", "audio", "resource", "resource_link", "tool_use", "tool_result"})
+"""Kinds of content that the SDK takes."""
+
+_WORDS = 4000
+"""Characters of an error that are shown."""
+
+_OPEN = 1000
+"""Requests of a server that may wait for an answer at once. The SDK holds a task for each."""
+
+_SHOWN = 2000
+"""Characters that are shown of content of an unknown kind."""
+
+_BEGINNING = 4096
+"""Bytes of a line that is not a message in which its id is looked for."""
+
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,100}")')
+
+_NAME = 100
+"""Characters of the name of something that is left out."""
+
+MAX_LEFT_OUT = 20
+"""Entries that are named. A server with more has something else wrong."""
+
+LISTS: Mapping[str, tuple[str, str, str]] = {
+    "tools": ("tools/list", "tools", "tool"),
+    "prompts": ("prompts/list", "prompts", "prompt"),
+    "resources": ("resources/list", "resources", "resource"),
+    "resourceTemplates": ("resources/templates/list", "resource_templates", "resource template"),
+}
+"""Each list by its key in an answer: the method, the SDK's attribute, and what one entry is called."""
+
+_NEEDED = ("name", "title", "description", "inputSchema", "arguments", "uri", "uriTemplate", "mimeType")
+"""Members without which an entry is of no use. Where another one is wrong, the entry is used without the others."""
+
+LeftOut = dict[str, str]
+"""What cannot be used of a list: the name of each entry, and why."""
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------
+
+
+def message_in(line: bytes) -> Item:
+    """The message of a line, mended where that is possible; an exception when it is none, which the SDK skips."""
+    try:
+        return _message(line)
+    except ValueError as error:
+        return _almost(line, error)
+
+
+def _message(line: bytes) -> SessionMessage:
+    return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+
+
+def _almost(line: bytes, error: ValueError) -> Item:
+    try:
+        data: Any = json.loads(line)
+        # Once more without halves of characters, which JSON can spell and UTF-8 cannot.
+        return _message(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    except ValidationError:
+        return _error_for(line, "it has no result that is an object") or error
+    except (ValueError, RecursionError):
+        return _error_for(line, "it cannot be read as JSON") or error
+
+
+def _error_for(line: bytes, why: str) -> SessionMessage | None:
+    """The answer for whoever waits for this one. None when nobody can tell, or when it answers nothing."""
+    beginning = line[:_BEGINNING]
+    found = None if b'"method"' in beginning else _ID.search(beginning)
+    if found is None:
+        return None
+    about = types.ErrorData(code=types.PARSE_ERROR, message=f"its answer is not valid: {why}")
+    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=about))
+
+
+# -- streams -------------------------------------------------------------------------------------------------------
+
+
+class TolerantConnection:
+    """A connection whose messages are mended. It is the transport that the SDK's client takes."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self.version: str | None = None
+        """The version of MCP that was agreed on, once that is known."""
+        self._connection = connection
+        self._open = 0
+        self.filters_lists = False
+        """Entries of lists that cannot be used are dropped."""
+        self.left_out: LeftOut = {}
+        """Those, by name, with the reason."""
+
+    async def __aenter__(self) -> Streams:
+        incoming, outgoing = await self._connection.__aenter__()
+        return _MendedStream(incoming, self._mended), _CountedStream(outgoing, self._answered)
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._connection.__aexit__(*exc)
+
+    def _answered(self, item: SessionMessage) -> None:
+        self._open -= isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError)
+
+    async def _mended(self, item: Item) -> Item | None:
+        """The item to go on with; None to drop it. Raises `EndOfStream` to read no more."""
+        message = None if isinstance(item, Exception) else item.message
+        self._open += isinstance(message, types.JSONRPCRequest)
+        if self._open > _OPEN:
+            self._connection.give_up(f"it sent {_OPEN} requests and read no answer")
+            raise anyio.EndOfStream
+        if isinstance(message, types.JSONRPCNotification) and self.version is not None:
+            return item if _is_valid(message, self.version) else None
+        if not isinstance(item, SessionMessage) or not isinstance(message, types.JSONRPCResponse):
+            return item
+        result = with_known_content(message.result)
+        if self.filters_lists and self.version is not None:
+            result = await asyncio.to_thread(without_bad_entries, result, self.version, self.left_out)
+        mended = message.model_copy(update={"result": result})
+        return item if result is message.result else replace(item, message=mended)
+
+
+class _MendedStream:
+    """A stream of messages, each of which is looked at first."""
+
+    def __init__(self, stream: Any, mend: Callable[[Item], Awaitable[Item | None]]) -> None:
+        self._stream = stream
+        self._mend = mend
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Item:
+        while True:
+            if (item := await self._mend(await self._stream.receive())) is not None:
+                return item
+
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return self
+
+    async def __anext__(self) -> Item:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _MendedStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stream.__aexit__(*exc)
+
+
+class _CountedStream:
+    """A stream to a server that tells of everything it has written."""
+
+    def __init__(self, stream: Any, written: Callable[[SessionMessage], None]) -> None:
+        self._stream = stream
+        self._written = written
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._stream.send(item)
+        self._written(item)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _CountedStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stream.__aexit__(*exc)
+
+
+def _is_valid(message: types.JSONRPCNotification, version: str) -> bool:
+    """Notifications of methods that nobody knows are left to the SDK."""
+    try:
+        parse_server_notification(message.method, version, message.params)
+    except ValidationError:
+        return False
+    except (KeyError, ValueError, RuntimeError):
+        return True
+    return True
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+def with_known_content(result: JsonObject) -> JsonObject:
+    """The result of a tool with content that the SDK takes. Everything else is unchanged."""
+    content: Any = result.get("content")
+    if content is None and ("structuredContent" in result or "isError" in result):
+        return {**result, "content": []}
+    if not isinstance(content, list) or all(map(_is_known, cast("list[Any]", content))):
+        return result
+    return {**result, "content": [part if _is_known(part) else _as_text(part) for part in cast("list[Any]", content)]}
+
+
+def _is_known(part: Any) -> bool:
+    return isinstance(part, dict) and cast("JsonObject", part).get("type") in _CONTENT
+
+
+def _as_text(part: Any) -> JsonObject:
+    return {"type": "text", "text": json.dumps(part)[:_SHOWN]}
+
+
+def without_bad_entries(answer: JsonObject, version: str, left_out: LeftOut) -> JsonObject:
+    """An answer without the entries that this version of MCP does not allow. Other answers are unchanged."""
+    key = next((one for one in LISTS if isinstance(answer.get(one), list)), None)
+    if key is None or "content" in answer:
+        return answer
+    good: list[JsonObject] = []
+    for entry in answer[key]:
+        try:
+            good.append(_usable(answer, key, entry, version))
+        except (ValueError, RecursionError) as error:
+            name: Any = cast("JsonObject", entry).get("name") if isinstance(entry, dict) else ""
+            leave_out(left_out, LISTS[key][2], name if isinstance(name, str) else "", error)
+    return {**answer, key: good}
+
+
+def _usable(answer: JsonObject, key: str, entry: Any, version: str) -> JsonObject:
+    """The entry; where a member that is not needed is wrong, without all such members. Raises `ValueError`."""
+    method = LISTS[key][0]
+    if not isinstance(entry, dict):
+        raise ValueError("it is not an object")
+    given = cast("JsonObject", entry)
+    schema = given.get("inputSchema")
+    if isinstance(schema, dict) and "type" not in schema:  # Often written by tools that take nothing.
+        given = {**given, "inputSchema": {"type": "object", **cast("JsonObject", schema)}}
+    try:
+        parse_server_result(method, version, {**answer, key: [given]})
+    except ValidationError:
+        given = {member: value for member, value in given.items() if member in _NEEDED}
+        parse_server_result(method, version, {**answer, key: [given]})
+    return given
+
+
+def leave_out(left_out: LeftOut, called: str, name: str, error: Exception) -> None:
+    """Note that an entry is left out, and why."""
+    if len(left_out) < MAX_LEFT_OUT:
+        shown = name[:_NAME] if called == "tool" else f"{called} {name[:_NAME]}"
+        left_out[shown if name else f"a {called} without a name"] = words_of(error)
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def plain(value: BaseModel) -> JsonObject:
+    """An object of the SDK as it is on the wire."""
+    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """The failure itself, however it was wrapped."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[Exception]", error).exceptions[0]
+    return error
+
+
+def words_of(error: BaseException) -> str:
+    """What a person should read of a failure."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
+    text = str(cast("object", error))
+    return (text or type(error).__name__)[:_WORDS]
+
+
+__all__ = [
+    "LISTS",
+    "MAX_LEFT_OUT",
+    "LeftOut",
+    "TolerantConnection",
+    "leave_out",
+    "message_in",
+    "plain",
+    "unwrapped",
+    "with_known_content",
+    "without_bad_entries",
+    "words_of",
+]

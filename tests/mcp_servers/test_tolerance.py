@@ -1,0 +1,236 @@
+"""Odd and hostile servers, each a program of its own: what they send is mended or refused in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCResponse
+
+from ahpkit.mcp.callers import Pace
+from ahpkit.mcp.calls import Limits
+from ahpkit.mcp.connect import ServerConfig
+from ahpkit.mcp.errors import McpError
+from ahpkit.mcp.server import McpServer
+from ahpkit.mcp.tolerance import message_in, with_known_content
+from mcp_servers.running import Answers, Port, running, text_of
+
+PATIENT = Limits(start=30.0, call=30.0, delays=(), relist=0.01)
+
+PROGRAM = """
+import json, os, sys, threading, time
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
+TOOLS = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+
+
+def send(text):
+    sys.stdout.write(text + "\\n")
+    sys.stdout.flush()
+
+
+def answer(id, result):
+    send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}))
+
+
+def for_ever(work):
+    def run():
+        try:
+            while True:
+                work()
+                time.sleep(0.0005)
+        except OSError:
+            os._exit(0)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def notify(method, **params):
+    send(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}))
+
+
+def on_initialize(id, params): answer(id, HELLO)
+def on_list(id, params): answer(id, TOOLS)
+def on_call(id, params): answer(id, {"content": [{"type": "text", "text": "ok"}]})
+
+
+exec(sys.argv[1])
+HANDLERS = {"initialize": on_initialize, "tools/list": on_list, "tools/call": on_call}
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") in HANDLERS:
+        HANDLERS[message["method"]](message["id"], message.get("params") or {})
+    elif "id" in message and "method" in message:
+        send('{"jsonrpc": "2.0", "id": %s, "error": {"code": -32601, "message": "no"}}' % json.dumps(message["id"]))
+"""
+
+
+def odd(directory: Path, code: str) -> ServerConfig:
+    """A server that behaves, but for this code."""
+    program = directory / "odd.py"
+    program.write_text(PROGRAM)
+    return ServerConfig(name="odd", command=(sys.executable, str(program), code))
+
+
+async def called(server: McpServer) -> str:
+    """What a call of its tool returns or fails with."""
+    try:
+        return text_of(await server.call_tool("t", {}, Answers()))
+    except McpError as error:
+        return f"failed: {error}"
+
+
+WRONG_STARTS = {
+    "HELLO['protocolVersion'] = '1999-01-01'": "1999-01-01",
+    "HELLO['protocolVersion'] = 7": "protocolVersion",
+    "del HELLO['serverInfo']": "serverInfo",
+    "HELLO['capabilities'] = []": "capabilities",
+    "def on_initialize(id, params): answer(id, None)": "no result that is an object",
+    "def on_initialize(id, params): answer(id, 'hello')": "no result that is an object",
+    """def on_initialize(id, _): send('{"jsonrpc": "2.0", "id": %d, "result": ' % id + '[' * 99999 + '}')""": "JSON",
+    """def on_initialize(id, params): send('{"jsonrpc": "2.0", "id": %d, "error": null}' % id)""": "no result",
+    "TOOLS['nextCursor'] = 7": "nextCursor",
+    "TOOLS.clear()": "tools",
+    "sys.exit('no licence')": "no licence",
+    "def on_list(id, params): os._exit(9)": "exit code 9",
+    "sys.stderr.write('it is cold\\\\n'); sys.stderr.flush(); HELLO.clear()": "it is cold",
+}
+"""What a server does at its start, and what people read about it."""
+
+
+@pytest.mark.parametrize("code", WRONG_STARTS)
+async def test_a_start_that_goes_wrong_says_why_at_once(tmp_path: Path, code: str) -> None:
+    port = Port()
+    async with running(odd(tmp_path, code), port, limits=PATIENT, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "error")
+        message: str = server.state["error"]["message"]
+        assert WRONG_STARTS[code] in message
+        assert "did not answer" not in message
+        assert "exit code 0" not in message
+
+
+FLOOD = "for_ever(lambda: notify({}, {}))"
+STARTS = {
+    "noise on stdout": "send('starting up'); send('[1, 2]'); send('{}'); send(chr(0) * 100)",
+    "bytes that are no text": "sys.stdout.buffer.write(bytes([255, 254, 10])); sys.stdout.buffer.flush()",
+    "hello twice": "def on_initialize(id, params): answer(id, HELLO); answer(id, HELLO)",
+    "ids as texts": "def on_initialize(id, params): answer(str(id), HELLO)",
+    "answers to nothing": 'answer(4711, {}); send(\'{"jsonrpc": "2.0", "id": null, "result": {}}\')',
+    "a list without end": "TOOLS['nextCursor'] = 'again'",
+    "log lines without end": FLOOD.format("'notifications/message'", "level='info', data='x' * 1000"),
+    "changes without end": FLOOD.format("'notifications/tools/list_changed'", ""),
+    "notifications that are none": FLOOD.format("'notifications/progress'", "progress='much'"),
+    "notifications of nobody": FLOOD.format("'notifications/of/nobody'", "a=1"),
+    "errors without end": "for_ever(lambda: os.write(2, b'e' * 1000 + b'\\n'))",
+    "deaf to signals": "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+    "a child that holds its pipes": "import time; os.fork() or time.sleep(9999)",
+}
+
+
+@pytest.mark.parametrize("case", STARTS)
+async def test_a_server_that_is_only_odd_is_used_and_stopped(tmp_path: Path, case: str) -> None:
+    async with running(odd(tmp_path, STARTS[case]), Port(), limits=PATIENT) as server:
+        assert await called(server) == "ok"
+        assert len(server.log()) <= 400
+
+
+RESULTS: dict[str, tuple[Any, str]] = {
+    "null": (None, "failed: its answer is not valid: it has no result that is an object"),
+    "a text": ("hi", "failed: its answer is not valid: it has no result that is an object"),
+    "nothing in it": ({}, "failed: odd gave an answer that is not valid: content: Field required"),
+    "content that is no list": ({"content": "hi"}, "failed: odd gave an answer that is not valid: content"),
+    "no content beside structure": ({"structuredContent": {"n": 1}}, ""),
+    "an error without words": ({"isError": True}, ""),
+    "an unknown kind": ({"content": [{"type": "hologram"}, {"type": "text", "text": "!"}]}, '{"type": "hologram"}!'),
+    "a part that is none": ({"content": [None, {"type": "text", "text": "!"}]}, "null!"),
+    "a link to anywhere": ({"content": [{"type": "resource_link", "uri": "file:///etc/passwd", "name": "x"}]}, ""),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+async def test_a_result_is_used_as_far_as_it_can_be_read(tmp_path: Path, case: str) -> None:
+    result, wanted = RESULTS[case]
+    code = f"def on_call(id, params): answer(id, json.loads({json.dumps(json.dumps(result))}))"
+    async with running(odd(tmp_path, code), Port(), limits=PATIENT) as server:
+        assert (await called(server)).startswith(wanted)
+        assert server.ready
+
+
+HALF = r"""send('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "\\ud800!"}]}}' % id)"""
+"""Half of a character."""
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        (HALF, "?!"),
+        ("answer(id, {'content': [{'type': 'text', 'text': 'once'}]}); on_list(id, 0); on_list(id, 0)", "once"),
+        ("os.close(1)", "failed: the MCP server odd ended during the call: it closed its output"),
+    ],
+)
+async def test_other_ends_of_a_call(tmp_path: Path, code: str, wanted: str) -> None:
+    async with running(odd(tmp_path, f"def on_call(id, params): {code}"), Port(), limits=PATIENT) as server:
+        assert (await called(server)).startswith(wanted)
+
+
+async def test_a_server_that_asks_without_end_and_reads_nothing_is_given_up(tmp_path: Path) -> None:
+    """Everything it asks for would wait in the host's memory."""
+    ask = """while True: send('{"jsonrpc": "2.0", "id": 1, "method": "roots/list"}')"""
+    port = Port()
+    async with running(odd(tmp_path, f"def on_call(id, params):\n    {ask}"), port, limits=PATIENT) as server:
+        assert "sent 1000 requests and read no answer" in await called(server)
+        await port.until(lambda: server.state["kind"] == "error")
+        assert "sent 1000 requests and read no answer" in server.state["error"]["message"]
+
+
+async def test_what_is_left_out_stays_named_when_lists_are_read_again(tmp_path: Path) -> None:
+    code = "TOOLS['tools'].append({'name': 'bad'}); on_call = lambda id, _: (TOOLS['tools'].append({'name': 'worse'}),"
+    code += " answer(id, {'content': []}), notify('notifications/tools/list_changed'))"
+    port = Port()
+    async with running(odd(tmp_path, code), port, limits=PATIENT) as server:
+        assert set(server.lists.left_out) == {"bad"}
+        await called(server)
+        await port.until(lambda: set(server.lists.left_out) == {"bad", "worse"})
+
+
+# -- lines and parts, without a server -----------------------------------------------------------------------------
+
+
+@given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
+def test_any_line_is_a_message_or_an_exception(line: bytes) -> None:
+    assert isinstance(message_in(line), SessionMessage | Exception)
+
+
+@given(st.integers(0, 10**9) | st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=20))
+def test_whoever_waits_for_a_bad_answer_hears_of_it(id: int | str) -> None:
+    for rest in ('"result": 3', '"result": null', '"error": 1', '"result": {"a": [[[', '"result": {"a": "\udc00"', "{"):
+        item = message_in(f'{{"jsonrpc": "2.0", "id": {json.dumps(id)}, {rest}}}'.encode("utf-8", "surrogatepass"))
+        assert isinstance(item, SessionMessage)
+        assert isinstance(item.message, JSONRPCError | JSONRPCResponse)
+        assert item.message.id == id
+
+
+def test_a_request_is_never_taken_for_an_answer() -> None:
+    line = b'{"jsonrpc": "2.0", "id": 1, "method": 3, "params": []}'
+    assert isinstance(message_in(line), Exception)
+
+
+@pytest.mark.parametrize("result", [{}, {"tools": []}, {"content": [{"type": "text", "text": "x"}]}, {"content": "x"}])
+def test_other_results_are_not_touched(result: dict[str, Any]) -> None:
+    assert with_known_content(result) is result
+
+
+def test_progress_comes_in_a_burst_and_then_steadily() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0], burst=3, every=0.5)
+    assert [pace.allows() for _ in range(5)] == [True, True, True, False, False]
+    now[0] = 0.5
+    assert [pace.allows() for _ in range(2)] == [True, False]
+    now[0] = 100.0
+    assert [pace.allows() for _ in range(4)] == [True, True, True, False]
