@@ -31,7 +31,7 @@ def session(*chats: JsonObject, default: str | None = None, **fields: Any) -> Js
 
 
 def summary_of(state: JsonObject, modified: int = 1) -> JsonObject:
-    return session_summary("ahp-session:/s", state, created_at=iso_time(1), modified_at=iso_time(modified))
+    return {**session_summary("ahp-session:/s", state, created_at=iso_time(1), modified_at=iso_time(modified))}
 
 
 def status(*chats: JsonObject, default: str | None = None, own: int = IDLE) -> int:
