@@ -92,7 +92,7 @@ async def test_prune_says_what_would_go_and_then_does_it(tmp_path: Path) -> None
         await finish_cli(["prompt", "one", "--keep"], tmp_path)
         await finish_cli(["prompt", "two", "--keep"], tmp_path)
         code, output, _ = await finish_cli(["data", "prune", "--keep", "1", "--dry-run"], tmp_path)
-        assert (code, output.splitlines()[-1]) == (0, "1 sessions would go.")
+        assert (code, output.splitlines()[-1]) == (0, "1 session would go.")
         code, _, errors = await finish_cli(["data", "prune", "--keep", "1"], tmp_path)
         assert (code, "there is no terminal to ask at; --yes" in errors) == (2, True)
         code, output, _ = await finish_cli(["data", "prune", "--keep", "1", "--yes"], tmp_path)

@@ -6,7 +6,7 @@ export type Panel = "changes" | "canvases" | "terminals" | "setup" | "timeline" 
 
 export type Route =
   | { name: "inbox" | "sessions" | "new" | "usage" | "rules" | "devices" | "settings" }
-  | { name: "session"; session: string; chat: string | undefined; panel: Panel | undefined };
+  | { name: "session"; session: string; chat: string | undefined; panel: Panel | undefined; turn: string | undefined };
 
 const PLAIN = new Set(["sessions", "new", "usage", "rules", "devices", "settings"]);
 const PANELS = new Set(["changes", "canvases", "terminals", "setup", "timeline", "usage"]);
@@ -21,8 +21,9 @@ export function parse(hash: string): Route {
     }
   });
   if (first === "s" && session) {
-    const panel = new URLSearchParams(query).get("panel") ?? "";
-    return { name: "session", session, chat: chat || undefined, panel: PANELS.has(panel) ? (panel as Panel) : undefined };
+    const asked = new URLSearchParams(query);
+    const panel = asked.get("panel") ?? "";
+    return { name: "session", session, chat: chat || undefined, panel: PANELS.has(panel) ? (panel as Panel) : undefined, turn: asked.get("turn") ?? undefined };
   }
   return { name: PLAIN.has(first) ? (first as "new") : "inbox" };
 }
@@ -36,7 +37,8 @@ export function go(hash: string): void {
   location.hash = hash;
 }
 
-export function panelUrl(at: Route & { name: "session" }, panel: Panel | undefined): string {
+/** The address of a panel beside the chat; with a turn, of what the panel knows about it. */
+export function panelUrl(at: Route & { name: "session" }, panel: Panel | undefined, turn?: string): string {
   const base = `#/s/${encodeURIComponent(at.session)}${at.chat ? `/${encodeURIComponent(at.chat)}` : ""}`;
-  return panel ? `${base}?panel=${panel}` : base;
+  return panel ? `${base}?panel=${panel}${turn === undefined ? "" : `&turn=${encodeURIComponent(turn)}`}` : base;
 }

@@ -168,8 +168,9 @@ async def prune(
     if json_output:
         output.say(as_json(going))
     else:
-        verb = "would go" if dry_run else "are gone"
-        output.say(f"{len(going)} sessions {verb}." if going else "No session fits these rules.")
+        one = len(going) == 1
+        verb = "would go" if dry_run else "is gone" if one else "are gone"
+        output.say(f"{len(going)} session{'' if one else 's'} {verb}." if going else "No session fits these rules.")
 
 
 def to_prune(

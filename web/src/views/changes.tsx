@@ -1,7 +1,7 @@
 /** Changed files: of the session, of a chat, of a turn. Diffs, review marks, comments, and what the host can do with them. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { type AnnotationsState, type Changeset, type ChangesetFile, type ChangesetOperation, type ChangesetState } from "../ahp/index.ts";
 import { splitDiff } from "../local/settings.ts";
 import { nameOf, plain } from "../mirror/selectors.ts";
@@ -133,6 +133,13 @@ export default function Changes(props: PanelProps): JSX.Element {
   const turns = [...(chat?.turns ?? [])].slice(-30).reverse();
   const [chosen, choose] = useState(0);
   const [turn, setTurn] = useState<string | undefined>(undefined);
+  const asked = props.at.turn;
+  useEffect(() => {
+    const index = catalogue.findIndex((each) => each.uriTemplate.includes("{turnId}"));
+    if (asked === undefined || index < 0) return;
+    choose(index);
+    setTurn(asked);
+  }, [asked, catalogue.length]);
   const changeset = catalogue[Math.min(chosen, catalogue.length - 1)];
   const perTurn = changeset?.uriTemplate.includes("{turnId}") ?? false;
   const uri = changeset && expand(changeset, perTurn ? (turn ?? turns[0]?.id) : undefined);

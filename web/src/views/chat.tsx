@@ -8,6 +8,7 @@ import { discard, failedMessages, sendMessage, userMessage } from "../local/outb
 import { mayWrite } from "../local/me.ts";
 import { customizationsOf, failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
+import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
 import { memo, announce, confirmed, copy, Icon, Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
@@ -178,13 +179,35 @@ function Working({ turn }: { turn: ActiveTurn }): JSX.Element {
   );
 }
 
+const clock = (at: string): string => new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
+/** A model as people call it. */
+const modelName = (id: string | undefined): string => root.value?.agents.flatMap((agent) => agent.models).find((model) => model.id === id)?.name ?? id ?? "";
+
+/** How many files the calls of a turn edited, and by how many lines. */
+export function editsOf(turn: Turn): { files: number; added: number; removed: number } {
+  const sum = { files: 0, added: 0, removed: 0 };
+  for (const part of turn.responseParts) {
+    if (part.kind !== "toolCall" || part.toolCall.status !== "completed") continue;
+    for (const content of part.toolCall.content ?? []) {
+      if (content.type !== "fileEdit") continue;
+      sum.files += 1;
+      sum.added += content.diff?.added ?? 0;
+      sum.removed += content.diff?.removed ?? 0;
+    }
+  }
+  return sum;
+}
+
 const ENDS = { complete: "", cancelled: "Stopped", error: "Failed" };
 
 function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdit }: TurnProps & { turn: Turn; onEdit(): void }): JSX.Element {
   const sum = total([turn]);
   const failure = turn.responseParts.at(-1);
   const resumable = last && turn.state === "error" && failure?.kind === "error" && failure.resumable;
-  const facts = [ENDS[turn.state], turn.duration === undefined ? "" : duration(turn.duration), turn.usage ? `${tokens(sum.input)} in, ${tokens(sum.output)} out` : "", price(sum)].filter(Boolean);
+  const facts = [ENDS[turn.state], turn.duration === undefined ? "" : duration(turn.duration), turn.usage ? `${tokens(sum.input)} in, ${tokens(sum.output)} out` : "", price(sum), turn.startedAt ? clock(turn.startedAt) : "", modelName(turn.usage?.model ?? turn.message.model?.id)].filter(Boolean);
+  const at = route.value.name === "session" ? route.value : undefined;
+  const edited = editsOf(turn);
   const answer = (): string => turn.responseParts.map((part) => (part.kind === "markdown" ? part.content : "")).filter(Boolean).join("\n\n");
   return (
     <div class="turn-tools">
@@ -195,7 +218,8 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
       {canWrite && <button type="button" class="btn quiet" onClick={onEdit}>Edit and resend</button>}
       {canFork && <button type="button" class="btn quiet" onClick={() => void branch(around, turn.id, "fork")}>Fork from here</button>}
       {canAside && <button type="button" class="btn quiet" title="A chat beside this one that knows it up to here" onClick={() => void branch(around, turn.id, "sideChat")}>Ask aside</button>}
-      {route.value.name === "session" && <a class="btn quiet" href={`${panelUrl(route.value, "timeline")}&turn=${encodeURIComponent(turn.id)}`}>Timeline</a>}
+      {at && edited.files > 0 && <a class="btn quiet" title="What this turn changed, and how to undo it" href={panelUrl(at, "changes", turn.id)}>Changes <Counts added={edited.added} removed={edited.removed} /></a>}
+      {at && <a class="btn quiet" href={panelUrl(at, "timeline", turn.id)}>Timeline</a>}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 /** A turn on a line of time: what ran when, for how long, and when it waited for whom. Helpers included. */
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ActiveTurn, ChatState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { duration, failed, isOpen } from "../mirror/selectors.ts";
 import { request, useChannel } from "../mirror/store.ts";
@@ -89,11 +89,11 @@ function HelperRows({ uri, ...scale }: { uri: Uri } & Scale): JSX.Element | null
   return <>{[...chat.turns, ...(chat.activeTurn ? [chat.activeTurn] : [])].map((turn) => <Rows key={turn.id} chat={uri} turn={turn} {...scale} />)}</>;
 }
 
-export default function Timeline({ chat }: PanelProps): JSX.Element {
+export default function Timeline({ chat, at }: PanelProps): JSX.Element {
   const running = chat?.activeTurn;
   const now = useNow(500, running !== undefined);
-  const wanted = useRef(new URLSearchParams(location.hash.split("?")[1]).get("turn"));
-  const [chosen, choose] = useState<string | undefined>(wanted.current ?? undefined);
+  const [chosen, choose] = useState<string | undefined>(at.turn);
+  useEffect(() => choose(at.turn), [at.turn]);
   const turns: AnyTurn[] = [...(chat?.turns ?? []).slice(-40), ...(running ? [running] : [])].reverse();
   const turn = turns.find((each) => each.id === chosen) ?? turns[0];
   if (!chat || !turn) return <p class="empty">Nothing has run yet.</p>;

@@ -1,6 +1,6 @@
 /** The page against a real host that has tools, servers, plugins and rules: what is asked, remembered, switched and changed. */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -103,10 +103,18 @@ describe("an approval", () => {
 
 describe("changes", () => {
   it("of the session and of a turn are shown, and can be committed", async () => {
+    rmSync(join(host.work, "src"), { recursive: true, force: true }); // An earlier turn made the same change.
     await begin(page, host, "Change the loader in the repository");
     await answer("Allow once").waitFor();
     await press(card(), "Allow once");
     await idle(page);
+    await page.locator(".turn").last().hover();
+    await page.locator(".turn").last().getByRole("link", { name: /^Changes/ }).click();
+    await page.getByLabel("Which turn").waitFor();
+    await page.locator("aside .file").filter({ hasText: "loader.py" }).locator(".diff-row.add").first().waitFor();
+    await shot(page, "gate-turn-changes");
+    await page.locator(".turn").last().getByRole("link", { name: "Timeline" }).click();
+    await page.locator("aside").getByText("Whole turn").waitFor();
     await panel(page, "changes");
     await page.locator("aside .file").filter({ hasText: "loader.py" }).locator(".diff-row.add").first().waitFor();
     await shot(page, "gate-changes");
