@@ -6,6 +6,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest_asyncio
 
@@ -140,6 +141,40 @@ async def test_what_a_turn_changed_is_shown_with_both_contents(desk: Desk) -> No
     assert await desk.read(files["a.txt"]["before"]) == "one\n"
     assert await desk.read(files["a.txt"]["after"]) == "one\ntwo\n"
     assert await desk.read(files["b.txt"]["before"]) == "b\n"
+    before: str = files["a.txt"]["before"]["content"]["uri"]
+    assert urlsplit(before).path == "/a.txt"  # What an editor shows as its name.
+    for wrong in ("ahp-changed-file://[", "ahp-changed-file:///a.txt", "ahp-changed-file://a.b/a.txt"):
+        assert (await desk.client.refused("resourceRead", uri=wrong))["code"] in (-32006, -32008)
+
+
+async def test_a_view_is_also_found_under_the_address_of_its_session_where_vs_code_looks(desk: Desk) -> None:
+    turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\n"))
+    _, expected = await desk.look("turn", turn_id)
+    address = f"{desk.uri}/changeset/turn/{turn_id}"
+    await desk.client.ask("subscribe", address)
+    state = await desk.until(address, lambda state: bool(state["files"]))
+    assert state["files"] == expected["files"]
+    await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\nthree\n"))
+    assert (await desk.until(address, lambda state: True))["files"] == expected["files"]
+    for unknown in ("turn/other", "turn/", "branch", "compare/x", ""):
+        refused = await desk.client.refused("subscribe", f"{desk.uri}/changeset/{unknown}")
+        assert refused["code"] == -32008, unknown
+    assert (await desk.client.refused("subscribe", f"ahp-session:/none/changeset/turn/{turn_id}"))["code"] == -32008
+    desk.client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": address}})
+    await desk.client.ask("ping")
+    assert address not in desk.bench.host.services.channels("changeset")
+
+
+async def test_a_session_of_vs_code_has_its_turns_there_too(desk: Desk) -> None:
+    client = desk.client = await desk.bench.client(client_id="code", offer=["0.9.0"])
+    desk.uri, desk.started = "scripted:/4711", {"startedAt": "2026-11-15T12:00:00.000Z"}
+    await client.ask("createSession", desk.uri, workingDirectories=[desk.repo.root.as_uri()])
+    desk.chat = (await client.ask("subscribe", desk.uri))["snapshot"]["state"]["defaultChat"]
+    await client.ask("subscribe", desk.chat)
+    turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\n"))
+    address = f"{desk.uri}/changeset/turn/{turn_id}"
+    state = await desk.until(address, lambda state: bool(state["files"]))
+    assert names(state) == {"a.txt"}
 
 
 async def test_the_session_shows_its_own_work_and_uncommitted_everything(desk: Desk) -> None:

@@ -67,6 +67,19 @@ async def test_a_session_that_cannot_be_created_says_why(host: FakeHost, client:
     assert caught.value.error["errorType"] == "agent"
 
 
+async def test_a_host_inside_vs_code_creates_a_session_with_its_first_message(host: FakeHost):
+    def create(params: dict[str, Any]) -> None:
+        host.open(params["channel"], session_state(params["channel"], lifecycle="creating"))
+
+    host.meta = {"vscode.devContainers": True}
+    host.handlers["createSession"] = create
+    async with Client(host.dial) as client:
+        session = await client.create_session(provider="fake")
+        assert session.uri.startswith("fake:/")
+        assert session.state["lifecycle"] == "creating"
+        assert (await client.create_session()).uri.startswith("ahp-session:/")  # This one has no agents.
+
+
 async def test_a_session_that_does_not_exist_says_so(client: Client):
     with pytest.raises(ChannelGone):
         await client.session("ahp-session:/nowhere")

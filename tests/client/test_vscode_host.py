@@ -1,10 +1,11 @@
 """The client against the agent host inside VS Code's server, where `tools/vscode.sh` has installed it.
 
-It speaks 0.9. Its only agent needs a login at GitHub, so no turn is run; all that works without one is shown.
+It speaks 0.9. Its only agent needs a login at GitHub: sessions are created, and a turn fails and says so.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import pytest_asyncio
 
-from ahpkit.client import ChannelGone, Client, connect
+from ahpkit.client import ChannelGone, Client, TurnFailed, connect
 from ahpkit.protocol.errors import ProviderNotFound
 from ahpkit.transports.errors import ConnectError
 from support.process import finish_cli
@@ -104,3 +105,25 @@ async def test_the_command_line_looks_at_it(client: Client, address: str, tmp_pa
     _, output, _ = await finish_cli(["doctor", "--url", address, "--token", TOKEN], tmp_path)
     assert "0.9.0" in output
     assert TOKEN not in output
+
+
+async def test_a_session_is_created_and_a_turn_says_that_a_login_is_missing(client: Client, tmp_path: Path) -> None:
+    session = await client.create_session(provider="copilotcli", working_directory=tmp_path.as_uri())
+    assert session.uri.startswith("copilotcli:/")
+    assert session.state.get("workingDirectories") == [tmp_path.as_uri()]
+    chat = await session.chat()
+    async with asyncio.timeout(BOUND):
+        events = [event async for event in chat.send("hello")]
+    failed = events[-1]
+    assert isinstance(failed, TurnFailed)
+    assert "GitHub" in failed.error["message"]
+    listed = {one["resource"]: one for one in await client.sessions()}
+    assert listed[session.uri]["provider"] == "copilotcli"
+    assert [turn["state"] for turn in chat.state["turns"]] == ["error"]
+    await session.dispose()
+
+
+async def test_the_command_line_talks_to_it(client: Client, address: str, tmp_path: Path) -> None:
+    words = ["prompt", "hello", "--url", address, "--token", TOKEN, "--agent", "copilotcli"]
+    code, _, errors = await finish_cli(words, tmp_path)
+    assert (code, "GitHub" in errors) == (1, True), errors

@@ -20,6 +20,9 @@ from ahpkit.protocol.changeset.state import (
 from ahpkit.protocol.common.state import ContentRef, FileEdit, FileEditSide, JsonObject
 
 SCHEME = "ahp-changeset:/"
+_OF_SESSION = "/changeset/"
+"""Between the URI of a session and the view, where a client names it by the session."""
+
 BLOB_SCHEME = "ahp-changed-file"
 """Contents of changed files, before and after, that may be on no disk any more."""
 
@@ -78,18 +81,27 @@ def uri_of(view: View) -> str:
 
 
 def read_uri(uri: str) -> View | None:
-    """The view that a URI names; None: it is none of ours."""
-    parts = uri.removeprefix(SCHEME).split("/")
-    if not uri.startswith(SCHEME) or len(parts) < 2:
-        return None
-    turns = tuple(unquote(part) for part in parts[2:])
-    match parts[1], len(turns):
+    """The view that a URI names; None: it is none of ours.
+
+    VS Code looks at no template. It asks for `<session>/changeset/turn/<id>`, in the session's first directory.
+    """
+    session, said, path = uri.rpartition(_OF_SESSION)
+    if said and session:
+        return _read_path(key_of(session), path)
+    key, _, path = uri.removeprefix(SCHEME).partition("/")
+    return _read_path(key, path) if uri.startswith(SCHEME) else None
+
+
+def _read_path(key: str, path: str) -> View | None:
+    name, *ids = path.split("/")
+    turns = tuple(map(unquote, ids))
+    match name, len(turns):
         case ("uncommitted" | "session") as kind, 0:
-            return View(parts[0], kind)
+            return View(key, kind)
         case "turn", 1:
-            return View(parts[0], "turn", turns)
+            return View(key, "turn", turns)
         case "compare", 2:
-            return View(parts[0], "compare-turns", turns)
+            return View(key, "compare-turns", turns)
         case _:
             return None
 
@@ -171,17 +183,21 @@ def _content(side: Side, key: str, note: str) -> ContentRef:
 
 
 def blob_uri(key: str, side: Side) -> str:
+    """The content of a file. Its path is the file's, because editors show that as its name."""
     path = quote(side.path.encode("utf-8", "surrogateescape"))
-    return f"{BLOB_SCHEME}:/{key}/{side.mode}/{side.oid}/{path}"
+    return f"{BLOB_SCHEME}://{key}.{side.mode}.{side.oid}/{path}"
 
 
 def read_blob_uri(uri: str) -> tuple[str, Side] | None:
     """Whose content, and which."""
-    parts = urlsplit(uri)
-    names = parts.path.strip("/").split("/", 3)
-    if parts.scheme != BLOB_SCHEME or len(names) != 4:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # Brackets that mean nothing.
         return None
-    key, mode, oid, path = names
+    names, path = parts.netloc.split("."), parts.path.strip("/")
+    if parts.scheme != BLOB_SCHEME or len(names) != 3 or not path:
+        return None
+    key, mode, oid = names
     return (key, Side(unquote(path, errors="surrogateescape"), mode, oid)) if oid.isalnum() else None
 
 

@@ -44,7 +44,7 @@ class Views:
             return False
         if self.services.state(uri) is None:
             self._open[uri] = view
-            self.services.open_channel(uri, {"status": "computing", "files": []}, is_retold=True)
+            self.services.open_channel(uri, {"status": "computing", "files": []}, kind="changeset", is_retold=True)
             await self.services.durable()
             self.services.spawn(self.compute(followed, uri, view), name="a changeset")
         return True

@@ -187,13 +187,15 @@ class Client:
     ) -> Session:
         """Create a session and wait until it is ready; raises `SessionFailed`, or `UnknownSetting` for its `config`.
 
+        The host inside VS Code creates a session with its first message, so there nothing is waited for.
+
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
         Cancelling it leaves no session behind.
         `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
         session's active one from the start. `uri` is what the session is called; without it, a new one. `on_progress`
         hears how far the host is, if it tells: `progress`, `total` and a `message`.
         """
-        uri = uri or f"ahp-session:/{uuid.uuid4()}"
+        uri = uri or self._new_uri(provider)
         if config:
             await self._check_config(provider, working_directory, config)
         chosen = given(model={"id": model} if isinstance(model, str) else model, agent=agent)
@@ -211,7 +213,8 @@ class Client:
         try:
             await self.request("createSession", params, channel=uri)
             session = await self.session(uri)
-            await session.wait_ready()
+            if not self.host.is_vscode:
+                await session.wait_ready()
         except asyncio.CancelledError:
             await self._forget(uri)
             raise
@@ -221,6 +224,12 @@ class Client:
         if active_client:
             await session.claim().accepted()
         return session
+
+    def _new_uri(self, provider: str | None) -> str:
+        if self.host.is_vscode and provider is None:
+            provider = next((agent["provider"] for agent in self.root["agents"]), None)
+        scheme = provider if self.host.is_vscode and provider is not None else "ahp-session"
+        return f"{scheme}:/{uuid.uuid4()}"
 
     async def _check_config(self, provider: str | None, directory: str | None, config: Mapping[str, Any]) -> None:
         """Raise `UnknownSetting`. A host that cannot say what its settings are decides by itself."""

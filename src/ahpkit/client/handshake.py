@@ -32,6 +32,14 @@ class HostInfo:
     telemetry: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def is_vscode(self) -> bool:
+        """Whether it is the host inside VS Code, by the private capabilities it announces.
+
+        It reads a session's agent from its URI, and creates a session only when the first message comes.
+        """
+        return any(key.startswith("vscode.") for key in self.meta)
+
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> HostInfo:
         return cls(

@@ -117,9 +117,12 @@ class Services(States, Protocol):
         """The door: reduce, log and send an action of the host's own. One that is malformed raises."""
         ...
 
-    def open_channel(self, uri: str, state: Mapping[str, Any], *, is_retold: bool = False) -> None:
+    def open_channel(
+        self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False
+    ) -> None:
         """Create a state-bearing channel (a terminal, a watch). `is_retold`: its first action replaces the whole state,
-        so a client that saw an earlier life of the channel is brought up to date by actions.
+        so a client that saw an earlier life of the channel is brought up to date by actions. `kind` is what the URI
+        says, unless another one is given.
         """
         ...
 

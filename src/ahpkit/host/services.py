@@ -84,8 +84,10 @@ class HostServices(States):
     def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)
 
-    def open_channel(self, uri: str, state: Mapping[str, Any], *, is_retold: bool = False) -> None:
-        self.store.open(uri, state, is_retold=is_retold)
+    def open_channel(
+        self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False
+    ) -> None:
+        self.store.open(uri, state, kind=kind, is_retold=is_retold)
 
     def close_channel(self, uri: str) -> None:
         self.store.close(uri)
