@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import cast
 
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.feature import Applied, Feature, Registration, Services
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.protocol.chat.actions import chat_tool_call_complete
-from ahpkit.protocol.chat.state import ToolCallResult
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.state import ToolCallContributor, ToolCallResult
+from ahpkit.protocol.chat.turns import tool_calls
 from ahpkit.protocol.session.actions import session_active_client_removed, session_active_client_set
 from ahpkit.protocol.session.state import SessionActiveClient
 
@@ -33,7 +33,7 @@ class _Away:
     timer: asyncio.TimerHandle
     sessions: set[str] = field(default_factory=set[str])
     """Where its entry stays until the timer ends."""
-    roles: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    roles: dict[str, SessionActiveClient] = field(default_factory=dict[str, SessionActiveClient])
     """Entries from 0.4 connections, by session. They left the state when the connection ended."""
 
 
@@ -105,11 +105,11 @@ class ActiveClients(Feature):
             self._away[client_id] = _Away(timer)
         return self._away[client_id]
 
-    def _give_back(self, client_id: str, uri: str, entry: JsonObject) -> None:
+    def _give_back(self, client_id: str, uri: str, entry: SessionActiveClient) -> None:
         """Put an entry back, where the client still follows the session and nobody took the one role of 0.4."""
-        taken = any(map(primary_mark, (self._services.state(uri) or {}).get("activeClients", ())))
+        taken = any(map(primary_mark, (self._services.session(uri) or NO_SESSION).get("activeClients", ())))
         if self._follows(client_id, uri) and not taken:
-            self._services.dispatch(uri, session_active_client_set(active_client=cast("SessionActiveClient", entry)))
+            self._services.dispatch(uri, session_active_client_set(active_client=entry))
 
     def _grace_over(self, client_id: str) -> None:
         away = self._away.pop(client_id)
@@ -135,13 +135,13 @@ class ActiveClients(Feature):
 
     # -- what the states say ---------------------------------------------------------------------------------------
 
-    def _entries(self) -> Iterator[tuple[str, JsonObject]]:
+    def _entries(self) -> Iterator[tuple[str, SessionActiveClient]]:
         """Every session with each entry of a client that is active in it."""
         for uri in self._services.unsettled():
-            for entry in (self._services.state(uri) or {}).get("activeClients", ()):
+            for entry in (self._services.session(uri) or NO_SESSION).get("activeClients", ()):
                 yield uri, entry
 
-    def _entries_of(self, client_id: str) -> dict[str, JsonObject]:
+    def _entries_of(self, client_id: str) -> dict[str, SessionActiveClient]:
         return {uri: entry for uri, entry in self._entries() if entry["clientId"] == client_id}
 
     def _follows(self, client_id: str, uri: str) -> bool:
@@ -155,13 +155,16 @@ class ActiveClients(Feature):
                 yield from self._open_calls_in(uri, client_id)
 
     def _open_calls_in(self, chat_uri: str, client_id: str) -> Iterator[tuple[str, str, str]]:
-        turn = (self._services.state(chat_uri) or {}).get("activeTurn")
+        turn = (self._services.chat(chat_uri) or NO_CHAT).get("activeTurn")
         if turn is None:
             return
-        for part in turn["responseParts"]:
-            call: JsonObject = part.get("toolCall") or {}
-            owner: JsonObject = call.get("contributor") or {}
-            if owner.get("clientId") == client_id and call["status"] in ("running", "pending-confirmation"):
+        for call in tool_calls(turn):
+            owner: ToolCallContributor | None = call.get("contributor")
+            if (
+                owner is not None
+                and owner.get("clientId") == client_id
+                and call["status"] in ("running", "pending-confirmation")
+            ):
                 yield chat_uri, turn["id"], call["toolCallId"]
 
 

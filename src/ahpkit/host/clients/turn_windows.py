@@ -10,15 +10,16 @@ An action that names a turn outside a window would mean nothing there: the turns
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, TypeVar
 
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import NO_CHAT
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.chat.actions import chat_turns_loaded
 from ahpkit.protocol.chat.state import Turn
@@ -26,6 +27,9 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, decode_own, encode
+
+_Named = TypeVar("_Named", bound=Mapping[str, Any])
+"""An action that may name a turn."""
 
 _PAGE = 50
 """Turns that are loaded at a time: a few screenfuls, and a frame of moderate size."""
@@ -86,7 +90,7 @@ class TurnWindows:
 
     async def fetch(self, client: Connection, uri: str, cursor: str | None) -> None:
         """`fetchTurns`: load the page at a cursor, or the next older one. It is sent when this returns."""
-        turns: list[JsonObject] = (self._store.committed(uri) or {})["turns"]
+        turns: list[Turn] = (self._store.committed(uri) or {})["turns"]
         last = self._lacking.get(client.client_id, {}).get(uri) if cursor is None else _turn_of(uri, cursor)
         if last is None:
             return  # The client has them all.
@@ -96,9 +100,9 @@ class TurnWindows:
         self._load(client, uri, turns[:end], max(0, end - _PAGE))
         await self._delivery.durable()
 
-    def _load_named(self, uri: str, action: JsonObject) -> JsonObject:
+    def _load_named(self, uri: str, action: _Named) -> _Named:
         """Before an action that names a turn: send the turn to clients that lack it."""
-        turns: list[JsonObject] = (self._store.state(uri) or {}).get("turns", [])
+        turns = (self._store.chat(uri) or NO_CHAT)["turns"]
         named = _index(turns, action.get("turnId"))
         for client in self._clients.subscribers(uri) if named >= 0 else ():
             windows = self._lacking.get(client.client_id)
@@ -110,7 +114,7 @@ class TurnWindows:
                 self._load(client, uri, turns[: last + 1], named)
         return action
 
-    def _load(self, client: Connection, uri: str, lacking: Sequence[JsonObject], start: int) -> None:
+    def _load(self, client: Connection, uri: str, lacking: Sequence[Turn], start: int) -> None:
         """Send the lacking turns of a chat from `start` on."""
         older = lacking[start - 1]["id"] if start > 0 else None
         windows = self._lacking.get(client.client_id, {})
@@ -118,8 +122,7 @@ class TurnWindows:
         if older is not None:
             windows[uri] = older
         cursor = None if older is None else _cursor(uri, older)
-        turns = cast("list[Turn]", list(lacking[start:]))
-        action = chat_turns_loaded(turns=turns, turns_next_cursor=cursor)
+        action = chat_turns_loaded(turns=list(lacking[start:]), turns_next_cursor=cursor)
         self._delivery.tell_one(uri, partial(self._tell, client, {"channel": uri, "action": action}))
 
     def _tell(self, client: Connection, envelope: JsonObject, seq: int) -> None:
@@ -127,7 +130,7 @@ class TurnWindows:
             client.notify("action", {**envelope, "serverSeq": seq})
 
 
-def _index(turns: Sequence[JsonObject], turn_id: str | None) -> int:
+def _index(turns: Sequence[Turn], turn_id: str | None) -> int:
     """Where a turn is, or -1. Newest first: that is where most are looked for."""
     return next((at for at in range(len(turns) - 1, -1, -1) if turns[at]["id"] == turn_id), -1)
 

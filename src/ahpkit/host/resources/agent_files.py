@@ -16,7 +16,7 @@ from typing import Any
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 _AGENT = ""
@@ -103,7 +103,7 @@ class AgentFiles:
 
         return Passage(check, passage.barred)
 
-    def _read(self, path: Path, passage: Passage) -> JsonObject:
+    def _read(self, path: Path, passage: Passage) -> ResourceContent:
         with files.errors(path):
             return reach(path, passage, lambda entry: reading.read(entry, "utf-8"))
 
@@ -120,10 +120,10 @@ def _name(path: Path) -> str:
     return Path(os.path.normpath(path)).as_uri()
 
 
-def _text(path: Path, content: JsonObject) -> str:
+def _text(path: Path, content: ResourceContent) -> str:
     if content["encoding"] != "utf-8":
         raise InvalidParams(f"{path} is not a text file in UTF-8")
-    return content["data"]
+    return str(content["data"])
 
 
 __all__ = ["AgentFiles", "Approval"]

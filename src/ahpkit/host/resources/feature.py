@@ -16,14 +16,37 @@ from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.host.resources.content import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
+from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.workers import Workers
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import (
+    ResourceCopyParams,
+    ResourceCopyResult,
+    ResourceDeleteParams,
+    ResourceDeleteResult,
+    ResourceListParams,
+    ResourceListResult,
+    ResourceMkdirParams,
+    ResourceMkdirResult,
+    ResourceMoveParams,
+    ResourceMoveResult,
+    ResourceReadParams,
+    ResourceRequestParams,
+    ResourceRequestResult,
+    ResourceResolveParams,
+    ResourceResolveResult,
+    ResourceWriteParams,
+    ResourceWriteResult,
+)
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from ahpkit.protocol.resource_watch.commands import CreateResourceWatchParams, CreateResourceWatchResult
+from ahpkit.protocol.session.customizations import DirectoryCustomization
+from ahpkit.protocol.session.state import SessionState
 
 T = TypeVar("T")
 
@@ -143,9 +166,9 @@ class Resources(Feature):
         if all:
             self._stale |= self._known.symmetric_difference(self.services.session_uris())
         stale, self._stale = self._stale, set()
-        present = {uri: self.services.state(uri) for uri in stale}
+        present = {uri: self.services.session(uri) for uri in stale}
         self._known = (self._known - stale) | {uri for uri, state in present.items() if state is not None}
-        return [(uri, opened_by(state or {})) for uri, state in present.items()]
+        return [(uri, opened_by(state or NO_SESSION)) for uri, state in present.items()]
 
     def _apply(self, changes: Iterable[tuple[str, list[tuple[Opening, Path]]]]) -> None:
         for uri, opened in changes:
@@ -166,7 +189,8 @@ class Resources(Feature):
 
         def learn() -> None:
             own = [directory.as_uri() for directory in chat.working_directories]
-            session = {**(self.services.state(chat.session_uri) or {}), "workingDirectories": own}
+            state = self.services.session(chat.session_uri) or NO_SESSION
+            session: SessionState = {**state, "workingDirectories": own}
             places: list[tuple[Opening, Path]] = [("work", chat.working_directory), *opened_by(session)]
             opened.set(chat.session_uri, places)
 
@@ -179,25 +203,25 @@ class Resources(Feature):
             changing=self._changing,
         )
 
-    async def _read(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _read(self, client: ConnectedClient, params: ResourceReadParams) -> ResourceContent:
         uri, encoding = params["uri"], params.get("encoding")
         if self._content.owns(uri):
             return await self._workers.run(lambda: self._stored(uri, encoding))
         if (read := self._readers.get(uri.partition(":")[0])) is not None:
             data, content_type = await read(uri)
-            return reading.encode_content(data, encoding) | {"contentType": content_type}
+            return {**reading.encode_content(data, encoding), "contentType": content_type}
         return await self._look(client, uri, lambda entry: reading.read_later(entry, encoding, self._workers.run))
 
-    def _stored(self, uri: str, encoding: str | None) -> JsonObject:
+    def _stored(self, uri: str, encoding: str | None) -> ResourceContent:
         found, content_type = self._content.open(uri)
         if isinstance(found, bytes):
-            return reading.encode_content(found, encoding) | {"contentType": content_type}
-        return found.content(encoding, self._workers.run) | {"contentType": content_type}
+            return {**reading.encode_content(found, encoding), "contentType": content_type}
+        return {**found.content(encoding, self._workers.run), "contentType": content_type}
 
-    async def _list(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _list(self, client: ConnectedClient, params: ResourceListParams) -> ResourceListResult:
         return await self._look(client, params["uri"], files.list_directory)
 
-    async def _resolve(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _resolve(self, client: ConnectedClient, params: ResourceResolveParams) -> ResourceResolveResult:
         return await self._look(
             client, params["uri"], files.resolve_resource, follow=params.get("followSymlinks", True)
         )
@@ -213,7 +237,7 @@ class Resources(Feature):
 
         return await self._learnt(work)
 
-    async def _write(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _write(self, client: ConnectedClient, params: ResourceWriteParams) -> ResourceWriteResult:
         uri, path = params["uri"], file_path(params["uri"])
         decode = reading.decode_content
         data = await self._workers.run(lambda: decode(params["data"], params["encoding"]))
@@ -236,7 +260,7 @@ class Resources(Feature):
         await self._change(work)
         return {}
 
-    async def _copy(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _copy(self, client: ConnectedClient, params: ResourceCopyParams) -> ResourceCopyResult:
         source, destination = file_path(params["source"]), file_path(params["destination"])
         fail_if_exists = params.get("failIfExists", False)
 
@@ -254,7 +278,7 @@ class Resources(Feature):
         await self._change(work)
         return {}
 
-    async def _move(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _move(self, client: ConnectedClient, params: ResourceMoveParams) -> ResourceMoveResult:
         source, destination = file_path(params["source"]), file_path(params["destination"])
         fail_if_exists = params.get("failIfExists", False)
 
@@ -273,7 +297,7 @@ class Resources(Feature):
         await self._change(work)
         return {}
 
-    async def _delete(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _delete(self, client: ConnectedClient, params: ResourceDeleteParams) -> ResourceDeleteResult:
         path, recursive = file_path(params["uri"]), params.get("recursive", False)
 
         def work() -> None:
@@ -289,7 +313,7 @@ class Resources(Feature):
         await self._change(work)
         return {}
 
-    async def _mkdir(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _mkdir(self, client: ConnectedClient, params: ResourceMkdirParams) -> ResourceMkdirResult:
         path = file_path(params["uri"])
 
         def work() -> None:
@@ -300,13 +324,15 @@ class Resources(Feature):
         await self._change(work)
         return {}
 
-    async def _request(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _request(self, client: ConnectedClient, params: ResourceRequestParams) -> ResourceRequestResult:
         read, write = params.get("read", False), params.get("write", False)
         grant = self._access.grant
         await self._workers.run(lambda: grant(client.client_id, params["uri"], read=read, write=write))
         return {}
 
-    async def _create_watch(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def _create_watch(
+        self, client: ConnectedClient, params: CreateResourceWatchParams
+    ) -> CreateResourceWatchResult:
         def found(entry: Entry) -> Path:
             files.exists(entry)
             return entry.path
@@ -368,18 +394,18 @@ def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
         raise PermissionDenied(f"{place} must not be a link: files that can cause execution belong there")
 
 
-def opened_by(session: JsonObject) -> list[tuple[Opening, Path]]:
+def opened_by(session: SessionState) -> list[tuple[Opening, Path]]:
     """The directories that a session's state opens."""
     workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
     opened: list[tuple[Opening, Path]] = [("work", path) for path in workings]
     for container in session.get("customizations", ()):
-        if container.get("type") == "directory" and "clientId" not in container:
+        if container["type"] == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
             opened.extend((kind, path) for path in _places(container, workings))
     return opened
 
 
-def _places(container: JsonObject, workings: Sequence[Path]) -> Iterator[Path]:
+def _places(container: DirectoryCustomization, workings: Sequence[Path]) -> Iterator[Path]:
     """The directory of a container. One that holds a working directory opens its own files and nothing around it."""
     path = _local(container["uri"])
     if path is None:

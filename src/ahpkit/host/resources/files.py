@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ahpkit.host.resources.beneath import Entry, Moved, check_regular, open_regular
 from ahpkit.host.workers import progress
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, ResourceResolveResult
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 
 MAX_ENTRIES = 20_000
@@ -147,8 +147,8 @@ def _copy_bytes(source: int, destination: int, count: int | None) -> None:
 # -- looking -----------------------------------------------------------------------------------------------------
 
 
-def list_directory(entry: Entry) -> JsonObject:
-    entries: list[JsonObject] = []
+def list_directory(entry: Entry) -> ResourceListResult:
+    entries: list[DirectoryEntry] = []
     with errors(entry.path), entry.listed() as folder, os.scandir(folder) as found:
         for one in found:
             if len(entries) == MAX_ENTRIES:
@@ -158,12 +158,12 @@ def list_directory(entry: Entry) -> JsonObject:
     return {"entries": entries}
 
 
-def resolve_resource(entry: Entry) -> JsonObject:
+def resolve_resource(entry: Entry) -> ResourceResolveResult:
     """What an entry is, and where it really is."""
     with errors(entry.path):
         found = entry.stat()
     kind = "symlink" if stat.S_ISLNK(found.st_mode) else "directory" if stat.S_ISDIR(found.st_mode) else "file"
-    result: JsonObject = {
+    result: ResourceResolveResult = {
         "uri": entry.path.as_uri(),
         "type": kind,
         "mtime": _iso(found.st_mtime),
@@ -171,8 +171,9 @@ def resolve_resource(entry: Entry) -> JsonObject:
         "etag": etag(found),
     }
     if kind == "file":
-        content_type = mimetypes.guess_type(entry.name)[0]
-        result |= {"size": found.st_size} | ({"contentType": content_type} if content_type else {})
+        result["size"] = found.st_size
+        if content_type := mimetypes.guess_type(entry.name)[0]:
+            result["contentType"] = content_type
     return result
 
 

@@ -11,10 +11,11 @@ import mimetypes
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import NotRequired, TypedDict
 
 from ahpkit.host.resources.beneath import Entry, open_regular
 from ahpkit.host.resources.files import errors
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import ContentEncoding
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.wire.codec import encode
 from ahpkit.wire.pieces import Pieces
@@ -31,26 +32,35 @@ _CHUNK = 192 * 1024
 _BASE64 = 1024 * 1024
 """Characters of base64 read at a time, a multiple of four: between two pieces other threads may go on."""
 
+
+class ResourceContent(TypedDict):
+    """A `ResourceReadResult` whose data may still have to be read."""
+
+    data: str | Pieces
+    encoding: ContentEncoding
+    contentType: NotRequired[str]
+
+
 Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 """Does work that may block in a thread."""
 
 
-def read(entry: Entry, encoding: str | None) -> JsonObject:
+def read(entry: Entry, encoding: str | None) -> ResourceContent:
     """The content: as asked for where possible, else text when it is text."""
     with errors(entry.path), _opened(entry) as file:
-        return encode_content(file.read(0, MAX_READ), encoding) | _type_of(entry)
+        return _typed(encode_content(file.read(0, MAX_READ), encoding), entry)
 
 
-def read_later(entry: Entry, encoding: str | None, run: Run) -> JsonObject:
+def read_later(entry: Entry, encoding: str | None, run: Run) -> ResourceContent:
     """The same, but a large file is read while it is written to the client."""
     with errors(entry.path):
         file = _opened(entry)
-        return file.content(encoding, run) | _type_of(entry)
+        return _typed(file.content(encoding, run), entry)
 
 
-def _type_of(entry: Entry) -> JsonObject:
+def _typed(content: ResourceContent, entry: Entry) -> ResourceContent:
     content_type = mimetypes.guess_type(entry.name)[0]
-    return {"contentType": content_type} if content_type else {}
+    return {**content, "contentType": content_type} if content_type else content
 
 
 def _opened(entry: Entry) -> OpenFile:
@@ -89,7 +99,7 @@ class OpenFile:
             start, count = start + len(part), count - len(part)
         return b"".join(parts)
 
-    def content(self, encoding: str | None, run: Run) -> JsonObject:
+    def content(self, encoding: str | None, run: Run) -> ResourceContent:
         """What a result says of it. Blocks: a large file is looked through for what is no text."""
         first = self.read(0, _SMALL + 1)
         if len(first) <= _SMALL:
@@ -129,7 +139,7 @@ class OpenFile:
                 return
 
 
-def encode_content(data: bytes, encoding: str | None) -> JsonObject:
+def encode_content(data: bytes, encoding: str | None) -> ResourceContent:
     """Bytes as a resource result carries them."""
     if encoding != "base64":
         try:

@@ -20,9 +20,9 @@ from watchfiles import Change
 from ahpkit.host.feature import Services
 from ahpkit.host.limits import MAX_WATCHED_FOLDERS, MAX_WATCHES, MAX_WATCHES_OF_ALL
 from ahpkit.host.resources.notify import open_notify
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.protocol.resource_watch.actions import resource_watch_changed
+from ahpkit.protocol.resource_watch.commands import CreateResourceWatchParams
 from ahpkit.protocol.resource_watch.state import ResourceChange, ResourceChangeType
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class _Watch:
     client_id: str
     path: Path
     recursive: bool
-    params: JsonObject
+    params: CreateResourceWatchParams
 
     def items(self, changes: Sequence[tuple[int, str]]) -> list[ResourceChange]:
         """What of these changes this watch is about."""
@@ -90,7 +90,7 @@ class Watches:
         for uri in self._services.channels("resourceWatch"):
             self._services.close_channel(uri)
 
-    async def create(self, client_id: str, path: Path, params: JsonObject) -> str:
+    async def create(self, client_id: str, path: Path, params: CreateResourceWatchParams) -> str:
         """Begin to watch; returns the channel once every change from now on will be noticed."""
         recursive = params.get("recursive", False)
         self._check_room(client_id)
@@ -104,7 +104,7 @@ class Watches:
         except BaseException:
             self._watches.pop(uri, None)
             raise
-        state = {key: params[key] for key in ("excludes", "includes") if key in params}
+        state = {key: params.get(key) for key in ("excludes", "includes") if key in params}
         self._services.open_channel(uri, {"root": params["uri"], "recursive": recursive, **state})
         asyncio.get_running_loop().call_later(_UNCLAIMED, self._give_up, uri)
         return uri
@@ -243,14 +243,14 @@ def _check_place(path: Path, recursive: bool) -> None:
                 raise InvalidParams(f"uri: has more than {MAX_WATCHED_FOLDERS} folders below it; watch a part of it")
 
 
-def _check_patterns(params: JsonObject) -> None:
+def _check_patterns(params: CreateResourceWatchParams) -> None:
     for key in ("includes", "excludes"):
         patterns: list[str] = params.get(key, {}).get("items", [])
         if len(patterns) > _MAX_PATTERNS or any(len(pattern) > _MAX_PATTERN for pattern in patterns):
             raise InvalidParams(f"{key}: at most {_MAX_PATTERNS} patterns of at most {_MAX_PATTERN} characters")
 
 
-def _wanted(changed: Path, root: Path, params: JsonObject) -> bool:
+def _wanted(changed: Path, root: Path, params: CreateResourceWatchParams) -> bool:
     name = changed.relative_to(root).as_posix() if changed.is_relative_to(root) else changed.name
     includes = params.get("includes", {}).get("items")
     return (includes is None or _matches(name, includes)) and not _matches(

@@ -7,17 +7,17 @@ durable values, so that no chat has to be read for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ahpkit.host.feature import Applied, Registration, Services, Values
 from ahpkit.host.terminals.output import plain
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.chat.actions import chat_background_work_removed, chat_background_work_set
-from ahpkit.protocol.chat.tool_call_state import TerminalCommandResult
+from ahpkit.protocol.chat.tool_call_state import TerminalCommandResult, ToolResultContent
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.terminal.actions import terminal_claimed, terminal_exited
+from ahpkit.protocol.terminal.state import TerminalClaim, TerminalState
 
 MAX_PREVIEW = 4_000
 """Characters of a command's output in a tool call: its end. The rest is on the terminal's channel."""
@@ -43,7 +43,8 @@ class TerminalRecords:
 
     def chat(self, uri: str) -> str | None:
         """The chat that a terminal belongs to; None when nothing is noted about it."""
-        return self._of(uri).get("chat")
+        chat = self._of(uri).get("chat")
+        return chat if isinstance(chat, str) else None
 
     def is_shown(self, uri: str) -> bool:
         """Whether a tool call of its chat shows it."""
@@ -77,12 +78,12 @@ class TerminalRecords:
     def _is(self, uri: str, fact: str) -> bool:
         return bool(self._of(uri).get(fact))
 
-    def _of(self, uri: str) -> JsonObject:
+    def _of(self, uri: str) -> Mapping[str, str | bool]:
         return self._values.get(_KEY + uri) or {}
 
     def _note(self, uri: str, **facts: str | bool) -> None:
         known = self._of(uri)
-        told = {key: value for key, value in (known | facts).items() if value}
+        told = {key: value for key, value in {**known, **facts}.items() if value}
         if told != known:
             self._values.set(_KEY + uri, told)
 
@@ -114,17 +115,17 @@ class ChatTerminals:
                 if self._records.is_shown(uri) and self._services.state(uri) is not None:
                     self._services.dispatch(uri, terminal_exited())
 
-    def _with_results(self, chat_uri: str, action: JsonObject) -> JsonObject:
+    def _with_results(self, chat_uri: str, action: Any) -> Any:
         """Content with terminals: those whose command has ended say how. From here on they are kept."""
-        at: JsonObject = action.get("result", action)
-        content: Sequence[Any] = at.get("content") or ()
-        if not any(item.get("type") == "terminal" for item in content):
+        at = action.get("result", action)
+        content: Sequence[ToolResultContent] = at.get("content") or ()
+        if not any(item["type"] == "terminal" for item in content):
             return action
         told = {"content": [self._with_result(chat_uri, item) for item in content]}
         return {**action, "result": {**at, **told}} if "result" in action else {**action, **told}
 
-    def _with_result(self, chat_uri: str, item: JsonObject) -> JsonObject:
-        if item.get("type") != "terminal" or (state := self._services.state(item["resource"])) is None:
+    def _with_result(self, chat_uri: str, item: ToolResultContent) -> ToolResultContent:
+        if item["type"] != "terminal" or (state := self._services.terminal(item["resource"])) is None:
             return item
         runs = state["lifecycle"]["status"] == "running"
         self._records.note_shown(item["resource"], chat_uri, runs=runs)
@@ -143,7 +144,7 @@ class ChatTerminals:
                 self._records.note_background(terminal.uri, chat_uri)
                 self._services.dispatch(chat_uri, chat_background_work_set(work=_work(terminal)))
 
-    def _of_agent(self, wanted: Callable[[JsonObject], bool]) -> list[Terminal]:
+    def _of_agent(self, wanted: Callable[[TerminalClaim], bool]) -> list[Terminal]:
         """The commands of agents that run now."""
         running = (one for one in self._running() if one.command_line is not None and one.exit_status is None)
         return [terminal for terminal in running if wanted(terminal.state["claim"])]
@@ -161,10 +162,12 @@ class ChatTerminals:
     def _moved(self, chat_uri: str, session_uri: str) -> None:
         known = {terminal.uri for terminal in self._running()} | set(self._records.of_chat(chat_uri))
         for uri in sorted(known):
-            claim: Any = (self._services.state(uri) or {}).get("claim") or {}
-            if claim.get("chat") == chat_uri and claim["session"] != session_uri:
-                moved: Any = {**claim, "session": session_uri}
-                self._services.dispatch(uri, terminal_claimed(claim=moved))
+            terminal = self._services.terminal(uri)
+            claim = None if terminal is None else terminal["claim"]
+            if claim is None or claim["kind"] != "session" or claim["chat"] != chat_uri:
+                continue
+            if claim["session"] != session_uri:
+                self._services.dispatch(uri, terminal_claimed(claim={**claim, "session": session_uri}))
 
     def _disposed(self, chat_uri: str) -> None:
         """What nobody can be shown any more goes. Commands that still run are ended by whoever runs them."""
@@ -175,18 +178,18 @@ class ChatTerminals:
                 self._services.close_channel(uri)
 
 
-def command_result(state: JsonObject) -> TerminalCommandResult | None:
+def command_result(state: TerminalState) -> TerminalCommandResult | None:
     """How the last command of a terminal ended, and the end of its output; None while it runs."""
-    content: list[JsonObject] = state["content"]
-    last: JsonObject = content[-1] if content else {}
-    if last.get("type") == "command" and last["isComplete"]:
+    content = state["content"]
+    last = content[-1] if content else None
+    if last is not None and last["type"] == "command" and last["isComplete"]:
         return _result(str(last["output"]), last.get("exitCode"))
     if state["lifecycle"]["status"] != "exited":
         return None
     return _result("".join(str(part.get("value", part.get("output"))) for part in content), _exit_code(state))
 
 
-def _exit_code(state: JsonObject) -> int | None:
+def _exit_code(state: TerminalState) -> int | None:
     return state["lifecycle"].get("exitCode")
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.limits import MAX_TITLE
 from ahpkit.host.resources.access import Access
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.terminals import programs
 from ahpkit.host.terminals.agent import AgentTerminal
 from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
@@ -20,9 +22,9 @@ from ahpkit.host.terminals.pool import MAX_RELEASED, MAX_TERMINALS, Launch, Pool
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.channels import channel_of
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
-from ahpkit.protocol.terminal.state import TerminalSessionClaim
+from ahpkit.protocol.terminal.commands import CreateTerminalParams, DisposeTerminalParams
+from ahpkit.protocol.terminal.state import TerminalSessionClaim, TerminalState
 
 MAX_SIZE = 10_000
 """Columns and rows. Programs reserve memory for the whole screen."""
@@ -79,7 +81,7 @@ class Terminals(Feature):
 
     # -- for clients ---------------------------------------------------------------------------------------------
 
-    async def _create(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _create(self, client: ConnectedClient, params: CreateTerminalParams) -> None:
         self._check_enabled()
         uri, claim = params["channel"], params["claim"]
         if (channel := channel_of(uri)) is None or channel.name != "terminal":
@@ -93,10 +95,10 @@ class Terminals(Feature):
             raise InvalidParams(f"name: a terminal's name has at most {MAX_TITLE} characters")
         await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
 
-    def _shell(self, client: ConnectedClient, params: JsonObject, *, cols: int, rows: int) -> Launch:
+    def _shell(self, client: ConnectedClient, params: CreateTerminalParams, *, cols: int, rows: int) -> Launch:
         env = programs.environment(self._environ)
         command = programs.login_shell(env)
-        name: str = params.get("name", "")
+        name = params.get("name", "")
         return Launch(
             title=name or Path(command[0]).name,
             title_is_given=bool(name),
@@ -108,15 +110,14 @@ class Terminals(Feature):
             rows=rows,
         )
 
-    def _start_directory(self, client: ConnectedClient, params: JsonObject) -> Path:
-        session: str | None = params["claim"].get("session")
-        uri: str | None = params.get("cwd")
-        if uri is None and session is not None:
-            directories: Sequence[str] = (self.services.state(session) or {}).get("workingDirectories") or ()
+    def _start_directory(self, client: ConnectedClient, params: CreateTerminalParams) -> Path:
+        claim, uri = params["claim"], params.get("cwd")
+        if uri is None and claim["kind"] == "session":
+            directories = (self.services.session(claim["session"]) or NO_SESSION).get("workingDirectories", ())
             uri = directories[0] if directories else None
         return self._directory if uri is None else self._access.reading(client.client_id, uri)
 
-    async def _dispose(self, client: ConnectedClient, params: JsonObject) -> None:
+    async def _dispose(self, client: ConnectedClient, params: DisposeTerminalParams) -> None:
         self._check_enabled()
         terminal = self._pool.get(params["channel"])
         if terminal is None:
@@ -165,7 +166,7 @@ class Terminals(Feature):
             title=programs.title_of(command, args),
             title_is_given=True,
             command_line=programs.line_of(command, args),
-            claim={**self._claim(session_uri), **(claim or {})},
+            claim={**self._claim(session_uri), **claim} if claim else self._claim(session_uri),
             command=programs.agent_command(command, args, env=environment, cwd=directory),
             env=environment,
             cwd=directory,
@@ -175,12 +176,12 @@ class Terminals(Feature):
         return AgentTerminal(terminal, tail, on_released=lambda: self._pool.release(terminal))
 
     def _claim(self, session_uri: str) -> TerminalSessionClaim:
-        chat: str = (self.services.state(session_uri) or {}).get("defaultChat") or ""
+        chat = (self.services.session(session_uri) or NO_SESSION).get("defaultChat", "")
         return {"kind": "session", "session": session_uri, "chat": chat}
 
     # -- what happens on the channels ----------------------------------------------------------------------------
 
-    def _refuse(self, client_id: str, channel: str, action: JsonObject, state: JsonObject) -> str | None:
+    def _refuse(self, client_id: str, channel: str, action: Any, state: TerminalState) -> str | None:
         terminal = self._pool.get(channel)
         if terminal is None:
             return None
@@ -201,7 +202,7 @@ class Terminals(Feature):
             return "the process does not read its input; too much of it is waiting"
         return None
 
-    def _refuse_claim(self, claim: JsonObject) -> str | None:
+    def _refuse_claim(self, claim: Any) -> str | None:
         """Whoever gets a terminal must be there."""
         match claim["kind"]:
             case "client" if self.services.client(claim["clientId"]) is None:

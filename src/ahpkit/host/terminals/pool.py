@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from ahpkit.host.feature import Services
 from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.platform.pty import PtyProcess
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InternalError
 from ahpkit.protocol.root.actions import root_terminals_changed
-from ahpkit.protocol.terminal.state import TerminalInfo
+from ahpkit.protocol.terminal.state import TerminalClaim, TerminalInfo, TerminalState
 
 MAX_TERMINALS = 64
 """Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""
@@ -38,7 +36,7 @@ class Launch:
     """By a person or an agent: what the process calls itself does not matter then."""
     command_line: str | None = None
     """What an agent asked to run; None for a shell that a client opened."""
-    claim: JsonObject
+    claim: TerminalClaim
     command: Sequence[str]
     env: Mapping[str, str]
     cwd: Path
@@ -46,13 +44,13 @@ class Launch:
     rows: int = 24
     tail: Tail | None = None
 
-    def state(self) -> JsonObject:
+    def state(self) -> TerminalState:
         """The channel's first state."""
-        size = {"cols": self.cols, "rows": self.rows}
         return {
             "title": self.title,
             "cwd": self.cwd.as_uri(),
-            **size,
+            "cols": self.cols,
+            "rows": self.rows,
             "content": [],
             "lifecycle": {"status": "running"},
             "claim": self.claim,
@@ -181,9 +179,8 @@ class Pool:
         """Bring the root channel's list in step."""
         self._cancel_publishing()
         listed = [_info(terminal) for terminal in self]
-        root = self._services.state(ROOT_URI) or {}
-        if listed != root.get("terminals", []):
-            self._services.dispatch(ROOT_URI, root_terminals_changed(terminals=cast("list[TerminalInfo]", listed)))
+        if listed != self._services.root().get("terminals", []):
+            self._services.dispatch(ROOT_URI, root_terminals_changed(terminals=listed))
 
     def _cancel_publishing(self) -> None:
         if self._publishing is not None:
@@ -191,9 +188,14 @@ class Pool:
             self._publishing = None
 
 
-def _info(terminal: Terminal) -> JsonObject:
+def _info(terminal: Terminal) -> TerminalInfo:
     state = terminal.state
-    return {"resource": terminal.uri} | {key: state[key] for key in ("title", "claim", "lifecycle")}
+    return {
+        "resource": terminal.uri,
+        "title": state["title"],
+        "claim": state["claim"],
+        "lifecycle": state["lifecycle"],
+    }
 
 
 __all__ = ["MAX_RELEASED", "MAX_TERMINALS", "Launch", "Pool"]

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ahpkit.host.terminals.output import plain
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.terminal.actions import (
     TerminalAction,
     terminal_cleared,
@@ -19,6 +18,7 @@ from ahpkit.protocol.terminal.actions import (
     terminal_command_finished,
     terminal_data,
 )
+from ahpkit.protocol.terminal.state import TerminalContentPart
 
 MAX_KEPT = 512 * 1024
 """Characters of a terminal's content at which the oldest is forgotten. As JSON it stays below 4 MiB, even if
@@ -44,20 +44,22 @@ def weight(action: TerminalAction) -> int:
     return _PART + len(action["commandLine"]) if action["type"] == "terminal/commandExecuted" else 0
 
 
-def forget_oldest(content: list[JsonObject], *, keep: int = KEPT) -> list[TerminalAction]:
+def forget_oldest(content: list[TerminalContentPart], *, keep: int = KEPT) -> list[TerminalAction]:
     """Actions after which a terminal shows only the last `keep` characters of `content`."""
-    kept: deque[JsonObject] = deque()
-    dropped: list[JsonObject] = list(content)
+    kept: deque[TerminalContentPart] = deque()
+    dropped = list(content)
     while dropped and keep > 0:
         part = dropped.pop()
         text = _text(part)
         if len(text) > keep:
             start = _line_start(text, len(text) - keep)
             dropped.append({"type": "unclassified", "value": text[:start]})
-            part = {**part, _field(part): text[start:]}
+            part = _cut(part, text[start:])
         keep -= len(text) + _PART
         kept.appendleft(part)
-    screen = [{"type": "unclassified", "value": _ENTER}] if _on_alternate_screen(dropped) else []
+    screen: list[TerminalContentPart] = (
+        [{"type": "unclassified", "value": _ENTER}] if _on_alternate_screen(dropped) else []
+    )
     return [terminal_cleared(), *chain.from_iterable(map(_said_again, [*screen, *kept]))]
 
 
@@ -66,26 +68,29 @@ def _line_start(text: str, at: int) -> int:
     return text.find("\n", at, at + _NEAR) + 1 or at
 
 
-def _said_again(part: JsonObject) -> Iterator[TerminalAction]:
+def _said_again(part: TerminalContentPart) -> Iterator[TerminalAction]:
     if part["type"] == "command":
         id, line = part["commandId"], part["commandLine"]
         yield terminal_command_executed(command_id=id, command_line=line, timestamp=part["timestamp"])
     if text := _text(part):
         yield terminal_data(data=text)
-    if part.get("isComplete"):
+    if part["type"] == "command" and part["isComplete"]:
         code, took = part.get("exitCode"), part.get("durationMs")
         yield terminal_command_finished(command_id=part["commandId"], exit_code=code, duration_ms=took)
 
 
-def _field(part: JsonObject) -> str:
-    return "output" if part["type"] == "command" else "value"
+def _cut(part: TerminalContentPart, text: str) -> TerminalContentPart:
+    """The part with less text."""
+    if part["type"] == "command":
+        return {**part, "output": text}
+    return {**part, "value": text}
 
 
-def _text(part: JsonObject) -> str:
-    return str(part[_field(part)])
+def _text(part: TerminalContentPart) -> str:
+    return str(part["output"] if part["type"] == "command" else part["value"])
 
 
-def _on_alternate_screen(dropped: list[JsonObject]) -> bool:
+def _on_alternate_screen(dropped: list[TerminalContentPart]) -> bool:
     for part in reversed(dropped):
         entered, left = _text(part).rfind(_ENTER), _text(part).rfind(_LEAVE)
         if entered != left:

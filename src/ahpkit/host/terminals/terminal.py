@@ -11,8 +11,8 @@ from ahpkit.host.feature import Services
 from ahpkit.host.terminals.output import OutputReader
 from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
 from ahpkit.platform.pty import ExitStatus, PtyProcess
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.terminal.actions import TerminalAction, terminal_data, terminal_exited
+from ahpkit.protocol.terminal.state import TerminalState
 
 _log = logging.getLogger(__name__)
 
@@ -67,8 +67,8 @@ class Terminal:
         self._kept = 0
 
     @property
-    def state(self) -> JsonObject:
-        state = self._services.state(self.uri)
+    def state(self) -> TerminalState:
+        state = self._services.terminal(self.uri)
         assert state is not None
         return state
 
