@@ -52,10 +52,12 @@ test-vscode: $(READY)
 test-agents: $(READY)
 	tools/real-agents.sh
 
-# Breaks real hosts for ten minutes, or ARGS="--minutes 60", looks for new examples of the properties, kills one often.
+# Breaks real hosts for ten minutes, or ARGS="--minutes 60", looks for new examples of the properties, kills one often,
+# reads a directory of 100,000 files.
 soak: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m soak $(ARGS)
 	AHPKIT_KILL_ROUNDS=50 $(BIN)/pytest -q -o timeout=900 tests/e2e/test_kill.py
+	AHPKIT_MANY_FILES=100000 $(BIN)/pytest -q -o timeout=900 tests/customizations/test_discovery.py -k anybody_has
 
 bench: $(READY)
 	$(BIN)/python bench/protocol.py --quick

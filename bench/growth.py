@@ -3,10 +3,10 @@
     python bench/growth.py [--quick] [--only KIND] [--json FILE]
 
 For each kind the host is filled to 10, 100, 1,000 and 10,000 (with --quick to 1,000), and one more is made a few times.
-Shown is the CPU time of the host's process for one more, in milliseconds, and the ratio of the last to that of a second
-host with ten, measured in turns with it: flat costs have a ratio near 1. The hosts run in this process over memory,
-with SQLite on disk and customizations; the clients are as cheap as they can be, and their share is the same at every
-size. What one more of each is, `tests/support/growth.py` says.
+Shown is the median CPU time of the host's process for one more, in milliseconds, and the ratio of the last to that of a
+second host with ten, measured in turns with it: flat costs have a ratio near 1. The hosts run in this process over
+memory, with SQLite on disk and customizations; the clients are as cheap as they can be, and their share is the same at
+every size. What one more of each is, `tests/support/growth.py` says.
 
 Then: the memory of a session that rests, beyond its text; and a restart with as many sessions, in a process of its own,
 beside a start without any.
@@ -25,6 +25,7 @@ import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -36,7 +37,7 @@ from ahpkit.wire.codec import encode
 from support.growth import KINDS, Bed, Kind, bed
 
 TARGET = 1.5
-ROUNDS, OF_A_ROUND = 6, 4
+ROUNDS, OF_A_ROUND = 9, 4
 MAX_KIB = 16
 """Of a session that rests, beyond its text."""
 MAX_RESTART = 2.0
@@ -70,7 +71,7 @@ async def measure(kind: Kind, sizes: list[int]) -> Curve:
                 gc.collect()
                 gc.freeze()
                 rounds = [(await cost(few, kind), await cost(many, kind)) for _ in range(ROUNDS)]
-                beside, costs[size] = (min(found) for found in zip(*rounds, strict=True))
+                beside, costs[size] = (median(found) for found in zip(*rounds, strict=True))
     return Curve(costs, beside)
 
 
@@ -133,12 +134,12 @@ async def measure_restart(sessions: int, rounds: int) -> Json:
         for number in range(rounds):
             starts["empty"].append(await measure_start(home / f"empty-{number}"))
             starts["full"].append(await measure_start(data))
-    return {name: least(found) for name, found in starts.items()}
+    return {name: middle(found) for name, found in starts.items()}
 
 
-def least(starts: list[Start]) -> Json:
-    """The least of each number: what else the machine does only adds to it."""
-    return {field: min(getattr(one, field) for one in starts) for field in Start._fields}
+def middle(starts: list[Start]) -> Json:
+    """The median of each number."""
+    return {field: median(getattr(one, field) for one in starts) for field in Start._fields}
 
 
 def show_memory(found: Json) -> None:
