@@ -17,6 +17,7 @@ from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.fake_model import FakeModel
 from support import requirement
 from support.bench import Bench, say
+from support.flow import begun
 from support.raw_client import Json
 from support.stage import Stage, staged
 from support.waiting import until
@@ -313,9 +314,8 @@ async def test_a_model_chosen_before_the_agent_told_is_looked_at_when_it_did(tmp
     try:
         client = await bench.client()
         await client.ask("createSession", "ahp-session:/wrong", model={"id": "b"})
-        await client.ask("subscribe", "ahp-session:/wrong")
-        failed = await client.action("session/creationFailed")
-        assert "'b'" in failed["action"]["error"]["message"]
+        state = await begun(client, "ahp-session:/wrong")
+        assert "'b'" in state["creationError"]["message"]
     finally:
         await bench.stop()
 

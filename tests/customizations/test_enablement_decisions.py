@@ -12,6 +12,7 @@ from ahpkit.protocol.session.enablement import decided_note, effective
 from customizations.builders import Files, skill, write
 from customizations.desk import Desk, Publisher
 from support import requirement
+from support.flow import begun
 from support.raw_client import Json, RawClient
 
 W = "file:///w"
@@ -98,8 +99,7 @@ async def new_session(desk: Desk, client: RawClient, uri: str | None = None) -> 
     if uri is None:
         return (await desk.bench.session(client, workingDirectories=directories))[0]
     await client.ask("createSession", uri, workingDirectories=directories)
-    await client.ask("subscribe", uri)
-    await client.action(lambda said: said["channel"] == uri and said["action"]["type"] == "session/ready")
+    await begun(client, uri)
     return uri
 
 

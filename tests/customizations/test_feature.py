@@ -9,6 +9,7 @@ from customizations.builders import skill, text, write
 from customizations.desk import Desk, seen, updates
 from support import requirement
 from support.bench import say
+from support.flow import begun
 from support.raw_client import Json
 from support.waiting import until
 
@@ -30,8 +31,7 @@ async def test_a_new_session_shows_its_containers_loading_and_then_with_children
     client = await desk.start(plugins=[root])
     watching = await desk.bench.client()
     await client.ask("createSession", "ahp-session:/x", workingDirectory=desk.workspace.as_uri())
-    await watching.ask("subscribe", "ahp-session:/x")
-    await watching.action("session/ready")
+    await begun(watching, "ahp-session:/x")
     containers = await desk.containers(client, "ahp-session:/x")
     assert [child["name"] for child in containers["tools"]["children"]] == ["tools:a", "tools:ship"]
     assert [child["name"] for child in containers[".github/skills"]["children"]] == ["near"]
@@ -393,7 +393,7 @@ async def test_completions_offer_what_the_user_may_invoke(desk: Desk) -> None:
         return [item["insertText"] for item in result["items"]]
 
     assert await offered("/") == ["/ship "]
-    assert await offered("ask @r") == ["@rev "]
+    assert "@rev " in await offered("ask @r")  # Beside files whose names begin so.
     assert await offered("/hid") == []
 
 

@@ -12,6 +12,7 @@ import pytest
 from ahpkit.host.agent import AgentError, AgentSession, Chat, History
 from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench, ScriptedAgent, say
+from support.flow import begun
 from support.raw_client import Json, RawClient
 
 
@@ -69,12 +70,7 @@ async def listed(client: RawClient, **params: Any) -> list[Json]:
 
 async def opened(client: RawClient, uri: str) -> tuple[Json, Json]:
     """The session and its chat, once it is ready."""
-    state = (await client.ask("subscribe", uri))["snapshot"]["state"]
-    if state["lifecycle"] == "creating":
-        await client.action(
-            lambda envelope: envelope["channel"] == uri and envelope["action"]["type"] == "session/ready"
-        )
-    session = (await client.ask("subscribe", uri))["snapshot"]["state"]
+    session = await begun(client, uri)
     chat = (await client.ask("subscribe", session["defaultChat"]))["snapshot"]["state"]
     return session, chat
 
@@ -169,10 +165,9 @@ async def test_one_that_cannot_be_told_says_why_and_can_be_disposed_of(bench: Ke
     [kept, _] = await listed(client)
     bench.keeper.failure = AgentError("It was deleted.", error_type="x")
 
-    await client.ask("subscribe", kept["resource"])
-    failed = await client.action("session/creationFailed")
+    state = await begun(client, kept["resource"])
 
-    assert failed["action"]["error"]["message"] == "It was deleted."
+    assert state["creationError"]["message"] == "It was deleted."
     await client.ask("disposeSession", kept["resource"])
     assert kept["resource"] not in [one["resource"] for one in await listed(client)]
 

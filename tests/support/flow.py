@@ -9,6 +9,16 @@ from support.raw_client import Json, RawClient
 _numbers = itertools.count(1)
 
 
+async def begun(client: RawClient, uri: str) -> Json:
+    """The state of a session that has begun, or could not: what it waits for may be in the first snapshot already."""
+    state = (await client.ask("subscribe", uri))["snapshot"]["state"]
+    if state["lifecycle"] != "creating":
+        return state
+    ends = ("session/ready", "session/creationFailed")
+    await client.action(lambda said: said["channel"] == uri and said["action"]["type"] in ends)
+    return (await client.ask("subscribe", uri))["snapshot"]["state"]
+
+
 async def open_session(client: RawClient, uri: str | None = None) -> tuple[str, str]:
     """A ready session and its default chat, both subscribed: their URIs."""
     uri = uri or f"ahp-session:/s{next(_numbers)}"
@@ -42,4 +52,4 @@ def remark(text: str) -> Json:
     return {"type": "annotations/set", "annotation": annotation}
 
 
-__all__ = ["open_session", "remark", "say", "state_of", "title"]
+__all__ = ["begun", "open_session", "remark", "say", "state_of", "title"]

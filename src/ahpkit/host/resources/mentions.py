@@ -6,6 +6,7 @@ list is kept for a few seconds, because a person types on.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +23,9 @@ MAX_FILES = 10_000
 
 KEPT = 5_000
 """Milliseconds that a list of files is used before it is made again."""
+
+_MAX_ENTRIES = 50_000
+"""Entries of one folder that are looked at."""
 
 _FILLED_BY_TOOLS = frozenset({"node_modules", "__pycache__", "venv", "target", "bower_components"})
 
@@ -78,11 +82,17 @@ def list_files(directory: Path, shows: Shows, *, at_most: int) -> Sequence[str]:
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as entries:
-            shown = [entry for entry in entries if not entry.name.startswith(".") or entry.name == ".github"]
+            some = itertools.islice(entries, _MAX_ENTRIES)
+            shown = [entry for entry in some if not entry.name.startswith(".") or entry.name == ".github"]
     except OSError:  # It is gone, or not for us.
         return []
-    named = (entry for entry in shown if entry.name not in _FILLED_BY_TOOLS and not any(map(str.isspace, entry.name)))
+    named = (entry for entry in shown if entry.name not in _FILLED_BY_TOOLS and _is_a_word(entry.name))
     return sorted(named, key=lambda entry: entry.name)
+
+
+def _is_a_word(name: str) -> bool:
+    """Whether a name can stand in a message: without spaces, and nothing in it that drives a terminal."""
+    return name.isprintable() and " " not in name
 
 
 _NOT = 4
