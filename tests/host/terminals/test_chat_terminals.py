@@ -13,6 +13,7 @@ from ahpkit.host.agent import Turn
 from ahpkit.host.terminals.chat_terminals import MAX_PREVIEW, command_result
 from ahpkit.log.entry import Batch
 from ahpkit.log.memory import MemoryStorage
+from ahpkit.protocol.terminal.state import TerminalCommandPart, TerminalState
 from support import requirement
 from support.bench import say
 from support.raw_client import Json, RawClient
@@ -133,11 +134,23 @@ async def test_a_command_that_still_runs_has_no_result(runner: Runner) -> None:
 
 @requirement("gen:tool:terminal-result")
 def test_in_a_shell_that_lives_on_the_last_command_counts() -> None:
-    state: Json = {"lifecycle": {"status": "running"}, "content": [{"type": "unclassified", "value": "$ "}]}
+    state: TerminalState = {
+        "title": "",
+        "claim": {"kind": "client", "clientId": "c"},
+        "lifecycle": {"status": "running"},
+        "content": [{"type": "unclassified", "value": "$ "}],
+    }
     assert command_result(state) is None
-    part: Json = {"type": "command", "output": "x", "isComplete": False}
+    part: TerminalCommandPart = {
+        "type": "command",
+        "commandId": "1",
+        "commandLine": "x",
+        "timestamp": 0,
+        "output": "x",
+        "isComplete": False,
+    }
     assert command_result({**state, "content": [part]}) is None
-    ended = {**part, "isComplete": True, "exitCode": 4}
+    ended: TerminalCommandPart = {**part, "isComplete": True, "exitCode": 4}
     assert command_result({**state, "content": [part, ended]}) == {"exitCode": 4, "preview": "x"}
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals.scrollback import Tail, forget_oldest, weight
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.terminal.state import TerminalContentPart
 
 
 def fold(actions: list[JsonObject], content: list[JsonObject] | None = None) -> list[JsonObject]:
@@ -34,7 +37,11 @@ def finish(id: str) -> JsonObject:
 
 
 def forgotten(content: list[JsonObject], keep: int) -> list[JsonObject]:
-    return fold([{**action} for action in forget_oldest(content, keep=keep)], content)
+    return fold([{**action} for action in forget_oldest(parts(content), keep=keep)], content)
+
+
+def parts(content: list[JsonObject]) -> list[TerminalContentPart]:
+    return cast("list[TerminalContentPart]", content)
 
 
 def test_the_end_of_the_text_is_left() -> None:
@@ -93,7 +100,7 @@ def test_what_is_left_is_an_end_of_what_was_there(steps: list[str], keep: int) -
     assert len(text(left)) <= keep
     ids = [part.get("commandId") for part in content]
     assert [part.get("commandId") for part in left] == ids[len(ids) - len(left) :]
-    assert sum(map(weight, forget_oldest(content, keep=keep))) <= keep + 2 * (64 + 10)
+    assert sum(map(weight, forget_oldest(parts(content), keep=keep))) <= keep + 2 * (64 + 10)
 
 
 def test_a_tail_keeps_the_last_bytes_and_says_that_it_does() -> None:
