@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
-from ahpkit.dialects import Generation, negotiate, pin, supported_versions
+from ahpkit.dialects import SPOKEN, Generation, negotiate, pin, supported_versions
 from ahpkit.protocol.errors import InvalidParams, UnsupportedProtocolVersion
 from support import requirement
+from support.specification import specification
 
 OFFICIAL = (Generation.V1_0, Generation.V0_9)
 """What a host without dialects speaks."""
@@ -116,3 +121,29 @@ def test_a_side_can_be_pinned(text: str, pinned: list[str]) -> None:
 def test_a_pin_that_names_no_version_is_refused_in_words(text: str) -> None:
     with pytest.raises(ValueError, match=r"known: 1\.0\.0, 0\.9\.0"):
         pin(text)
+
+
+def given() -> list[dict[str, Any]]:
+    """The specification's own table. Its host speaks 1.x and 0.9."""
+    files = [path for path in specification("ahp-1.0.0", "fixtures") if path.stem == "version-negotiation"]
+    return [case for path in files for case in json.loads(path.read_text())]
+
+
+def chosen(offered: list[str], spoken: Sequence[Generation]) -> str | None:
+    try:
+        return negotiate(offered, spoken).version
+    except UnsupportedProtocolVersion:
+        return None
+
+
+@pytest.mark.skipif(not given(), reason="the specification's data is not beside the checkout")
+@pytest.mark.parametrize("case", given(), ids=lambda case: repr(case["offered"]))
+def test_the_specifications_table_holds(case: dict[str, Any]) -> None:
+    if case.get("invalid"):
+        for spoken in (OFFICIAL, SPOKEN):
+            with pytest.raises(InvalidParams):
+                chosen(case["offered"], spoken)
+        return
+    assert chosen(case["offered"], OFFICIAL) == case["expected"]
+    if case["expected"] is not None:
+        assert chosen(case["offered"], SPOKEN) == case["expected"]
