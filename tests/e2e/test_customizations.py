@@ -209,3 +209,16 @@ async def test_a_container_that_is_not_read_yet_has_no_children(shown: Shown) ->
     now = await state_of(shown.client, SESSION)
     [entry] = [one for one in now["customizations"] if one["id"] == "slow"]
     assert (entry["load"], "children" in entry) == ({"kind": "loading"}, False)
+
+
+@requirement("commands:completions:contains")
+async def test_what_begins_with_the_typed_part_comes_first_whoever_offers_it(shown: Shown) -> None:
+    """`/skills` and `/ask` are commands of the agent, `/shaped:s` is a customization."""
+    text = "/s"
+    where = {"text": text, "offset": len(text)}
+    answer = await shown.client.ask("completions", shown.state["defaultChat"], kind="userMessage", **where)
+    offered = [item["insertText"].strip() for item in answer["items"]]
+    begin = [name for name in offered if name.startswith(text)]
+    assert {"/skills", "/shaped:s"} <= set(begin)
+    assert "/ask" in offered
+    assert offered[: len(begin)] == begin

@@ -27,7 +27,7 @@ from ahpkit.host.sessions.session_config import resolve_config
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
-from ahpkit.host.turns.completions import utf16_length
+from ahpkit.host.turns.completions import best_first, utf16_length
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.chat.commands import (
@@ -160,7 +160,7 @@ class SessionCommands:
         asked = (asyncio.wait_for(source(chat_uri, text, offset), _COMPLETIONS_PATIENCE) for source in sources)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         good = (answer for answer in answers if not isinstance(answer, BaseException))
-        items = list(itertools.chain.from_iterable(good))
+        items = best_first(itertools.chain.from_iterable(good), text, offset)
         more = len(items) - MAX_COMPLETIONS
         return {"items": items[:MAX_COMPLETIONS], **({"_meta": {MORE: more}} if more > 0 else {})}
 

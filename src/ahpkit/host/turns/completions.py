@@ -54,6 +54,12 @@ def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> 
     return [_item(word, f"/{name}", about) for name, about in found]
 
 
+def best_first(items: Iterable[CompletionItem], text: str, offset: int) -> list[CompletionItem]:
+    """Items of several sources: those that begin with what is typed come first; apart from that their order is kept."""
+    typed = word_at(text, offset).typed.casefold()
+    return sorted(items, key=lambda item: not item["insertText"].casefold().startswith(typed))
+
+
 def _item(word: Word, label: str, description: str) -> CompletionItem:
     return {
         "insertText": f"{label} ",
@@ -71,4 +77,4 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-16-le", "surrogatepass")
 
 
-__all__ = ["Word", "slash_items", "utf16_length", "word_at"]
+__all__ = ["Word", "best_first", "slash_items", "utf16_length", "word_at"]
