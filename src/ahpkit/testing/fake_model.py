@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -145,13 +146,15 @@ def _write_json(writer: asyncio.StreamWriter, status: int, value: Json) -> None:
 
 
 async def _serve_for_ever(port: int) -> None:
-    async with FakeModel(port=port):
+    async with FakeModel(port=port) as model:
+        sys.stdout.write(f"A fake model answers at {model.url}\n")
+        sys.stdout.flush()
         await asyncio.Event().wait()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A fake model endpoint on loopback.")
-    parser.add_argument("--port", type=int, default=18080)
+    parser.add_argument("--port", type=int, default=18080, help="0 takes a free one.  [default: 18080]")
     asyncio.run(_serve_for_ever(parser.parse_args().port))
 
 
