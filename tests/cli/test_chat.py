@@ -32,6 +32,25 @@ async def stubborn(turn):
 """
 
 
+PARALLEL = """
+import asyncio
+from ahpkit.agents import Toolbox, Turn, agent, text_of
+
+tools = Toolbox()
+
+
+@tools.tool
+async def look(place: str) -> str:
+    return f"seen {place}"
+
+
+@agent(name="parallel")
+async def parallel(turn: Turn) -> str:
+    calls = [tools.call(turn, "look", f'{{"place": "{place}"}}') for place in ("left", "right")]
+    return " and ".join(text_of(outcome) for outcome in await asyncio.gather(*calls))
+"""
+
+
 def session_of(person: Terminal) -> str:
     """The id the greeting shows."""
     return person.screen.text.partition("Session ")[2].split()[0]
@@ -862,3 +881,42 @@ async def test_choosing_a_session_and_saying_what_a_new_one_is_like_does_not_go_
     code, _, errors = await finish_cli(["chat", "--session", "x", "--model", "demo-large"], host.home)
     assert code == 2
     assert "--agent, --model and --dir are for new sessions" in errors
+
+
+# Two at once, and a window that changes its size.
+
+
+async def test_two_approvals_at_once_are_asked_one_after_the_other(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(PARALLEL)
+    (tmp_path / "settings.toml").write_text(f'[agents.parallel]\npython = "{tmp_path}/agent.py:parallel"\n')
+    options = ("--config", str(tmp_path / "settings.toml"), "--durability", "memory", "--root", str(tmp_path))
+    async with (
+        host_process(tmp_path, *options),
+        terminal(["chat", "--agent", "parallel"], tmp_path) as person,
+    ):
+        await person.ready()
+        person.enter("look both ways")
+        for place, key in (("left", "y"), ("right", "n")):
+            await person.see(f'{{"place": "{place}"}}')
+            await person.until(lambda screen: screen.line.lstrip().startswith("approve?"))
+            person.type(key)
+        await person.see("seen left")
+        assert "seen right" not in person.screen.text
+        await leave(person)
+
+
+async def test_a_window_that_changes_its_size_loses_nothing_of_what_is_typed(host: HostProcess) -> None:
+    words = "one two three four five six seven eight nine ten eleven twelve"
+    async with terminal(["chat"], host.home, columns=100) as person:
+        await person.ready()
+        person.type(words)
+        await person.until(lambda screen: screen.line.endswith("twelve"))
+        person.resize(50)
+        person.type(" thirteen")
+        await person.until(lambda screen: screen.line.endswith("thirteen"))
+        person.resize(120)
+        person.enter(" fourteen")
+        await person.until(lambda screen: "I am the demo agent" in screen.text.replace("\n", " "))
+        answer = " ".join(person.screen.text.partition("You said:")[2].replace("▌", " ").split())
+        assert answer.startswith(f"{words} thirteen fourteen I am the demo agent")
+        await leave(person)

@@ -58,6 +58,11 @@ class Terminal:
         """Ctrl-C."""
         self.type("\x03")
 
+    def resize(self, columns: int) -> None:
+        """Give the window another width; the system tells the program."""
+        self.screen.columns = columns
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+
     async def until(self, condition: Callable[[Screen], object]) -> None:
         """Look at the screen until something is there."""
         try:
