@@ -123,11 +123,14 @@ async def test_callbacks_of_the_client_decide_as_before() -> None:
         assert await chat.ask("climb") == "approved: True, None"
 
 
-@pytest.mark.parametrize(("prompt", "waited"), [("sleep", ""), ("climb", "; it waited for approval of Climb up?")])
-async def test_a_turn_that_takes_too_long_is_cancelled(chat: Chat, prompt: str, waited: str) -> None:
+@pytest.mark.parametrize(
+    ("prompt", "timeout", "waited"),
+    [("sleep", 0.05, ""), ("climb", 2, "; it waited for approval of Climb up?")],  # The second has to get that far.
+)
+async def test_a_turn_that_takes_too_long_is_cancelled(chat: Chat, prompt: str, timeout: float, waited: str) -> None:
     with pytest.raises(TurnTimeout) as caught:
-        await chat.ask(prompt, on_approval="wait", timeout=0.05)
-    assert str(caught.value).startswith("no answer within 0.05 s, so the turn was cancelled")
+        await chat.ask(prompt, on_approval="wait", timeout=timeout)
+    assert str(caught.value).startswith(f"no answer within {timeout} s, so the turn was cancelled")
     assert waited in str(caught.value)
     assert isinstance(caught.value, TimeoutError)
     assert isinstance(caught.value, TurnError)

@@ -132,8 +132,8 @@ def test_a_log_of_the_first_schema_is_converted_and_the_file_kept(tmp_path: Path
         snapshots = {"ahp-chat:/old": opening("ahp-chat:/old", 8)}
         return Recovery(head_seq=8, oldest_seq=9, snapshots=snapshots, values=old.values, clients=old.clients)
 
-    with pytest.raises(StorageError, match="written by an older ahpkit"):
-        SqliteStorage(path).load()
+    with closing(SqliteStorage(path)) as old_one, pytest.raises(StorageError, match="written by an older ahpkit"):
+        old_one.load()
     storage = SqliteStorage(path, convert=convert)
     assert storage.load() == convert(found)
     assert storage.seen("me", 4) == 0
