@@ -125,3 +125,29 @@ async def test_names_of_branches_and_folders_come_from_the_host_alone(site: Site
         assert Path(tree["path"]).parent == site.work / ".ahpkit" / "worktrees"
         assert tree["branch"].startswith("ahpkit/")
         assert SECRET not in str(state)
+
+
+async def test_contents_of_changes_are_named_in_full_and_not_searched_for(site: Site, repo: Repository) -> None:
+    """Git takes four letters of an object's name: whoever tries all of them would read what lies beside the session."""
+    repo.write("sub/near.txt", "near\n")
+    repo.write("secret.txt", SECRET)
+    repo.commit("a secret beside the session")
+    secret, near = (repo.git("rev-parse", f"HEAD:{name}").strip() for name in ("secret.txt", "sub/near.txt"))
+    repo.git("tag", "leak", secret)
+    async with site.serving() as client:
+        session, chat = await site.session(site.work / "sub")
+        (site.work / "sub" / "near.txt").write_text("changed\n")
+        await site.turn(chat)
+        state = (await client.ask("subscribe", session))["snapshot"]["state"]
+        [uri] = [one["uriTemplate"] for one in state["changesets"] if one["changeKind"] == "uncommitted"]
+        shown = (await client.ask("subscribe", uri))["snapshot"]["state"]
+        if shown["status"] != "ready":
+            await client.action(lambda e: e["channel"] == uri and e["action"].get("status") == "ready")
+            shown = (await client.ask("subscribe", uri))["snapshot"]["state"]
+        content = shown["files"][0]["edit"]["before"]["content"]["uri"]
+        assert near in content
+        assert (await client.ask("resourceRead", uri=content, encoding="utf-8"))["data"] == "near\n"
+        for name in (secret[:4], secret[:7], secret[:39], secret.upper(), "leak", "HEAD"):
+            for mode in ("100644", "120000", "160000"):
+                odd = content.replace(near, name).replace(".100644.", f".{mode}.")
+                assert "error" in await client.call("resourceRead", uri=odd, encoding="utf-8"), odd

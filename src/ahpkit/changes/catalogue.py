@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -188,6 +189,10 @@ def blob_uri(key: str, side: Side) -> str:
     return f"{BLOB_SCHEME}://{key}.{side.mode}.{side.oid}/{path}"
 
 
+_WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|none")
+"""Git would take the beginning of a name as well, and whoever tries all beginnings would find everything."""
+
+
 def read_blob_uri(uri: str) -> tuple[str, Side] | None:
     """Whose content, and which."""
     try:
@@ -198,7 +203,7 @@ def read_blob_uri(uri: str) -> tuple[str, Side] | None:
     if parts.scheme != BLOB_SCHEME or len(names) != 3 or not path:
         return None
     key, mode, oid = names
-    return (key, Side(unquote(path, errors="surrogateescape"), mode, oid)) if oid.isalnum() else None
+    return (key, Side(unquote(path, errors="surrogateescape"), mode, oid)) if _WHOLE_NAME.fullmatch(oid) else None
 
 
 def totals(changes: Sequence[FileChange]) -> dict[str, int]:
