@@ -198,17 +198,35 @@ async def test_a_session_always_has_its_fields_and_wrong_words_about_a_chat_are_
     assert await client.rejected(chat, {**confirm, "confirmed": "user-action"})
 
 
-@requirement("customizations:container:children-absent-before-parse")
-async def test_a_container_that_is_not_read_yet_has_no_children(shown: Shown) -> None:
-    """A plugin of a client that has not shown its files yet is one: nobody answers the host here."""
+@requirement("customizations:container:children-absent-before-parse", "session:state:bare-mcp-from-server")
+@requirement("session:action:active-client-own-entry", "session:active-client:shape")
+@requirement("session:tool:schema-optional", "session:tool:definition-shape")
+async def test_a_client_publishes_tools_and_plugins_for_itself_and_an_unread_plugin_has_no_children(
+    shown: Shown,
+) -> None:
+    """Nobody answers the host here, so the client's plugin is never read."""
+    oldest = shown.version == "0.4.0"
     plugin = {"type": "plugin", "id": "slow", "uri": "virtual://looker/p", "name": "Slow"}
-    plugin |= {"enabled": True} if shown.version == "0.4.0" else {}
-    kind = "session/activeClientChanged" if shown.version == "0.4.0" else "session/activeClientSet"
-    active = {"clientId": "looker", "tools": [{"name": "bare"}], "customizations": [plugin]}
-    await shown.client.accepted(SESSION, {"type": kind, "activeClient": active})
+    plugin |= {"enabled": True} if oldest else {}
+    kind = "session/activeClientChanged" if oldest else "session/activeClientSet"
+    full = {"name": "full", "title": "Full", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+    active: Json = {"clientId": "looker", "displayName": "Me", "tools": [{"name": "bare"}, full]}
+    server = {"type": "mcpServer", "id": "s", "uri": "virtual://looker/s", "name": "s", "state": {"kind": "ready"}}
+    for wrong in ({**active, "clientId": "another"}, {**active, "customizations": [server]}, {"clientId": "looker"}):
+        assert await shown.client.rejected(SESSION, {"type": kind, "activeClient": wrong})
+    await shown.client.accepted(SESSION, {"type": kind, "activeClient": {**active, "customizations": [plugin]}})
     now = await state_of(shown.client, SESSION)
+    [me] = [now["activeClient"]] if oldest else now["activeClients"]
+    assert (me["displayName"], me["tools"]) == ("Me", active["tools"])
     [entry] = [one for one in now["customizations"] if one["id"] == "slow"]
     assert (entry["load"], "children" in entry) == ({"kind": "loading"}, False)
+    chat = shown.state["defaultChat"]
+    start = say("/skills") if oldest else {**say("/skills"), "startedAt": "2026-11-15T12:00:00.000Z"}
+    await shown.client.ask("subscribe", chat)
+    await shown.client.accepted(chat, start)
+    await shown.client.action("chat/turnComplete")
+    offered = str((await state_of(shown.client, chat))["turns"][-1]["responseParts"])
+    assert ("bare" in offered, "full" in offered) == (True, True)
 
 
 @requirement("commands:completions:contains")
