@@ -202,7 +202,7 @@ class FollowedDirectories:
         return gone
 
     def rest(self, session_uri: str) -> list[Followed]:
-        """Nobody uses the session: what was followed for it. It is found again when it is needed."""
+        """Forget an unused session; returns what was followed for it. It is found again when it is needed."""
         gone = list(self._sessions.pop(session_uri, {}).values())
         self._finding.pop(session_uri, None)
         for followed in gone:

@@ -59,7 +59,7 @@ class Location:
     taken: tuple[str, ...] = ()
     """Its files and folders that other plugins of the same folder list."""
     names_rest: bool = True
-    """It names what nobody lists. Of several plugins in one folder the first does."""
+    """Whether this plugin reports files that no plugin lists. Of several plugins in one folder only the first does."""
 
     @property
     def uri(self) -> str:

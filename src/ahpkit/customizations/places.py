@@ -15,7 +15,7 @@ _NAMED = "named by "
 """Before a location's id: the key of the watched files that it names."""
 
 _SPARE = 200
-"""Places where nobody looks any more that stay watched: setting up all watches anew costs more than they do."""
+"""Unused places that may stay watched: setting up all watches again costs more than they do."""
 
 
 class Judged(NamedTuple):
@@ -88,7 +88,7 @@ class Places:
         return found
 
     def leave(self, session_uri: str, locations: Iterable[Location]) -> bool:
-        """A session looks nowhere any more. True: so much is watched for nobody that `watch` is worth its cost."""
+        """Forget a session. True when so many unused places are still watched that `watch` should be called."""
         left = self._forget_user(session_uri, locations)
         for id in left:
             self._library.forget(id)
@@ -97,7 +97,7 @@ class Places:
         return bool(left) and self._watcher.count > 2 * len(self.known) + _SPARE
 
     def _forget_user(self, session_uri: str, locations: Iterable[Location]) -> list[str]:
-        """The ids of the places where nobody looks now."""
+        """Remove a session from places; the ids of those that no session uses now."""
         left: list[str] = []
         for location in locations:
             users = self._users.get(location.id, set())
