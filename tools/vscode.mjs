@@ -1,5 +1,5 @@
-// What a person does in VS Code with our agents: talk, approve, deny, answer, cancel, look at an edit, two windows and a
-// terminal, and a host that is killed. Every step waits for what it shows. With AHPKIT_VSCODE_SCREENSHOTS=DIR each step
+// What a person does in VS Code with our agents: talk, approve, deny, answer, cancel, look at an edit and at customizations,
+// two windows and a terminal, and a host that is killed. Every step waits for what it shows. With AHPKIT_VSCODE_SCREENSHOTS=DIR each step
 // leaves a picture there.
 import { createRequire } from 'node:module';
 
@@ -125,9 +125,9 @@ try {
     await open(second, 'hello from VS Code', 'prompt in the terminal');
     await done('a second window shows the session', second);
     windows.push(second);
-    await ask('for both windows');
+    await tell('chat for both windows');
     await Promise.all(windows.map((one) => sees(one, 'for both windows')));
-    await done('both windows follow it live', second);
+    await done('both windows and ahpkit chat follow it live', second);
   }
   await tell('restart the host');
   await ask('after the restart');
@@ -136,6 +136,27 @@ try {
   await say(first, 'still here');
   await Promise.all(windows.map((one) => sees(one, 'You said:\n\nstill here')));
   await done('the session goes on after it', windows.at(-1));
+
+  if (release >= 139) {  // Older ones show them elsewhere, or not at all.
+    const custom = first.locator('.action-widget').getByText('careful-reviewer');
+    for (let attempt = 0; attempt < 30 && !(await custom.isVisible()); attempt += 1) {  // An open list does not grow.
+      await first.mouse.click(20, 450);
+      await chat(first).locator('a,div,span').filter({ hasText: /^Agent$/ }).last().click();
+      await first.waitForTimeout(1_000);
+    }
+    await custom.waitFor();
+    await done('a custom agent of the project can be chosen', first);
+    await first.keyboard.press('Escape');
+    await first.mouse.click(20, 450);
+    await first.keyboard.press('F1');
+    await first.keyboard.type('Open Customizations');
+    await first.getByText('Chat: Open Customizations').first().waitFor();
+    await first.keyboard.press('Enter');
+    await first.getByText('Agent Customizations').first().waitFor();
+    await first.getByText('Skills', { exact: true }).first().click();
+    await first.getByText('greet-kindly').first().waitFor();
+    await done('the customizations of the project are shown', first);
+  }
 
   const third = await newWindow();
   await enter(third);

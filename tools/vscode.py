@@ -73,6 +73,7 @@ class Hosted:
         self.project.mkdir()
         notes = self.project / "notes.txt"
         notes.write_text(NOTES, encoding="utf-8")
+        self._write_customizations()
         self._editor = editor(home / "editor.json", notes)
         begun = ["-c", "user.name=me", "-c", "user.email=me@localhost"]
         for words in (["init", "-q"], ["add", "."], [*begun, "commit", "-q", "-m", "Notes"]):
@@ -81,6 +82,14 @@ class Hosted:
         self._stack = stack
         self.port = free_port()
         self.process, self.told = self._start()
+
+    def _write_customizations(self) -> None:
+        """A custom agent and a skill, as people keep them in a project."""
+        kept = {"agents/reviewer.md": "careful-reviewer", "skills/greet-kindly/SKILL.md": "greet-kindly"}
+        for place, name in kept.items():
+            path = self.project / ".claude" / place
+            path.parent.mkdir(parents=True)
+            path.write_text(f"---\nname: {name}\ndescription: For a test.\n---\nBe kind.\n", encoding="utf-8")
 
     def _start(self) -> tuple[subprocess.Popen[str], Any]:
         options = [
@@ -107,9 +116,18 @@ class Hosted:
 
     def say(self, text: str) -> None:
         """Say something from the command line, in the session that the window has."""
+        self._run("prompt", text)
+
+    def chat(self, text: str) -> None:
+        """The same in `ahpkit chat`, which ends with its input."""
+        self._run("chat", input=f"{text}\n")
+
+    def _run(self, command: str, *words: str, input: str = "") -> None:
         known = ["--url", self.told["url"], "--token", self.told["token"], "--continue"]
-        command = [sys.executable, "-m", "ahpkit", "prompt", *known, text]
-        subprocess.run(command, cwd=self.project, check=True, timeout=60, stdout=subprocess.DEVNULL)
+        line = [sys.executable, "-m", "ahpkit", command, *known, *words]
+        subprocess.run(
+            line, cwd=self.project, check=True, timeout=60, input=input, text=True, stdout=subprocess.DEVNULL
+        )
 
 
 def serve_vscode(host: Hosted, home: Path, stack: ExitStack) -> str:
@@ -135,6 +153,8 @@ def fulfil(host: Hosted, wish: str) -> None:
     """What the steps in the browser need done outside of it."""
     if wish == "restart the host":
         host.restart()
+    elif wish.startswith("chat "):
+        host.chat(wish.removeprefix("chat "))
     else:
         host.say(wish.removeprefix("say "))
 
