@@ -278,6 +278,30 @@ async def test_a_question_beside_leaves_the_chat_as_it_is(host: HostProcess) -> 
         await leave(person)
 
 
+async def test_a_turn_of_an_acp_agent_goes_on_and_a_question_is_asked_beside(tmp_path: Path) -> None:
+    fails = [{"text": "one "}, {"error": {"code": -32603, "message": "overloaded"}}]
+    script = scripted_command(tmp_path / "acp.json", turns=[fails, [{"text": "two"}]])
+    async with (
+        host_process(tmp_path, "--agent", f"acp={' '.join(script)}"),
+        terminal(["chat", "--agent", "acp"], tmp_path, columns=120) as person,
+    ):
+        await person.ready()
+        person.enter("count")
+        await person.see("overloaded", ":resume goes on with it")
+        await person.ready()
+        person.enter(":resume")
+        await person.see("two")
+        await person.ready()
+        person.enter(":side what was that?")
+        await person.see("a chat beside. :chat 1 goes back", "> what was that?")
+        await person.ready()
+        person.enter(":chat 1")
+        await person.see(":chats lists them", "> count", "two")
+        await person.ready()
+        assert "what was that?" not in person.screen.text.rpartition(":chat 1")[2]
+        await leave(person)
+
+
 async def test_the_agent_works_in_one_more_directory(host: HostProcess) -> None:
     (host.home / "library").mkdir(exist_ok=True)
     async with terminal(["chat", "--add-dir", "library"], host.home) as person:

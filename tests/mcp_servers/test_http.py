@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from ahpkit.mcp.auth import Challenge, Tokens, resource_of
+from ahpkit.mcp.auth import Challenge, Tokens, auth_required, resource_of
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.server import McpServer
-from mcp_servers.http_server import Guard, http_server
+from mcp_servers.http_server import Guard, http_server, serving
 from mcp_servers.running import Answers, Port, running, text_of
 from support import requirement
 
@@ -184,3 +189,55 @@ def test_tokens_belong_to_a_connection_and_are_not_shown() -> None:
     tokens.give("a", "s", "r", "three")
     tokens.give("a", "s", "r", "")
     assert tokens.find("s", "r") is None
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_compressed_answer_is_refused_before_it_is_unpacked(kind: str) -> None:
+    """A few bytes may become gigabytes."""
+    bomb = Response(gzip.compress(b"x" * 50_000_000), media_type=kind, headers={"content-encoding": "gzip"})
+    app = Starlette(routes=[Route("/mcp", bomb, methods=["GET", "POST"])])
+    port = Port()
+    async with (
+        serving(lambda origin: app) as origin,
+        running(ServerConfig(name="bomb", url=f"{origin}/mcp"), port, limits=Limits(delays=()), wait=False) as server,
+    ):
+        await port.until(lambda: server.state["kind"] == "error")
+        assert "compressed" in server.state["error"]["message"]
+
+
+@pytest.mark.parametrize("body", [b"{not json", b"null", b"", b'{"jsonrpc": "2.0", "id": 1, "result": null}'])
+async def test_an_answer_that_is_no_message_is_an_error_in_one_line(body: bytes) -> None:
+    app = Starlette(routes=[Route("/mcp", Response(body, media_type="application/json"), methods=["GET", "POST"])])
+    port = Port()
+    async with (
+        serving(lambda origin: app) as origin,
+        running(ServerConfig(name="odd", url=f"{origin}/mcp"), port, limits=Limits(delays=()), wait=False) as server,
+    ):
+        await port.until(lambda: server.state["kind"] == "error")
+        message: str = server.state["error"]["message"]
+        assert ("parse" in message, "\n" in message, "pydantic" in message) == (True, False, False)
+
+
+async def test_odd_metadata_is_not_passed_on() -> None:
+    odd: dict[str, Any] = {
+        "authorization_servers": "x",
+        "scopes_supported": {"a": 1},
+        "jwks_uri": [1],
+        "nested": {"a": {}},
+    }
+    guard = Guard(scope="", metadata=odd)
+    async with http_server(guard) as url:
+        state = await auth_required(url, Challenge(401, {}), had_token=False)
+    allowed = {"resource": url, "authorization_servers": [url.removesuffix("/mcp")], "jwks_uri": []}
+    assert state["resource"] == allowed
+    assert "requiredScopes" not in state
+
+
+async def test_metadata_that_never_comes_is_not_waited_for_without_end() -> None:
+    async def never(request: Request) -> Response:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with serving(lambda origin: Starlette(routes=[Route("/{path:path}", never)])) as origin:
+        state = await auth_required(f"{origin}/mcp", Challenge(401, {}), had_token=False, patience=0.2)
+    assert state["resource"]["resource"] == f"{origin}/mcp"

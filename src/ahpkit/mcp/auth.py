@@ -7,8 +7,10 @@ its own address.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -56,9 +58,14 @@ class Challenge:
         return "expired" if had_token else "required"
 
 
-async def auth_required(url: str, challenge: Challenge, *, had_token: bool) -> McpServerAuthRequiredState:
-    """The server's state while it waits for a token."""
-    metadata = await _metadata(url, challenge.parameters.get("resource_metadata"))
+async def auth_required(
+    url: str, challenge: Challenge, *, had_token: bool, patience: float = _PATIENCE
+) -> McpServerAuthRequiredState:
+    """The server's state while it waits for a token. What it says about itself is waited for `patience` seconds."""
+    metadata: JsonObject = {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            metadata = _simple(await _metadata(url, challenge.parameters.get("resource_metadata")))
     state: McpServerAuthRequiredState = {
         "kind": "authRequired",
         "reason": challenge.reason(had_token=had_token),
@@ -91,6 +98,13 @@ def _resource(url: str, metadata: JsonObject) -> JsonObject:
     return {**metadata, "resource": named if allowed else own, "authorization_servers": servers}
 
 
+def _simple(metadata: JsonObject) -> JsonObject:
+    """The members that are texts, lists of texts, or yes and no: there are no others in RFC 9728."""
+    lists = {key: _texts(value) for key, value in metadata.items() if isinstance(value, list)}
+    others = {key: value for key, value in metadata.items() if isinstance(value, str | bool)}
+    return {**others, **lists}
+
+
 async def _metadata(url: str, named: str | None) -> JsonObject:
     """The server's own description of what protects it. Only its own host is asked: nobody sends us anywhere else."""
     import httpx2
@@ -107,9 +121,11 @@ async def _metadata(url: str, named: str | None) -> JsonObject:
 async def _fetched(client: httpx2.AsyncClient, place: str) -> JsonObject:
     import httpx2
 
+    from ahpkit.mcp.connect import PLAIN, is_encoded
+
     try:
-        async with client.stream("GET", place, headers={"accept": "application/json"}) as response:
-            if response.status_code != 200:
+        async with client.stream("GET", place, headers={"accept": "application/json", **PLAIN}) as response:
+            if response.status_code != 200 or is_encoded(response):
                 return {}
             data = bytearray()
             async for chunk in response.aiter_bytes():

@@ -42,6 +42,9 @@ _INHERITED = (
 
 _STDERR_LINES = 10
 _LOGGED_LINES = 200
+PLAIN = {"accept-encoding": "identity"}
+"""A few compressed bytes may become gigabytes: answers are not compressed."""
+
 _HTTP_TIMEOUT = 30.0
 _SILENCE = 15 * 60.0
 """Seconds without a byte on an open answer. A person may be deciding meanwhile."""
@@ -242,7 +245,7 @@ class HttpConnection:
 
     def _client(self, *ignored: object, **also_ignored: object) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            headers=dict(self._config.headers),
+            headers={**PLAIN, **self._config.headers},
             auth=self._auth,
             timeout=httpx2.Timeout(_HTTP_TIMEOUT, read=_SILENCE),
             transport=_BoundedTransport(self._max_message),
@@ -266,6 +269,11 @@ class _TokenAuth(httpx2.Auth):
             self._challenged(response.status_code, response.headers.get("www-authenticate", ""))
 
 
+def is_encoded(response: httpx2.Response) -> bool:
+    """Whether an answer is compressed."""
+    return response.headers.get("content-encoding", "identity").lower() not in ("", "identity")
+
+
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
     """Answers that are one message end when they are too long. Streams of messages are bounded event by event."""
 
@@ -275,6 +283,9 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
+        if is_encoded(response):
+            await response.aclose()
+            raise httpx2.DecodingError("the answer is compressed, though the host asked for a plain one")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _BoundedStream(cast("httpx2.AsyncByteStream", response.stream), self._limit)
         return response
@@ -301,11 +312,13 @@ ServerConnection = StdioConnection | HttpConnection
 
 __all__ = [
     "MAX_MESSAGE",
+    "PLAIN",
     "HttpConnection",
     "LineStreams",
     "ServerConfig",
     "ServerConnection",
     "StdioConnection",
     "Streams",
+    "is_encoded",
     "server_config",
 ]

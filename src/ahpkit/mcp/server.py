@@ -253,7 +253,7 @@ class McpServer:
     def _challenged(self, status: int, header: str) -> None:
         self._challenge = Challenge.read(status, header)
         token = self._token()
-        if self._challenge is not None and token is not None:
+        if status == 401 and token is not None:  # One that lacks a scope (403) is good for what it may do.
             self._port.token_refused(self.resource, token)
 
     # -- what it offers --------------------------------------------------------------------------------------------

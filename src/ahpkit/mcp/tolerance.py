@@ -298,6 +298,8 @@ def words_of(error: BaseException) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
     text = str(cast("object", error))
+    if " validation error" in text:  # The SDK's words, with those of a library in them.
+        text = text.partition(":")[0]
     return (text or type(error).__name__)[:_WORDS]
 
 

@@ -26,6 +26,7 @@ A step is an object with one of these keys, and what belongs to it:
     exit, kill    leave with a code; by a signal      repeat        play `steps` that often
     result, error answer the request with it          stop          end the turn with this reason (`usage`, `_meta`)
     after         steps to play once the turn has been answered
+    file          write `content` to this file, as an agent's own tool does
 
 Strings in `update`, `params` and `text` may contain {prompt}, {session} and {i}, the number of the repetition.
 """
@@ -290,6 +291,8 @@ class ScriptedAgent:
 
     async def _misbehave(self, kind: str, step: Json, id: str) -> None:
         match kind:
+            case "file":
+                await asyncio.to_thread(Path(step["file"]).write_text, step["content"])
             case "raw":
                 self._write(step["raw"].encode())
             case "zeros":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agents.test_edits_of_kinds import is_undone
 from ahpkit.changes.feature import Changesets
 from ahpkit.host.resources import Resources
 from ahpkit.testing.fake_model import FakeModel
@@ -17,7 +16,6 @@ from support.real_agents import AGENTS, EVERYTHING, FILES, NODE, everything_over
 from support.repository import Repository
 from support.scripted_acp import MARK
 from support.stage import Stage, calling, staged
-from support.waiting import until
 
 pytestmark = needs_agents
 
@@ -56,27 +54,8 @@ async def test_its_edit_is_shown_as_a_change_of_the_turn_and_undone(name: str, t
             turn = await stage.turn(write, decisions=["allow-once"])
             assert [call["status"] for call in turn.calls] == ["completed"]
             assert target.read_text().strip() == "hello"
-            catalogue = (await stage.state())["changesets"]
-            [of_turn] = [entry["uriTemplate"] for entry in catalogue if entry["changeKind"] == "turn"]
-            uri = of_turn.replace("{turnId}", turn.record["id"])
-            files = await _files(stage, uri, lambda files: bool(files))
-            assert [file["id"] for file in files] == [target.as_uri()]
-            assert "before" not in files[0]["edit"]
-            shown = files[0]["edit"]["after"]["content"]["uri"]
-            assert (await stage.client.ask("resourceRead", uri=shown, encoding="utf-8"))["data"].strip() == "hello"
-            await stage.client.ask("invokeChangesetOperation", uri, operationId="undo")
-            await until(lambda: not target.exists())
+            await is_undone(stage, turn, target)
             assert (repository.root / "kept.txt").read_text() == "as it was\n"
-
-
-async def _files(stage: Stage, uri: str, found: Callable[[list[Json]], bool]) -> list[Json]:
-    """The files of a changeset, once they are as wanted."""
-    async with asyncio.timeout(stage.seconds):
-        while True:
-            state = (await stage.client.ask("subscribe", uri))["snapshot"]["state"]
-            if state["status"] == "ready" and found(state["files"]):
-                return state["files"]
-            await asyncio.sleep(0.1)
 
 
 async def _calls_servers(stage: Stage) -> None:
