@@ -241,3 +241,10 @@ async def test_metadata_that_never_comes_is_not_waited_for_without_end() -> None
     async with serving(lambda origin: Starlette(routes=[Route("/{path:path}", never)])) as origin:
         state = await auth_required(f"{origin}/mcp", Challenge(401, {}), had_token=False, patience=0.2)
     assert state["resource"]["resource"] == f"{origin}/mcp"
+
+
+async def test_a_server_that_is_left_while_it_begins_to_listen_for_changes_stops() -> None:
+    async with http_server(sse=True) as url:
+        for _ in range(3):
+            async with asyncio.timeout(60), running(at(url, sse=True), Port()) as server:
+                assert text_of(await server.call_tool("add", {"a": 1, "b": 2}, Answers())) == "3"

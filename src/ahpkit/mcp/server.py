@@ -267,9 +267,7 @@ class McpServer:
         try:
             await ended.wait()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _end(tasks)
 
     async def _relist(self, relist: Relist) -> None:
         while True:
@@ -430,6 +428,15 @@ def _logged(params: JsonObject) -> str:
     data: Any = params.get("data")
     words = data if isinstance(data, str) else json.dumps(data)
     return f"[{params.get('level', 'info')}] {words[:_WORDS]}"
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they are over: a subscription of the SDK may take the first cancellation for its own."""
+    while waiting := [task for task in tasks if not task.done()]:
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting, timeout=0.5)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _unchecked(name: str, result: types.CallToolResult) -> None:
