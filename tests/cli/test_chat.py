@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import termios
 from pathlib import Path
 
 import pytest
@@ -770,6 +771,22 @@ async def test_a_running_turn_is_joined_from_its_beginning_and_can_be_cancelled(
             second.interrupt()
             await second.see("✗ cancelled")
             await first.see("✗ cancelled")
+
+
+async def test_ctrl_c_throws_away_neither_what_was_written_nor_what_was_typed(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        before = person.mode[3]
+        await person.ready()
+        assert person.mode[3] & termios.NOFLSH
+        person.enter("/sleep 60")
+        await person.see("Sleeping")
+        person.type("typed before")
+        person.interrupt()
+        await person.see("✗ cancelled")
+        await person.until(lambda screen: screen.line == "> typed before")
+        person.type("\x15\x04")
+        assert await person.exited() == 0
+        assert person.mode[3] == before
 
 
 async def test_the_conversation_goes_on_when_the_host_was_restarted(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ def key_by_key(on_enter: Callable[[], object], on_leave: Callable[[], object]) -
 
     def enter() -> None:
         tty.setcbreak(descriptor, termios.TCSADRAIN)
+        mode = termios.tcgetattr(descriptor)
+        mode[3] |= termios.NOFLSH  # Otherwise Ctrl-C throws away what is written or typed and not delivered yet.
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)
         on_enter()
 
     with handling_signals({"SIGCONT": enter}):  # After Ctrl-Z and fg.
