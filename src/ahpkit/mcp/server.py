@@ -103,6 +103,8 @@ class McpServer:
                 self._set({"kind": "starting"})
                 began = clock()
                 problem = await self._serve()
+                if _is_cancelled():  # A failure while the connection was left took the place of the cancellation.
+                    raise asyncio.CancelledError
                 if self._challenge is not None:
                     await self._wait_for_token()
                     continue
@@ -428,6 +430,11 @@ def _logged(params: JsonObject) -> str:
     data: Any = params.get("data")
     words = data if isinstance(data, str) else json.dumps(data)
     return f"[{params.get('level', 'info')}] {words[:_WORDS]}"
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
