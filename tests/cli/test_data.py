@@ -1,6 +1,7 @@
 """`ahpkit data`: saved while the host runs, put back, tidied up by rules."""
 
 import json
+import os
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +32,18 @@ async def test_a_backup_of_a_running_host_is_put_back_elsewhere(tmp_path: Path) 
     async with host_process(other):
         _, output, _ = await finish_cli(["sessions", "list", "--json"], other)
         assert [one["title"] for one in json.loads(output)] == ["remember me"]
+
+
+async def test_a_backup_that_fails_leaves_the_one_before_it(tmp_path: Path) -> None:
+    (tmp_path / "saved.tar.gz").write_bytes(b"the one before")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "log.db").write_bytes(b"SQLite format 3\0 and then nothing that is a database")
+    code, _, errors = await finish_cli(["data", "backup", "saved.tar.gz", "--data-dir", "data"], tmp_path)
+    assert (code, "Traceback" in errors) == (1, False)
+    assert "log.db cannot be read: file is not a database. A host that starts on it repairs it" in errors
+    assert (tmp_path / "saved.tar.gz").read_bytes() == b"the one before"
+    assert [name for name in os.listdir(tmp_path) if "saved" in name] == ["saved.tar.gz"]
 
 
 async def test_data_that_is_there_is_moved_aside_and_only_on_request(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import sys
 import tarfile
@@ -22,6 +21,7 @@ from ahpkit.cli.session_lines import is_archived, status_word, summary_line
 from ahpkit.cli.session_search import Age
 from ahpkit.cli.text import as_json
 from ahpkit.log.datadir import data_directory
+from ahpkit.platform.files import private_draft
 
 _SQLITE = b"SQLite format 3\0"
 _LEFT_OUT = frozenset({"lock", "token"})
@@ -47,7 +47,8 @@ def data() -> None:
 def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
     """Save everything a host keeps into FILE, a .tar.gz. The host may run meanwhile.
 
-    The token is left out. The file is for you only: conversations are in it.
+    The token is left out. The file is for you only: conversations are in it. A file that is there already is replaced
+    when the new one is whole.
 
     \b
     Example:
@@ -63,8 +64,7 @@ def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None
 
 def _save(directory: Path, file: Path, place: Path) -> int:
     count = 0
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as target, tarfile.open(fileobj=target, mode="w:gz") as archive:
+    with private_draft(file) as target, tarfile.open(fileobj=target, mode="w:gz") as archive:
         for path in sorted(directory.rglob("*")):
             if path.is_symlink() or not path.is_file() or path.name in _LEFT_OUT or path.name.endswith(_BESIDE):
                 continue
@@ -80,9 +80,13 @@ def _copy(path: Path, place: Path) -> Path:
             return path
     copied = place / "copy"
     copied.unlink(missing_ok=True)
-    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    with closing(source), closing(sqlite3.connect(copied)) as target:
-        source.backup(target)
+    try:
+        source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        with closing(source), closing(sqlite3.connect(copied)) as target:
+            source.backup(target)
+    except sqlite3.Error as error:
+        reason = f"{path} cannot be read: {error}. A host that starts on it repairs it; save it then"
+        raise click.ClickException(reason) from None
     return copied
 
 

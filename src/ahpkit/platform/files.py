@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from ahpkit.platform import Unsupported
 
@@ -16,16 +18,20 @@ def make_private_directory(path: Path) -> None:
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
-def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
-    """Write a file that is whole or not there at all, on disk when this returns, and never readable by others.
+@contextmanager
+def private_draft(path: Path, *, replace: bool = True) -> Generator[IO[bytes]]:
+    """A file to write that becomes `path` when it is whole and on disk. It is never readable by others.
 
-    Without `replace` a file that is there already stays as it is.
+    If writing fails, what was at `path` stays. Without `replace` it stays in any case.
     """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # Mode 0600 on POSIX.
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # Mode 0600 on POSIX.
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if replace:
@@ -35,6 +41,15 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
                 os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
+    """Write a file that is whole or not there at all, on disk when this returns, and never readable by others.
+
+    Without `replace` a file that is there already stays as it is.
+    """
+    with private_draft(path, replace=replace) as file:
+        file.write(data)
 
 
 def is_ours(path: Path) -> bool:
@@ -64,4 +79,4 @@ def _lock(descriptor: int, *, wait: bool) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
-__all__ = ["is_ours", "make_private_directory", "try_lock", "wait_lock", "write_private"]
+__all__ = ["is_ours", "make_private_directory", "private_draft", "try_lock", "wait_lock", "write_private"]
