@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 NOT_REPLAYED = {
     "$ podman build": "needs a container engine and the network",
+    "$ podman run": "needs a container engine and the network",
+    "$ python bench": "a benchmark takes its time: `make bench`",
     "$ ahpkit mcp login": "needs a browser",
     "$ node out/server-main.js": "needs VS Code: `make test-vscode`",
     "$ make run": "installs packages: tests/test_install.py",

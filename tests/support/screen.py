@@ -62,6 +62,8 @@ class Screen:
             self.column = 0
         elif char == "\b" and self.of_shell:
             self.column -= 1
+        elif char == "\t" and self.of_shell:
+            pass  # The system echoes it when it is typed before the shell looks.
         elif char == "\a":
             self.bells += 1
         else:

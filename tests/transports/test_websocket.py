@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.websocket import address
 from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
@@ -66,6 +67,15 @@ class TestReceiving:
 
 
 class TestEnding:
+    async def test_a_connection_that_was_refused_while_it_was_written_to_can_be_closed(self) -> None:
+        async with serving(max_size=1000) as server:
+            transport = await connect_transport(server.url)
+            transport.write(transport.frame(b"x" * 17_000_000))
+            assert (await ending(transport))[0] == 1009
+            await transport.aclose()
+            await transport.aclose()
+            transport.abort()
+
     async def test_the_reason_of_who_closed_first_counts(self) -> None:
         async with opened() as (transport, client):
             client.send(masked(0x88, (4000).to_bytes(2, "big") + b"bye"))

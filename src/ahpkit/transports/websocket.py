@@ -194,11 +194,17 @@ class WebSocketTransport:
 
     async def aclose(self, *, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
         self._end(reason or "connection closed", code)
+        if self._connection.state is not State.OPEN:  # The other side ends it, or ended it.
+            lost = self._connection.connection_lost_waiter
+            await asyncio.wait([lost], timeout=self._connection.close_timeout)
+            self.abort()
+            return
         await self._connection.close(code, reason.encode()[:_MAX_REASON].decode(errors="ignore"))
 
     def abort(self) -> None:
         self._end("connection aborted", ABNORMAL_CLOSURE)
-        self._connection.transport.abort()
+        if not self._connection.connection_lost_waiter.done():  # Else asyncio fails, when something was left unsent.
+            self._connection.transport.abort()
 
     def _end(self, reason: str, code: int) -> None:
         if self._ended is None:
