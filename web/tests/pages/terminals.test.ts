@@ -70,6 +70,8 @@ describe("a shell", () => {
     await type("PS1='> '; pwd; echo $((6 * 7))");
     await shows(host.work);
     await shows("42");
+    await type("printf '\\033[38;2;200;100;50mtrue\\033[0m\\n'"); // A colour that is no class, but a style of its own.
+    await shows("true");
     await shot(page, "terminal-shell");
   });
 
