@@ -61,7 +61,6 @@ class Memory:
             await asyncio.sleep(0.02)
 
     async def goes_back(self, most: float) -> None:
-        """What stays are holes between what is in use: more or less of them, but nothing like what was sent."""
         try:
             await until(lambda: self.more < most)
         except TimeoutError:
@@ -116,7 +115,7 @@ async def test_unread_replays_wait_on_the_disk(host: HostProcess, client: RawCli
             subscribed: Json = {"clientId": f"missed-{number}", "subscriptions": [session], "_meta": ACTIONS}
             reader.ask(0, "reconnect", lastSeenServerSeq=before, **subscribed)
         await memory.stays_below(120, client)
-    await memory.goes_back(64)
+    await memory.goes_back(40)
     await client.ask("disposeSession", session)
 
 

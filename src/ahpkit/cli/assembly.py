@@ -36,6 +36,7 @@ from ahpkit.http.server import HttpServer, serve_http
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import Recovery
+from ahpkit.platform.limits import FreedMemory
 from ahpkit.platform.processes import end_orphans
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
@@ -43,6 +44,7 @@ from ahpkit.web.addresses import own_addresses
 from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve
 from ahpkit.web.page import PageServer, page_name
+from ahpkit.wire.transport import Transport
 
 if TYPE_CHECKING:
     from ahpkit.customizations.feature import Customizations
@@ -114,10 +116,18 @@ async def running_host(
         client_list.register(host.extension, host.clients, failing=lambda: host.spine.log.failing)
         for mount in host.registered.routes:
             mount(routes)
+        freed = FreedMemory()
+
+        async def serve(transport: Transport) -> None:
+            try:
+                await host.serve(transport)
+            finally:
+                freed.give_back_soon()
+
         async with (
             host,
             serve_http(
-                page.guard(host.serve),
+                page.guard(serve),
                 auth=auth,
                 host=settings.host,
                 port=settings.port,
@@ -130,7 +140,7 @@ async def running_host(
         ):
             page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
             try:
-                yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, host.serve)
+                yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, serve)
             finally:
                 await host.say_goodbye()  # While connections are still open: the server closes them.
 

@@ -6,6 +6,7 @@ only reserved, and Node.js and Java reserve far more than they use.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import logging
@@ -31,6 +32,9 @@ _LINES = 20
 """Lines of a log that one place in the code may write in a minute."""
 
 _MINUTE = 60.0
+
+_MOMENT = 1.0
+"""Seconds: clients that leave together leave one search behind."""
 
 _HEAPS = 2
 """Heaps of the C library, for all threads together."""
@@ -131,6 +135,26 @@ def give_freed_memory_back() -> None:
         set_option(_ARENA_MAX, _HEAPS)
 
 
+class FreedMemory:
+    """Gives back what lies free between blocks that are in use. Does nothing without glibc.
+
+    `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds.
+    """
+
+    def __init__(self) -> None:
+        self._trim = _glibc("malloc_trim")
+        self._soon: asyncio.TimerHandle | None = None
+
+    def give_back_soon(self) -> None:
+        """Search for it in a moment, in a thread; once, however often this is called meanwhile."""
+        if self._trim is not None and self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._search)
+
+    def _search(self) -> None:
+        self._soon = None
+        asyncio.get_running_loop().run_in_executor(None, self._trim, 0)
+
+
 def keep_collections_short() -> None:
     """Called when everything has started: what is there now is for good, and is not searched for garbage any more.
 
@@ -160,6 +184,7 @@ def _glibc(name: str) -> Any:
 
 __all__ = [
     "ChildLimits",
+    "FreedMemory",
     "LogLimit",
     "allow_open_files",
     "collect_nothing_yet",
