@@ -44,9 +44,9 @@ Reduce = Callable[[str, Json, Json], Json]
 @contextmanager
 def reducer_of(version: str) -> Generator[Reduce]:
     if version == "0.4.0":
-        yield lambda kind, state, action: OLD[kind].reducer(state, action, now=0)  # type: ignore[misc]
+        yield lambda kind, state, action: OLD[kind].reducer(state, action, now=0)  # type: ignore[misc]  # A kind without a reducer is not asked for.
     elif version == "1.0.0":
-        yield lambda kind, state, action: NEW[kind].reducer(state, action)  # type: ignore[misc]
+        yield lambda kind, state, action: NEW[kind].reducer(state, action)  # type: ignore[misc]  # The same.
     else:
         with running_vscode() as vscode:
             yield vscode.reduce

@@ -3,6 +3,8 @@
 Customizations, canvases, resources and terminals are features. A feature registers what it offers on a `Registration`
 while the host is put together. It acts through `Services`, which is the same door that everyone else uses. The host
 runs without any.
+
+This module is long because it is all that a feature sees of the host: most methods are one line and their meaning.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class RpcLoop:
     async def _hear_out(self, method: str, waiting: Awaitable[None]) -> None:
         try:
             await waiting
-        except Exception:
+        except Exception:  # As above.
             _log.exception("handling notification %s failed", method)
 
     async def _start(self, id: RequestId, work: Work, handlers: asyncio.TaskGroup) -> None:
