@@ -135,11 +135,14 @@ def test_a_large_state_is_stored_in_many_small_steps_and_what_comes_meanwhile_is
     store.apply(ROOT, sessions(1))
     store.commit(log.commit())
     count = 0
+    largest = 0
     for count, _ in enumerate(steps(store.checkpoint(ROOT)), start=1):
         if count == 3:
             store.apply(ROOT, sessions(2))
-            store.commit(log.commit())
+        store.commit(log.commit())
+        largest = max([largest, *map(len, log.disk.parts.values())])
     assert count >= 50
+    assert 0 < largest < 600_000
     assert log.disk.snapshots[ROOT].seq == 0
     store.commit(log.commit())
     assert log.disk.snapshots[ROOT].seq == 1
@@ -148,6 +151,7 @@ def test_a_large_state_is_stored_in_many_small_steps_and_what_comes_meanwhile_is
 
 def test_a_state_that_is_being_stored_is_not_that_of_a_channel_which_began_anew(store: Store, log: LateLog) -> None:
     store.open(ROOT, large(1))
+    store.apply(ROOT, sessions(1))
     store.commit(log.commit())
     work = steps(store.checkpoint(ROOT))
     next(work)
@@ -174,6 +178,29 @@ def test_an_action_that_could_not_be_stored_never_happened(store: Store, log: La
     done = log.commit()
     middle = done.entries[2]
     assert store.state(ROOT) == {**STATE, "activeSessions": 3}
-    store.commit(done._replace(entries=done.entries[:2], refused=[Refused(middle, "too large")]))
+    store.commit(done._replace(entries=done.entries[:2], refused=[Refused(middle, done.step, "too large")]))
     assert store.state(ROOT) == store.committed(ROOT) == {**STATE, "activeSessions": 2}
     assert store.committed_head == 2
+
+
+@pytest.mark.parametrize("is_retold", [False, True])
+async def test_the_state_of_every_channel_is_stored_when_that_is_due(
+    store: Store, log: LateLog, is_retold: bool
+) -> None:
+    store.open(ROOT, STATE, is_retold=is_retold)
+    store.apply(ROOT, sessions(1))
+    store.commit(log.commit())
+    await store.checkpoint(ROOT)
+    log.commit()
+    assert log.disk.snapshots[ROOT].seq == 1
+    assert decode_json(log.disk.snapshots[ROOT].state)["activeSessions"] == 1
+
+
+async def test_a_state_that_is_stored_is_not_stored_again(store: Store, log: LateLog) -> None:
+    store.open(ROOT, STATE)
+    store.commit(log.commit())
+    await store.checkpoint(ROOT)
+    assert log.steps == 1
+    store.apply(ROOT, sessions(1))
+    await store.checkpoint(ROOT)  # The action is not durable yet.
+    assert log.steps == 2

@@ -14,6 +14,7 @@ from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
 from ahpkit.log.errors import StorageError
 from ahpkit.log.salvage import create, finish
 from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.testing.storage import divided
 from support import requirement
 from support.records import entry, opening, seqs
 
@@ -37,12 +38,15 @@ def snapshot(channel: str, seq: int) -> ChannelSnapshot:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log with three channels: `a` has no newer snapshot, `b` one in the middle, `c` one near the end."""
+    """A log with three channels: `a` has no newer snapshot, `b` one in the middle, `c` one in parts near the end."""
     path = tmp_path_factory.mktemp("sound") / "log.db"
     storage = SqliteStorage(path)
     storage.load()
     storage.commit([*(snapshot(channel, 0) for channel in CHANNELS), *ENTRIES])
-    storage.commit([snapshot("b", 300), snapshot("c", 590), Value("key", b"value"), Value("other", b"x" * 50)])
+    whole = state("c", 590)
+    parts, last = divided("c", 590, whole[:400], whole[400:800], whole[800:])
+    storage.commit([snapshot("b", 300), *parts])
+    storage.commit([last, Value("key", b"value"), Value("other", b"x" * 50)])
     storage.close()
     return path
 
@@ -503,3 +507,15 @@ def test_a_table_that_took_the_pages_of_another_is_damage(path: Path) -> None:
 
     assert recovery.problems
     assert path.with_name("log.db.corrupt-1").exists()
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE parts SET data = x'00' WHERE number = 1", "DELETE FROM parts WHERE number = 0"]
+)
+def test_a_state_with_a_damaged_part_is_lost_and_said_to_be(path: Path, damage: str) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(damage)
+    recovery = load(path)
+    assert recovery.snapshots.keys() == {"a", "b"}
+    assert any("the snapshot of c is not what was written" in problem for problem in recovery.problems)
+    assert_a_past_that_happened(recovery)

@@ -9,13 +9,16 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from zlib import crc32
 
 import pytest
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step, Value
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.log import Log
+from ahpkit.log.migrations import MIGRATIONS, migrate
 from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.testing.storage import divided
 from support import requirement
 from support.records import entries, entry, opening, seqs, unprivileged
 from support.waiting import BOUND
@@ -143,6 +146,23 @@ def test_a_log_of_the_first_schema_is_converted_and_the_file_kept(tmp_path: Path
     again = SqliteStorage(path)
     assert again.load().head_seq == 9
     again.close()
+
+
+def test_a_log_of_the_second_schema_goes_on_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        migrate(db, path, MIGRATIONS[:2])
+        checksum = crc32(b"{}", crc32(b"0 a"))
+        db.execute("INSERT INTO channels (uri, seq, checksum, state) VALUES ('a', 0, ?, x'7b7d')", (checksum,))
+    storage = loaded(path)
+    parts, snapshot = divided("a", 1, b"1", b"2")
+    storage.commit([entry(1), *parts])
+    storage.commit([snapshot])
+    storage.close()
+    again = SqliteStorage(path)
+    assert again.load().snapshots == {"a": ChannelSnapshot("a", 1, b"12")}
+    again.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["log.db"]
 
 
 def test_a_log_is_not_converted_when_the_disk_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

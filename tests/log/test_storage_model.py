@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
 from ahpkit.log.errors import NotInLog
+from ahpkit.testing.storage import divided
 from support.properties import examples
 from support.records import shelf_of
 
@@ -61,6 +62,17 @@ class StorageHistory(RuleBasedStateMachine):
             self.mine[channel] = []
         self.open[channel] = ChannelSnapshot(channel, self.head, state)
         self.add(self.open[channel])
+
+    @rule(channel=CHANNELS, parts=st.lists(st.binary(max_size=5), min_size=2, max_size=6), finished=st.booleans())
+    def store_in_parts(self, channel: str, parts: list[bytes], finished: bool) -> None:
+        if channel in self.open and self.open[channel].seq < self.head:
+            ahead, snapshot = divided(channel, self.head, *parts)
+            for part in ahead:
+                self.add(part)
+                self.commit()
+            if finished:
+                self.open[channel] = ChannelSnapshot(channel, self.head, b"".join(parts))
+                self.add(snapshot)
 
     @rule(channel=CHANNELS)
     def remove(self, channel: str) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 from ahpkit.log.datadir import data_directory
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import ChannelSnapshot, Entry
+from ahpkit.log.errors import OutOfOrder
 from ahpkit.log.log import Log
 from ahpkit.log.retention import Retention
+from ahpkit.testing.storage import divided
 
 CHANNELS = ("a", "b", "c")
 IN_FLIGHT = 50
@@ -37,6 +39,20 @@ async def run(directory: Path) -> None:
                     log.snapshot(ChannelSnapshot(channel, seq, b"%d" % seq))
             await progress.wait()
             progress.clear()
+            await store_in_parts(log, CHANNELS[log.head_seq % len(CHANNELS)])
+
+
+async def store_in_parts(log: Log, channel: str) -> None:
+    """As the host does with a large state: each part is durable before the next one is written."""
+    seq, text = log.head_seq, b"%d" % log.head_seq
+    parts, snapshot = divided(channel, seq, *(text[place : place + 1] for place in range(len(text))))
+    for part in parts:
+        try:
+            log.part(part)
+        except OutOfOrder:  # Its state was stored a moment ago.
+            return
+        await log.flush()
+    log.snapshot(snapshot)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from ahpkit.log.engine import OPENED, Commit, Draft
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, hole, up_to
+from ahpkit.log.entry import ChannelSnapshot, Entry, PartAhead, Recovery, hole, up_to
 from ahpkit.log.errors import NotInLog
 
 _Step = tuple[str, object, object]
@@ -21,6 +21,7 @@ class Disk:
     head: int = 0
     entries: list[Entry] = field(default_factory=list[Entry])
     snapshots: dict[str, ChannelSnapshot] = field(default_factory=dict[str, ChannelSnapshot])
+    parts: dict[tuple[str, int, int], bytes] = field(default_factory=dict[tuple[str, int, int], bytes])
     values: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
 
@@ -81,8 +82,14 @@ class LateLog:
     def open(self, channel: str, state: bytes) -> int:
         return self._put("open", channel, state)
 
-    def checkpoint(self, channel: str, state: bytes, *, at: int) -> int:
-        return self._put("checkpoint", ChannelSnapshot(channel, at, state), None)
+    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
+        step = self._put("part", (channel, at, number), data)
+        while self._committed < step:  # noqa: ASYNC110 (tests go through it step by step, without an event loop)
+            await asyncio.sleep(0)
+        return PartAhead(len(data), 0)
+
+    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
+        return self._put("checkpoint", ChannelSnapshot(channel, at, state, tuple(ahead)), None)
 
     def close(self, channel: str) -> int:
         return self._put("close", channel, None)
@@ -153,8 +160,11 @@ class LateLog:
             case ("open", str(channel), bytes(state)):
                 disk.values[OPENED + channel] = b"%d" % disk.head
                 disk.snapshots[channel] = ChannelSnapshot(channel, disk.head, state)
-            case ("checkpoint", ChannelSnapshot() as snapshot, _):
-                disk.snapshots[snapshot.channel] = snapshot
+            case ("part", (str(channel), int(at), int(number)), bytes(data)):
+                disk.parts[channel, at, number] = data
+            case ("checkpoint", ChannelSnapshot(channel, at, state, ahead), _):
+                parts = [disk.parts.pop((channel, at, number)) for number in range(len(ahead))]
+                disk.snapshots[channel] = ChannelSnapshot(channel, at, b"".join((*parts, state)))
             case ("close", str(channel), _):
                 disk.values.pop(OPENED + channel, None)
                 disk.snapshots.pop(channel, None)

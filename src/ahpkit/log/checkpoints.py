@@ -26,7 +26,7 @@ class Checkpoints:
     def snapshot(self, snapshot: ChannelSnapshot) -> None:
         channel, last = snapshot.channel, self._last.get(snapshot.channel, 0)
         self.remove(channel)
-        self._room[channel] = max(self._min_bytes, len(snapshot.state))
+        self._room[channel] = max(self._min_bytes, snapshot.size)
         if last > snapshot.seq:  # Entries came while a large state was written.
             self._first[channel], self._last[channel] = snapshot.seq + 1, last
 

@@ -13,8 +13,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, NamedTuple, Protocol, Self
+from zlib import crc32
 
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step, hole
+from ahpkit.log.entry import ChannelSnapshot, Entry, PartAhead, Recovery, StatePart, Step, hole
+from ahpkit.log.errors import StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
@@ -54,9 +56,10 @@ class Draft(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """An entry that the log cannot hold, and why."""
+    """An entry that the log cannot hold, the step it was, and why."""
 
     entry: Entry
+    step: int
     reason: str
 
 
@@ -74,8 +77,8 @@ class Commit(NamedTuple):
 class LogEngine(Protocol):
     """What stands behind the host. Open inside its `async with`; all methods belong to the thread of the event loop.
 
-    A step is one call of `append`, `skip`, `open`, `checkpoint`, `close` or `set_value`. Steps become durable in order.
-    Steps made without an `await` in between become durable together.
+    A step is one call of `append`, `skip`, `open`, `write_ahead`, `checkpoint`, `close` or `set_value`. Steps
+    become durable in order. Steps made without an `await` in between become durable together.
     """
 
     async def __aenter__(self) -> Self: ...
@@ -125,8 +128,19 @@ class LogEngine(Protocol):
         """A channel begins here, with this state."""
         ...
 
-    def checkpoint(self, channel: str, state: bytes, *, at: int) -> int:
-        """The state of a channel with every entry up to a number that is durable: a restart need not replay those."""
+    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
+        """Store a part of a large state before its `checkpoint`, so that no commit has to take all of it at once.
+
+        `at` is that of the checkpoint, and higher than that of the state which is stored; parts are numbered from 0.
+        Returns when the part is durable. Parts whose checkpoint never comes mean nothing.
+        """
+        ...
+
+    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
+        """The state of a channel with every entry up to a number that is durable: a restart need not replay those.
+
+        `state` is all of it, or what follows the parts that were written `ahead`.
+        """
         ...
 
     def close(self, channel: str) -> int:
@@ -181,6 +195,7 @@ class LocalLog:
             retention=retention,
         )
         self._refused: list[Refused] = []
+        self._lost_parts: list[StatePart] = []
         self._followers: set[asyncio.Queue[Commit]] = set()
         self._trouble = asyncio.Event()
         self._durable_seq = 0
@@ -227,8 +242,17 @@ class LocalLog:
         self._log.set_value(OPENED + channel, b"%d" % self._log.head_seq)
         return self.checkpoint(channel, state, at=self._log.head_seq)
 
-    def checkpoint(self, channel: str, state: bytes, *, at: int) -> int:
-        self._log.snapshot(ChannelSnapshot(channel, at, state))
+    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
+        part = StatePart(channel, at, number, data)
+        self._log.part(part)
+        await self._log.flush()
+        if part in self._lost_parts:
+            self._lost_parts.remove(part)
+            raise StorageError(f"a part of the state of {channel} could not be stored")
+        return PartAhead(len(data), crc32(data))
+
+    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
+        self._log.snapshot(ChannelSnapshot(channel, at, state, tuple(ahead)))
         return self._log.queued
 
     def close(self, channel: str) -> int:
@@ -287,10 +311,12 @@ class LocalLog:
         for follower in self._followers:
             follower.put_nowait(commit)
 
-    def _not_stored(self, step: Step, reason: str) -> None:
+    def _not_stored(self, step: Step, number: int, reason: str) -> None:
         _log.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)
         if isinstance(step, Entry):
-            self._refused.append(Refused(step, reason))
+            self._refused.append(Refused(step, number, reason))
+        elif isinstance(step, StatePart):
+            self._lost_parts.append(step)
 
     def _failed(self, error: Exception) -> None:
         _log.error("the log cannot be written: %s. New actions are refused until it can.", error)

@@ -54,12 +54,37 @@ def up_to(entries: Iterable[Entry], max_bytes: int | None) -> list[Entry]:
     return found
 
 
+class StatePart(NamedTuple):
+    """A part of a large state, written before the snapshot it belongs to. Without that snapshot it means nothing."""
+
+    channel: str
+    seq: int
+    """That of the snapshot."""
+    number: int
+    """Its place among the parts: 0 is the first."""
+    data: bytes
+
+
+class PartAhead(NamedTuple):
+    """What a snapshot says about a part that was written before it."""
+
+    size: int
+    checksum: int
+
+
 class ChannelSnapshot(NamedTuple):
     """The state of a channel with every action up to `seq` applied. The first one opens the channel."""
 
     channel: str
     seq: int
     state: bytes
+    """All of it, or what follows the parts that were written ahead."""
+    ahead: tuple[PartAhead, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole state."""
+        return len(self.state) + sum(part.size for part in self.ahead)
 
 
 class Removal(NamedTuple):
@@ -75,7 +100,7 @@ class Value(NamedTuple):
     data: bytes | None
 
 
-Step = Entry | ChannelSnapshot | Removal | Value
+Step = Entry | ChannelSnapshot | StatePart | Removal | Value
 
 Batch = list[Step]
 """What is committed together: all of it or nothing, in this order."""
@@ -97,7 +122,7 @@ class Recovery:
     oldest_seq: int = 1
     """The log can replay from this number on, to anyone who has everything before it."""
     snapshots: dict[str, ChannelSnapshot] = field(default_factory=dict[str, ChannelSnapshot])
-    """The newest snapshot of each open channel."""
+    """The newest snapshot of each open channel, each with its whole state."""
     tail: list[Entry] = field(default_factory=list[Entry])
     """The entries of open channels after their snapshot, in order."""
     values: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -125,8 +150,10 @@ __all__ = [
     "ChannelSnapshot",
     "Entry",
     "Mark",
+    "PartAhead",
     "Recovery",
     "Removal",
+    "StatePart",
     "Statistics",
     "Step",
     "Value",

@@ -14,7 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from ahpkit.log.checkpoints import Checkpoints
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Statistics, Step, Value, is_hole
+from ahpkit.log.entry import (
+    Batch,
+    ChannelSnapshot,
+    Entry,
+    Recovery,
+    Removal,
+    StatePart,
+    Statistics,
+    Step,
+    Value,
+    is_hole,
+)
 from ahpkit.log.errors import StorageError
 from ahpkit.log.order import Order
 from ahpkit.log.retention import Retention
@@ -30,7 +41,8 @@ class Log:
     `on_commit` is called on the event loop after each commit with its entries, in order; without any when it was about
     states and values only. `on_error` is called once when the storage starts to fail; `failing` says why until it works
     again. Meanwhile everything is kept and tried again. `on_refused` is called, before `on_commit`, for a step that the
-    storage cannot hold: it is not in the log, and its number is not used again.
+    storage cannot hold, with its place among all that were queued: it is not in the log, and its number is not used
+    again.
     """
 
     def __init__(
@@ -39,7 +51,7 @@ class Log:
         *,
         on_commit: Callable[[list[Entry]], None],
         on_error: Callable[[Exception], None],
-        on_refused: Callable[[Step, str], None] | None = None,
+        on_refused: Callable[[Step, int, str], None] | None = None,
         retention: Retention | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
@@ -139,6 +151,11 @@ class Log:
         self._checkpoints.snapshot(snapshot)
         self._put(snapshot)
 
+    def part(self, part: StatePart) -> None:
+        """Queue a part of a large state; the snapshot that it belongs to follows."""
+        self._order.part(part)
+        self._put(part)
+
     def remove(self, channel: str) -> None:
         """Queue the end of a channel: its state and its entries are not found any more."""
         self._order.remove(channel)
@@ -208,12 +225,13 @@ class Log:
         self._loop.call_soon_threadsafe(callback, *arguments)
 
     def _committed(self, batch: Batch, refused: Refusals) -> None:
-        self.durable += len(batch)
+        before, self.durable = self.durable, self.durable + len(batch)
+        reasons = {id(step): reason for step, reason in refused}
         try:
-            for step, reason in refused:
-                self._on_refused(step, reason)
-            missing = {id(step) for step, _ in refused}
-            self._on_commit([step for step in batch if type(step) is Entry and id(step) not in missing])
+            for number, step in enumerate(batch if reasons else (), before + 1):
+                if id(step) in reasons:
+                    self._on_refused(step, number, reasons[id(step)])
+            self._on_commit([step for step in batch if type(step) is Entry and id(step) not in reasons])
         finally:
             while self._flushes and self._flushes[0][0] <= self.durable:
                 _seq, flush = self._flushes.popleft()
@@ -221,7 +239,7 @@ class Log:
                     flush.set_result(None)
 
 
-def _say_refused(step: Step, reason: str) -> None:
+def _say_refused(step: Step, _number: int, reason: str) -> None:
     _logger.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)
 
 

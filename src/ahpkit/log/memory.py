@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Statistics, Value, up_to
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, StatePart, Statistics, Value, up_to
 from ahpkit.log.errors import NotInLog
 from ahpkit.log.order import head_after
 
@@ -30,6 +30,8 @@ class MemoryStorage:
         self._totals: list[int] = []
         self._total = 0
         self._open: dict[str, _Open] = {}
+        self._parts: dict[str, dict[int, bytes]] = {}
+        """Of states that are on their way, by channel and place."""
         self._values: dict[str, bytes] = {}
         self._trimmed_clients: dict[str, int] = {}
 
@@ -57,16 +59,25 @@ class MemoryStorage:
                         self._total += len(step.payload)
                         self._entries.append(step)
                         self._totals.append(self._total)
+                    case StatePart():
+                        self._parts.setdefault(step.channel, {})[step.number] = step.data
                     case ChannelSnapshot():
-                        opened = self._open.setdefault(step.channel, _Open(self._head, step))
-                        opened.snapshot = step
+                        whole = self._joined(step)
+                        opened = self._open.setdefault(step.channel, _Open(self._head, whole))
+                        opened.snapshot = whole
                     case Removal():
                         self._open.pop(step.channel, None)
+                        self._parts.pop(step.channel, None)
                     case Value(key, data):
                         if data is None:
                             self._values.pop(key, None)
                         else:
                             self._values[key] = data
+
+    def _joined(self, snapshot: ChannelSnapshot) -> ChannelSnapshot:
+        parts = self._parts.pop(snapshot.channel, {})
+        ahead = b"".join(parts[number] for number in range(len(snapshot.ahead)))
+        return ChannelSnapshot(snapshot.channel, snapshot.seq, ahead + snapshot.state)
 
     def read(
         self,

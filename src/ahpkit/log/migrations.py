@@ -41,7 +41,15 @@ def _second(db: sqlite3.Connection) -> None:
     """
 
 
-MIGRATIONS: Sequence[Migration] = (_first, _second)
+def _third(db: sqlite3.Connection) -> None:
+    # A large state is written in several commits. Its row in `channels` has what follows these parts of the same `seq`.
+    db.execute(
+        "CREATE TABLE parts (channel INTEGER NOT NULL, seq INTEGER NOT NULL, number INTEGER NOT NULL,"
+        " data BLOB NOT NULL, PRIMARY KEY (channel, seq, number))"
+    )
+
+
+MIGRATIONS: Sequence[Migration] = (_first, _second, _third)
 
 OLD_STATES = 1
 """The schema of files whose states are of AHP 0.4.0."""
@@ -73,13 +81,13 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration] 
             db.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (len(migrations),))
 
 
-def is_intact(db: sqlite3.Connection) -> bool:
-    """Whether the tables are the ones that the migrations make, each with pages of its own.
+def is_intact(db: sqlite3.Connection, schema: int = len(MIGRATIONS)) -> bool:
+    """Whether the tables are the ones that the migrations up to a schema make, each with pages of its own.
 
     SQLite believes what its schema page says: a flipped bit there can make a full table an empty one.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
-        migrate(model, Path())
+        migrate(model, Path(), MIGRATIONS[:schema])
         expected = _definitions(model)
     roots = [root for (root,) in db.execute("SELECT rootpage FROM sqlite_schema")]
     return _definitions(db) == expected and len(set(roots)) == len(roots)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, is_hole
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, StatePart, is_hole
 from ahpkit.log.errors import OutOfOrder
 
 
@@ -21,6 +21,12 @@ class Order:
         if entry.channel not in self._open and not is_hole(entry):
             raise OutOfOrder(f"entry {entry.seq} is for {entry.channel}, which no snapshot has opened")
         self.head_seq = entry.seq
+
+    def part(self, part: StatePart) -> None:
+        """A part is for a snapshot to come: those of the stored state must not be touched before it is replaced."""
+        stored = self._open.get(part.channel)
+        if stored is None or not stored < part.seq <= self.head_seq:
+            raise OutOfOrder(f"a part of {part.channel} at {part.seq} does not fit a log at {self.head_seq}")
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None:
         if not self._open.get(snapshot.channel, 0) <= snapshot.seq <= self.head_seq:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
 from ahpkit.log.migrations import migrate, transaction
-from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of
+from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of, whole_snapshot
 
 _PARTS = ("", "-wal", "-shm")
 """What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
@@ -110,6 +111,7 @@ def _open_untouched(path: Path) -> sqlite3.Connection:
 _Types = dict[str, type | tuple[type, ...]]
 _OPTIONAL_TEXT, _OPTIONAL_INTEGER = (str, type(None)), (int, type(None))
 _CHANNELS: _Types = {"rowid": int, "uri": str, "seq": int, "state": bytes, "checksum": int}
+_STATE_PARTS: _Types = {"rowid": int, "channel": int, "seq": int, "number": int, "data": bytes}
 _KEYED: _Types = {"rowid": int, "key": str, "data": bytes, "checksum": int}
 _CLIENTS: _Types = {"rowid": int, "id": str, "client_seq": int}
 _META: _Types = {"rowid": int, "key": str, "value": int}
@@ -126,10 +128,13 @@ class _Salvage:
         self._channels: dict[int, ChannelSnapshot] = {}
 
     def run(self) -> None:
+        parts = defaultdict[tuple[int, int], dict[int, bytes]](dict)
+        for _row, channel, seq, number, data in self._rows("parts", _STATE_PARTS):
+            parts[channel, seq][number] = data
         for row, uri, seq, state, expected in self._rows("channels", _CHANNELS):
             with self._noting_damage():
-                check(f"the snapshot of {uri}", state, f"{seq} {uri}", expected)
-                self._channels[row] = self._content.snapshots[uri] = ChannelSnapshot(uri, seq, state)
+                ahead = [data for _, data in sorted(parts.get((row, seq), {}).items())]
+                self._channels[row] = self._content.snapshots[uri] = whole_snapshot(uri, seq, ahead, state, expected)
                 self._reached(seq)
         for _row, key, data, expected in self._rows("keyed", _KEYED):
             with self._noting_damage():

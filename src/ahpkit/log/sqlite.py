@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics
+from ahpkit.log.entry import Batch, Entry, Mark, Recovery, StatePart, Statistics
 from ahpkit.log.errors import ContentRefused, StorageError
-from ahpkit.log.migrations import OLD_STATES, is_intact, migrate, version
+from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
 from ahpkit.log.salvage import create, finish, repair
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
 from ahpkit.log.upgrade import Convert, upgrade
@@ -131,6 +131,7 @@ class SqliteStorage:
                     raise
                 raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
             self._written += _COMMIT_BYTES + sum(len(step.payload) for step in batch if type(step) is Entry)
+            self._written += sum(len(step.data) for step in batch if type(step) is StatePart)
             self._check_files()
 
     def trim(self, before_seq: int) -> int:
@@ -197,7 +198,7 @@ class SqliteStorage:
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
         if found != OLD_STATES:
             migrate(db, self._path)
-        if not is_intact(db):
+        if not is_intact(db, found if found == OLD_STATES else len(MIGRATIONS)):
             raise Damaged("the definitions of its tables are not what was written")
         self._writer = Tables(db)
         if self._path.stat().st_size <= self._check_whole_bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, TypeGuard, cast
 from zlib import crc32
@@ -20,6 +20,7 @@ from ahpkit.log.entry import (
     Mark,
     Recovery,
     Removal,
+    StatePart,
     Statistics,
     Step,
     Value,
@@ -75,6 +76,12 @@ _INSERT = {
     size: f"INSERT INTO entries VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * size)}" for size in _ROWS_AT_ONCE
 }
 
+_PARTS = "SELECT data FROM parts WHERE channel = ? AND seq = ? ORDER BY number"
+_FORGET_A_PART = """
+    DELETE FROM parts WHERE rowid = (
+        SELECT p.rowid FROM parts p CROSS JOIN channels c ON c.id = p.channel
+        WHERE p.channel = ? AND p.seq <> c.seq AND p.seq <> ? LIMIT 1)"""
+
 _SET_VALUE = """
     INSERT INTO keyed VALUES (?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET checksum = excluded.checksum, data = excluded.data"""
@@ -125,6 +132,18 @@ def place_of(entry: Entry, channel_id: int) -> str:
     return f"{entry.seq} {channel_id} {entry.client_id} {entry.client_seq} {entry.at}"
 
 
+def place_of_state(uri: str, seq: int, parts: Iterable[int]) -> str:
+    """All of a stored state but its last piece: the checksums of the `parts` before it are among that."""
+    return " ".join((f"{seq} {uri}", *map(str, parts)))
+
+
+def whole_snapshot(uri: str, seq: int, parts: Sequence[object], rest: object, expected: object) -> ChannelSnapshot:
+    """The snapshot that these rows are; raises `Damaged` when a part is missing, one too many, or another."""
+    intact = [part for part in parts if isinstance(part, bytes)]
+    check(f"the snapshot of {uri}", rest, place_of_state(uri, seq, map(crc32, intact)), expected)
+    return ChannelSnapshot(uri, seq, b"".join((*intact, cast("bytes", rest))))
+
+
 def check(what: str, data: object, place: str, expected: object) -> None:
     """Raise `Damaged` unless this was written there; in a damaged file a column can hold any type."""
     if not isinstance(data, bytes) or checksum(data, place) != expected:
@@ -140,8 +159,10 @@ class Tables:
         self._head = 0
         self._total = 0
         self._ids: dict[str, int] = {}
+        self._divided: set[int] = set()
+        """The channels that have parts, of the stored state or left over."""
         self._current = False
-        """Whether the three above are those of the last commit: not before the first one, nor after one that failed."""
+        """Whether the four above are those of the last commit: not before the first one, nor after one that failed."""
 
     # Writing
 
@@ -189,6 +210,7 @@ class Tables:
         self._head = self._head_seq()
         self._total = self._one("SELECT total FROM entries ORDER BY seq DESC LIMIT 1") or 0
         self._ids = dict(self._db.execute("SELECT uri, id FROM channels"))
+        self._divided = self._with_parts()
 
     def _insert(self, entries: Iterable[Entry]) -> None:
         rows = list(self._rows(entries))
@@ -209,15 +231,32 @@ class Tables:
 
     def _apply(self, step: Step) -> None:
         match step:
-            case ChannelSnapshot(channel, seq, state):
-                self._ids[channel] = self._one(
+            case StatePart(channel, seq, number, data):
+                if (id_ := self._ids.get(channel)) is not None:
+                    self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", (id_, seq, number, data))
+                    self._divided.add(id_)
+                    self._forget_a_part(id_, seq)
+            case ChannelSnapshot(channel, seq, state, ahead):
+                id_ = self._ids[channel] = self._one(
                     "INSERT INTO channels (uri, seq, checksum, state) VALUES (?, ?, ?, ?) ON CONFLICT (uri) DO UPDATE"
                     " SET seq = excluded.seq, checksum = excluded.checksum, state = excluded.state RETURNING id",
-                    *(channel, seq, checksum(state, f"{seq} {channel}"), state),
+                    *(
+                        channel,
+                        seq,
+                        checksum(state, place_of_state(channel, seq, (part.checksum for part in ahead))),
+                        state,
+                    ),
                 )
+                if id_ in self._divided:
+                    self._db.execute(
+                        "DELETE FROM parts WHERE channel = ? AND seq = ? AND number >= ?", (id_, seq, len(ahead))
+                    )
+                    self._forget_a_part(id_, seq)
             case Removal(channel):
                 self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
-                self._ids.pop(channel, None)
+                if (id_ := self._ids.pop(channel, None)) in self._divided:
+                    self._db.execute("DELETE FROM parts WHERE channel = ?", (id_,))
+                    self._divided.discard(id_)
             case Value(key, data):
                 if data is None:
                     self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
@@ -225,6 +264,10 @@ class Tables:
                     self._db.execute(_SET_VALUE, (key, checksum(data, key), data))
             case Entry():
                 self._insert((step,))
+
+    def _forget_a_part(self, id_: int, newest: int) -> None:
+        """One of a state that was replaced. Together they would take as long as writing them did."""
+        self._db.execute(_FORGET_A_PART, (id_, newest))
 
     # Reading
 
@@ -328,9 +371,15 @@ class Tables:
         return tail
 
     def _snapshots(self) -> Iterator[ChannelSnapshot]:
-        for uri, seq, state, expected in self._db.execute("SELECT uri, seq, state, checksum FROM channels"):
-            check(f"the snapshot of {uri}", state, f"{seq} {uri}", expected)
-            yield ChannelSnapshot(uri, seq, state)
+        divided = self._with_parts()
+        for id_, uri, seq, state, expected in self._db.execute("SELECT id, uri, seq, state, checksum FROM channels"):
+            parts = [data for (data,) in self._db.execute(_PARTS, (id_, seq))] if id_ in divided else []
+            yield whole_snapshot(uri, seq, parts, state, expected)
+
+    def _with_parts(self) -> set[int]:
+        if not self._one("SELECT 1 FROM sqlite_schema WHERE name = 'parts'"):  # The file is of an older ahpkit.
+            return set()
+        return {id_ for (id_,) in self._db.execute("SELECT DISTINCT channel FROM parts")}
 
     def _values(self) -> Iterator[tuple[str, bytes]]:
         for key, data, expected in self._db.execute("SELECT key, data, checksum FROM keyed"):
@@ -342,4 +391,4 @@ class Tables:
         return rows[0][0] if rows else None
 
 
-__all__ = ["DAMAGE", "Damaged", "Tables", "check", "is_seq", "place_of"]
+__all__ = ["DAMAGE", "Damaged", "Tables", "check", "is_seq", "place_of", "whole_snapshot"]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, Value
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, PartAhead, Recovery, Removal, StatePart, Value
 from ahpkit.log.errors import NotInLog, OutOfOrder
 from ahpkit.log.storage import Storage
 
@@ -53,6 +54,14 @@ def entries(first: int, last: int, channel: str = "a") -> list[Entry]:
 def opening(channel: str = "a", seq: int = 0, state: bytes = b"{}") -> ChannelSnapshot:
     """The state that opens a channel."""
     return ChannelSnapshot(channel, seq, state)
+
+
+def divided(channel: str, seq: int, *parts: bytes) -> tuple[list[StatePart], ChannelSnapshot]:
+    """The steps that store a state in parts: those that are written ahead, and the snapshot with the last one."""
+    *first, last = parts
+    ahead = tuple(PartAhead(len(data), crc32(data)) for data in first)
+    steps = [StatePart(channel, seq, number, data) for number, data in enumerate(first)]
+    return steps, ChannelSnapshot(channel, seq, last, ahead)
 
 
 def seqs(found: list[Entry]) -> list[int]:
@@ -143,6 +152,40 @@ def _recovery_is_the_snapshots_and_the_entries_after_them(shelf: Shelf) -> None:
     assert recovery.snapshots == {"a": opening("a", 3, b"three"), "b": opening("b")}
     assert seqs(recovery.tail) == [4, 5, 6, 7, 8]
     assert (recovery.head_seq, recovery.oldest_seq, recovery.problems) == (8, 1, [])
+
+
+def _a_state_that_was_written_in_parts_is_whole(shelf: Shelf) -> None:
+    shelf.storage.commit([opening("a"), opening("b"), *entries(1, 3)])
+    for seq, state in ((1, b"one of four parts"), (2, b"two"), (3, b"three, and no longer")):
+        parts, snapshot = divided("a", seq, *(bytes([byte]) for byte in state))
+        for part in parts:
+            shelf.storage.commit([part])
+        shelf.storage.commit([snapshot])
+        assert shelf.restart().snapshots == {"a": opening("a", seq, state), "b": opening("b")}
+    shelf.storage.commit([opening("a", 3, b"at once")])
+    assert shelf.restart().snapshots["a"] == opening("a", 3, b"at once")
+
+
+def _parts_mean_nothing_without_their_snapshot(shelf: Shelf) -> None:
+    shelf.storage.commit([opening("a"), *entries(1, 2)])
+    stored, snapshot = divided("a", 1, b"{", b'"stored"', b"}")
+    shelf.storage.commit([*stored, snapshot])
+    unfinished, _ = divided("a", 2, b"[", b"1,", b"2,", b"3]")
+    shelf.storage.commit([*unfinished])
+    assert shelf.restart().snapshots == {"a": opening("a", 1, b'{"stored"}')}
+    fewer, snapshot = divided("a", 2, b"[", b"]")
+    shelf.storage.commit([*fewer])
+    shelf.storage.commit([snapshot])
+    assert shelf.restart().snapshots == {"a": opening("a", 2, b"[]")}
+
+
+def _parts_of_a_removed_channel_are_not_those_of_its_successor(shelf: Shelf) -> None:
+    shelf.storage.commit([opening("a"), entry(1)])
+    parts, snapshot = divided("a", 1, b"x", b"y")
+    shelf.storage.commit([*parts, snapshot])
+    unfinished, _ = divided("a", 1, b"1", b"2", b"3")
+    shelf.storage.commit([Removal("a"), *unfinished, opening("a", 1, b"new")])
+    assert shelf.restart().snapshots == {"a": opening("a", 1, b"new")}
 
 
 def _a_removed_channel_is_gone_with_its_entries(shelf: Shelf) -> None:
@@ -273,6 +316,9 @@ _CHECKS: Sequence[Callable[[Shelf], None]] = (
     _reading_some_channels_keeps_the_order_of_the_whole,
     _a_refused_batch_leaves_nothing_behind,
     _recovery_is_the_snapshots_and_the_entries_after_them,
+    _a_state_that_was_written_in_parts_is_whole,
+    _parts_mean_nothing_without_their_snapshot,
+    _parts_of_a_removed_channel_are_not_those_of_its_successor,
     _a_removed_channel_is_gone_with_its_entries,
     _an_entry_without_an_open_channel_only_takes_its_number,
     _reading_from_before_the_oldest_entry_is_refused,
@@ -292,4 +338,4 @@ _CHECKS: Sequence[Callable[[Shelf], None]] = (
 STORAGE_CHECKS: Mapping[str, Callable[[Shelf], None]] = {check.__name__.removeprefix("_"): check for check in _CHECKS}
 """By what each one says about a storage."""
 
-__all__ = ["STORAGE_CHECKS", "MakeStorage", "Shelf", "check_storage", "entries", "entry", "opening", "seqs"]
+__all__ = ["STORAGE_CHECKS", "MakeStorage", "Shelf", "check_storage", "divided", "entries", "entry", "opening", "seqs"]

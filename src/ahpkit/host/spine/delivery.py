@@ -88,8 +88,8 @@ class Delivery:
     def _deliver(self, commit: Commit) -> None:
         self.commits += 1
         changes = self._store.commit(commit)
-        for entry, _ in commit.refused:
-            self._on_refused(entry)
+        for refused in commit.refused:
+            self._on_refused(refused.entry)
         self._fan_out(commit.entries)
         for uri in changes.gone:
             self._fanout.close(uri)

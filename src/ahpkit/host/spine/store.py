@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -22,7 +22,7 @@ from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.told_only import stored_action, stored_state
 from ahpkit.host.states import States
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
-from ahpkit.log.entry import Entry, Recovery
+from ahpkit.log.entry import Entry, PartAhead, Recovery
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.pieces import is_light, read_pieces, write_pieces
@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 
 _AT_ONCE = 100
 """Actions that are read and applied again in one step of the event loop."""
+
+_PART = 512 * 1024
+"""Bytes of a large state that are committed at once: one or two milliseconds of the log's time."""
 
 _PRIVATE: JsonObject = {"type": ""}
 """Placeholder for a message to one subscriber. Reducers ignore it."""
@@ -72,6 +75,8 @@ class _Channel:
     """Its stored text while it rests."""
     begun: bool = False
     """Whether its opening is durable. Until then `committed` is that of an earlier life, or None."""
+    stored_at: int = 0
+    """Everything up to this number is in the state that the log has of it."""
     told_at: int = 0
     """The number of the last action that was sent with more than what is stored: a replay would lack that."""
 
@@ -120,7 +125,7 @@ class Store(States):
         for uri, snapshot in recovery.snapshots.items():
             text = _Text(snapshot.state, tails.get(uri, ()))
             opened_at = int(recovery.values.get(OPENED + uri, b"0"))
-            self._channels[uri] = _Channel(uri, None, opened_at, text=text, begun=True)
+            self._channels[uri] = _Channel(uri, None, opened_at, text=text, begun=True, stored_at=snapshot.seq)
         self.committed_head = recovery.head_seq
 
     def _read(self, uri: str, text: _Text) -> JsonObject:
@@ -175,7 +180,7 @@ class Store(States):
         if channel is None or channel.text is not None or not self.durable(uri):
             return
         state = channel.state
-        data = encode(state) if is_light(state) else await _written(state or {})
+        data = await _written(state or {})
         if still() and channel.state is state and self.durable(uri):
             channel.text = _Text(data)
             channel.state = channel.committed = None
@@ -264,53 +269,69 @@ class Store(States):
     async def checkpoint(self, uri: str) -> None:
         """Store the durable state of a channel, so that a restart need not replay what led to it.
 
-        A large one is written piece by piece. What happens meanwhile comes after it.
+        A large one is stored part by part. What happens meanwhile comes after it, and waits for one part at most.
         """
         channel, at = self._channels.get(uri), self.committed_head
-        if channel is None or not channel.begun:
+        if channel is None or not channel.begun or at <= channel.stored_at:
             return
         state = self.committed(uri) or {}
         if channel.text is not None:
             channel.text = _Text(encode(state))
-        stored = stored_state(state)
-        data = encode(stored) if is_light(stored) else await _written(stored)
-        if self._channels.get(uri) is channel:
-            self._log.checkpoint(uri, data, at=at)
+        ahead: list[PartAhead] = []
+        async for data in _parts(stored_state(state)):
+            if self._channels.get(uri) is not channel:
+                return
+            if len(data) < _PART:
+                self._log.checkpoint(uri, data, at=at, ahead=ahead)
+                channel.stored_at = at
+            else:
+                ahead.append(await self._log.write_ahead(uri, data, at=at, number=len(ahead)))
 
     def commit(self, commit: Commit) -> ChannelChanges:
         """Show what is durable now. Entries get what subscribers are told, where that is more than what is stored."""
         if commit.refused:
-            self._undo(commit)
+            self._undo({refused.step for refused in commit.refused})
         changes = ChannelChanges([], [])
-        numbers = iter(enumerate(commit.entries))
+        places = iter(range(len(commit.entries)))
         while self._uncommitted and self._uncommitted[0].step <= commit.step:
             change = self._uncommitted.popleft()
-            channel = change.channel
             if change.action is not None:
-                place, entry = next(numbers)
-                self.committed_head = entry.seq
-                if change.told is not None:
-                    channel.told_at = entry.seq
-                    payload = Draft(channel.uri, entry.type, change.told, None, None, 0).numbered(entry.seq).payload
-                    commit.entries[place] = entry._replace(payload=payload)
-            elif change.state is not None and not channel.is_retold:
-                channel.opened_at = self.committed_head
-                channel.begun = True
-            if change.state is None:
-                del self._closing[channel.uri]
-                changes.gone.append(channel.uri)
-            elif channel.committed is None and self._channels.get(channel.uri) is channel:
-                changes.appeared.append(channel.uri)
-            channel.committed = change.state
+                self._numbered(change, commit.entries, next(places))
+            elif change.state is not None:
+                self._begun(change.channel)
+            self._show(change, changes)
         return changes
 
-    def _undo(self, commit: Commit) -> None:
-        """Actions that the log could not take: their channels go on as if those had never come."""
-        refused = {entry.seq for entry, _ in commit.refused}
-        seqs = sorted([*refused, *(entry.seq for entry in commit.entries)])
-        actions = [change for change in self._uncommitted if change.action is not None]
-        undone = [change for change, seq in zip(actions, seqs, strict=False) if seq in refused]
-        self._uncommitted = deque(change for change in self._uncommitted if change not in undone)
+    def _numbered(self, change: _Change, entries: list[Entry], place: int) -> None:
+        """An action has its number now."""
+        entry = entries[place]
+        self.committed_head = entry.seq
+        if change.told is not None:
+            change.channel.told_at = entry.seq
+            told = Draft(change.channel.uri, entry.type, change.told, None, None, 0).numbered(entry.seq)
+            entries[place] = entry._replace(payload=told.payload)
+
+    def _begun(self, channel: _Channel) -> None:
+        """The opening of a channel is durable now."""
+        channel.begun = True
+        channel.stored_at = self.committed_head
+        if not channel.is_retold:
+            channel.opened_at = self.committed_head
+
+    def _show(self, change: _Change, changes: ChannelChanges) -> None:
+        """Readers see a change from now on."""
+        channel = change.channel
+        if change.state is None:
+            del self._closing[channel.uri]
+            changes.gone.append(channel.uri)
+        elif channel.committed is None and self._channels.get(channel.uri) is channel:
+            changes.appeared.append(channel.uri)
+        channel.committed = change.state
+
+    def _undo(self, refused: set[int]) -> None:
+        """The log could not take the actions of these steps: their channels go on as if they had never come."""
+        undone = [change for change in self._uncommitted if change.step in refused]
+        self._uncommitted = deque(change for change in self._uncommitted if change.step not in refused)
         for channel in {id(change.channel): change.channel for change in undone}.values():
             self._reduce_again(channel)
 
@@ -331,11 +352,27 @@ class Store(States):
 
 async def _written(state: JsonObject) -> bytes:
     """A large state as JSON. Others are served between two pieces of it."""
+    return b"".join([part async for part in _parts(state)])
+
+
+async def _parts(state: JsonObject) -> AsyncIterator[bytes]:
+    """The JSON of a state in parts of `_PART` bytes or a little more; only the last one is shorter, and may be empty.
+
+    Others are served between two pieces of a part.
+    """
+    if is_light(state):
+        yield encode(state)
+        return
     pieces: list[bytes] = []
+    size = 0
     async for piece in write_pieces(state):
         pieces.append(piece)
+        size += len(piece)
+        if size >= _PART:
+            yield b"".join(pieces)
+            pieces, size = [], 0
         await asyncio.sleep(0)
-    return b"".join(pieces)
+    yield b"".join(pieces)
 
 
 def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
