@@ -244,3 +244,149 @@ async def test_a_merge_back_with_a_conflict_changes_nothing(repo: Repository, tm
         await commit.merge_back(origin, "ahpkit/s1")
     assert repo.status() == set()
     assert (repo.root / "b.txt").read_text() == "person\n"
+
+
+async def _written_by_the_agent(repo: Repository, tmp_path: Path, **files: str) -> SessionChanges:
+    """A session whose only turn wrote these files."""
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    for name, text in files.items():
+        repo.write(name.replace("_", "."), text)
+    await changes.end("t")
+    return changes
+
+
+async def test_undo_leaves_alone_what_a_person_made_too_large_to_compare(repo: Repository, tmp_path: Path) -> None:
+    git = await find(repo.root, objects=tmp_path / "ours")
+    assert git is not None
+    changes = SessionChanges(WorkTree(git, max_file=1000))
+    await changes.begin("t")
+    repo.write("b.txt", "agent\n")
+    repo.write("new.txt", "agent\n")
+    await changes.end("t")
+    repo.write("b.txt", "p" * 2000)
+    repo.write("new.txt", "p" * 2000)
+    outcome = await changes.undo(await changes.session())
+    assert outcome.undone == []
+    assert set(outcome.left) == {"b.txt", "new.txt"}
+    assert "too large" in outcome.describe()
+    assert (repo.root / "b.txt").read_text() == (repo.root / "new.txt").read_text() == "p" * 2000
+
+
+async def test_undo_leaves_alone_what_became_part_of_another_repository(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("inner/f.txt", "agent\n")
+    await changes.end("t")
+    Repository(repo.root / "inner").write("f.txt", "a person's\n")
+    outcome = await changes.undo(await changes.session())
+    assert outcome.left == {"inner/f.txt": "what is there now cannot be compared (in a repository of its own)"}
+    assert (repo.root / "inner/f.txt").read_text() == "a person's\n"
+
+
+async def test_undo_leaves_alone_a_file_that_a_person_gave_a_filter(repo: Repository, tmp_path: Path) -> None:
+    repo.git("config", "filter.x.clean", "cat")
+    changes = await _written_by_the_agent(repo, tmp_path, new_txt="agent\n")
+    repo.write(".gitattributes", "new.txt filter=x\n")
+    repo.write("new.txt", "a person's\n")
+    outcome = await changes.undo(await changes.session())
+    assert "not compared" in outcome.left["new.txt"]
+    assert (repo.root / "new.txt").read_text() == "a person's\n"
+
+
+async def test_undo_leaves_alone_an_ignored_file_that_stands_where_the_agent_deleted_one(
+    repo: Repository, tmp_path: Path
+) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    (repo.root / "b.txt").unlink()
+    await changes.end("t")
+    repo.write(".gitignore", "b.txt\n")
+    repo.write("b.txt", "a person's\n")
+    outcome = await changes.undo(await changes.session())
+    assert outcome.left == {"b.txt": "what is there now cannot be compared (git ignores it)"}
+    assert (repo.root / "b.txt").read_text() == "a person's\n"
+
+
+async def test_a_file_that_became_a_folder_is_a_file_again(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    (repo.root / "b.txt").unlink()
+    repo.write("b.txt/inside", "agent\n")
+    await changes.end("t")
+    outcome = await changes.undo(await changes.session())
+    assert outcome.left == {}
+    assert repo.status() == set()
+
+
+async def test_a_folder_in_which_a_person_put_a_file_is_not_exchanged_for_the_file_it_was(
+    repo: Repository, tmp_path: Path
+) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    (repo.root / "b.txt").unlink()
+    repo.write("b.txt/inside", "agent\n")
+    await changes.end("t")
+    repo.write("b.txt/mine", "a person's\n")
+    outcome = await changes.undo(await changes.session())
+    assert outcome.left == {"b.txt": "is a directory"}
+    assert (repo.root / "b.txt/mine").read_text() == "a person's\n"
+
+
+async def test_who_may_read_a_file_stays_as_it_is(repo: Repository, tmp_path: Path) -> None:
+    private = repo.root / "b.txt"
+    private.chmod(0o600)
+    changes = await _written_by_the_agent(repo, tmp_path, b_txt="agent\n")
+    await changes.begin("t2")
+    private.chmod(0o700)
+    await changes.end("t2")
+    await changes.undo(await changes.session())
+    assert private.read_text() == "b\n"
+    assert private.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_mode_is_taken_back_also_where_somebody_wrote_into_the_file_since(
+    repo: Repository, tmp_path: Path
+) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    (repo.root / "a.txt").chmod(0o755)
+    await changes.end("t")
+    repo.write("a.txt", (repo.root / "a.txt").read_text() + "a person's\n")
+    await changes.undo(await changes.session())
+    assert (repo.root / "a.txt").read_text().endswith("19\na person's\n")
+    assert (repo.root / "a.txt").stat().st_mode & 0o111 == 0
+
+
+async def test_hooks_run_from_where_the_repository_says_they_are(repo: Repository, tmp_path: Path) -> None:
+    hook = repo.write(".husky/pre-commit", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    hook.chmod(0o755)
+    repo.commit("hooks")
+    repo.git("config", "core.hooksPath", ".husky")
+    changes = await following(repo, tmp_path / "ours")
+    repo.write("b.txt", "B\n")
+    await commit.commit(changes.tree, ["b.txt"], "without")
+    assert not (tmp_path / "ran").exists()
+    repo.write("b.txt", "C\n")
+    await commit.commit(changes.tree, ["b.txt"], "with", trusted=True)
+    assert (tmp_path / "ran").exists()
+
+
+async def test_a_commit_that_a_hook_refuses_leaves_the_index_as_it_was(repo: Repository, tmp_path: Path) -> None:
+    hook = repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho 'no style' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    changes = await following(repo, tmp_path / "ours")
+    repo.write("new.txt", "x\n")
+    with pytest.raises(GitError, match="no style"):
+        await commit.commit(changes.tree, ["new.txt"], "a message", trusted=True)
+    assert repo.git("status", "--porcelain") == "?? new.txt\n"
+
+
+async def test_more_files_than_a_command_line_takes_are_committed(repo: Repository, tmp_path: Path) -> None:
+    paths = [f"{'long' * 50}/{'name' * 50}-{n}.txt" for n in range(6_000)]  # 2.4 MB of names; Linux takes 2.
+    for path in paths:
+        repo.write(path, "x\n")
+    changes = await following(repo, tmp_path / "ours")
+    await commit.stage(changes.tree, paths[:10])
+    await commit.commit(changes.tree, paths, "many")
+    assert repo.status() == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from ahpkit.changes.commit import stage
 from ahpkit.changes.followed import FollowedDirectories
 from ahpkit.changes.git import GitError, find
+from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from support.repository import Repository
 
@@ -266,3 +268,44 @@ async def test_who_asks_for_a_directory_at_the_same_time_gets_the_same_work_tree
     found = await asyncio.gather(*(directories.tree(repo.root) for _ in range(4)))
     assert found[0] is not None
     assert all(one is found[0] for one in found)
+
+
+async def test_a_file_that_git_cannot_read_costs_only_itself(repo: Repository, opened: Opener) -> None:
+    repo.write(".gitattributes", "*.wide working-tree-encoding=UTF-16LE\n")
+    for n in range(5):
+        repo.write(f"{n}.txt", "new\n")
+    repo.write("broken.wide", b"odd")
+    tree = await opened()
+    checkpoint = await tree.checkpoint()
+    assert checkpoint.left_out == {"broken.wide": "git cannot read it"}
+    assert set(await uncommitted(tree)) == {".gitattributes", *(f"{n}.txt" for n in range(5))}
+
+
+async def test_a_setting_that_refuses_line_ends_does_not_hide_the_changes(repo: Repository, opened: Opener) -> None:
+    repo.git("config", "core.autocrlf", "true")
+    repo.git("config", "core.safecrlf", "true")
+    repo.write("mixed.txt", "a\r\nb\n")
+    assert "mixed.txt" in await uncommitted(await opened())
+
+
+async def test_a_repository_with_long_object_names_is_followed_and_undone(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "long")
+    shutil.rmtree(repo.root / ".git")
+    repo.git("init", "--quiet", "--object-format=sha256", "-b", "main")
+    repo.commit(a_txt="one\n")
+    git = await find(repo.root, objects=tmp_path / "ours")
+    assert git is not None
+    changes = SessionChanges(WorkTree(git))
+    await changes.begin("t")
+    repo.write("a.txt", "two\n")
+    repo.write("new.txt", "new\n")
+    await changes.end("t")
+    assert [change.path for change in await changes.session()] == ["a.txt", "new.txt"]
+    assert (await changes.undo(await changes.session())).left == {}
+    assert repo.status() == set()
+
+
+async def test_a_directory_with_odd_characters_in_its_name_is_a_work_tree(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "odd\u2028na\x0cme")
+    repo.commit(a_txt="one\n")
+    assert await find(repo.root, objects=tmp_path / "ours") is not None

@@ -1,6 +1,6 @@
 """Writes to the user's repository when a person asks for it: stages, commits, makes a session's own work tree.
 
-The repository's hooks and the user's signing run only where the directory is trusted; otherwise git runs without them.
+The repository's hooks run only where the directory is trusted. Nothing is signed: nobody is there to type a passphrase.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from ahpkit.changes.work_tree import WorkTree
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts to get the lock of the user's index."""
 
+_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+"""A command line is too short for the names of all files of a large change."""
+
 
 async def stage(tree: WorkTree, paths: Collection[str]) -> None:
     """Put the files as they are now into the user's index."""
-    stdin = b"\0".join(map(os.fsencode, sorted(paths))) + b"\0"
-    await _write(tree.git, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=stdin)
+    options = ("--add", "--remove", "--replace", "-z", "--stdin")
+    await _write(tree.git, "update-index", *options, stdin=_listed(paths))
 
 
 async def commit(tree: WorkTree, paths: Collection[str], message: str, *, trusted: bool = False) -> str:
@@ -30,18 +33,27 @@ async def commit(tree: WorkTree, paths: Collection[str], message: str, *, truste
         raise GitError(f"git is in the middle of {busy} here; finish or abort it first")
     if not message.strip():
         raise GitError("a commit needs a message")
-    await _add_new(tree, paths)
-    git = asking(tree.git) if trusted else tree.git
-    await _write(git, "commit", "--quiet", "--only", "-m", message, "--", *sorted(paths))
+    new = await _add_new(tree, paths)
+    git = await asking(tree.git) if trusted else tree.git
+    try:
+        await _write(git, "commit", "--quiet", "--only", "-m", message, *_FROM_STDIN, stdin=_listed(paths))
+    except GitError:  # Such as a hook that refuses: the index is as it was before.
+        await _write(tree.git, "update-index", "--force-remove", "-z", "--stdin", stdin=_listed(new))
+        raise
     return (await tree.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
 
 
-async def _add_new(tree: WorkTree, paths: Collection[str]) -> None:
+async def _add_new(tree: WorkTree, paths: Collection[str]) -> list[str]:
     """`commit --only` knows tracked files only: new ones are announced to the index first, without content."""
-    tracked = set(await tree.git.lines("ls-files", "-z", "--", *sorted(paths)))
+    tracked = await tree.tracked(paths)
     new = await asyncio.to_thread(_existing, tree.root, sorted(set(paths) - tracked))
     if new:
-        await _write(tree.git, "add", "--intent-to-add", "--", *new)
+        await _write(tree.git, "add", "--intent-to-add", *_FROM_STDIN, stdin=_listed(new))
+    return new
+
+
+def _listed(paths: Collection[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
 
 
 async def _write(git: Git, *arguments: str, stdin: bytes = b"") -> None:
@@ -85,9 +97,12 @@ async def remove_work_tree(origin: WorkTree, place: Path, branch: str, *, discar
     await origin.git.run("branch", "-D" if discard else "-d", branch, ours=False)
 
 
-def asking(git: Git) -> Git:
-    """The same repository with its hooks: for a directory whose content the person trusts."""
-    return dataclasses.replace(git, extra={"core.hooksPath": str(git.common_dir / "hooks")})
+async def asking(git: Git) -> Git:
+    """The same repository with its hooks, where its configuration says they are: for a directory that is trusted."""
+    ask = ("config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath")
+    fields = [os.fsdecode(field) for field in (await git.run(*ask, check=False)).split(b"\0")]
+    said = [path for scope, path in zip(fields[0::2], fields[1::2], strict=False) if scope != "command"]
+    return dataclasses.replace(git, extra={"core.hooksPath": said[-1] if said else str(git.common_dir / "hooks")})
 
 
 __all__ = ["add_work_tree", "asking", "commit", "merge_back", "remove_work_tree", "stage"]

@@ -27,6 +27,7 @@ _SAFE: Mapping[str, str] = {
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
     "core.quotePath": "false",
+    "core.safecrlf": "false",
     "core.pager": "cat",
     "diff.external": "",
     "diff.renameLimit": "1000",
@@ -125,8 +126,8 @@ async def find(directory: Path, *, objects: Path, run_filters: bool = False, pro
         answer = await run_git(program, *_settings(_SAFE), *ask, cwd=directory, env=environment(), deadline=10.0)
     except GitError:
         return None
-    lines = os.fsdecode(answer).splitlines()
-    if len(lines) != 3:
+    lines = os.fsdecode(answer).removesuffix("\n").split("\n")
+    if len(lines) != 3:  # A line end in the name of a folder.
         return None
     top, git_dir, common = (Path(line) for line in lines)
     if not (await asyncio.to_thread(directory.resolve)).is_relative_to(top):  # `core.worktree` points somewhere else.

@@ -11,6 +11,7 @@ from ahpkit.changes import commit
 from ahpkit.changes.catalogue import View
 from ahpkit.changes.followed import Followed
 from ahpkit.changes.git import GitError
+from ahpkit.changes.undo import count_files
 from ahpkit.changes.views import Views, changes_of, failure
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
@@ -75,10 +76,10 @@ class Operations:
                     return (await followed.changes.undo(changes, {*chosen, *noted})).describe()
                 case "keep":
                     followed.changes.accept({*chosen, *noted})
-                    return f"Kept {len(chosen) + len(noted)} changed files."
+                    return f"Kept {count_files(len(chosen) + len(noted))}."
                 case "stage":
                     await commit.stage(tree, chosen)
-                    return f"Staged {len(chosen)} files.{_left_out(noted)}"
+                    return f"Staged {count_files(len(chosen))}.{_left_out(noted)}"
                 case "commit":
                     message, trusted = self._message(followed, params), self._trusts(tree.root)
                     done = await commit.commit(tree, chosen, message, trusted=trusted)

@@ -8,6 +8,7 @@ is left alone, and the outcome says so.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +42,7 @@ class Outcome:
 
     def describe(self) -> str:
         """One or two sentences for a person."""
-        done = f"Undid {_files(len(self.undone))}." if self.undone else "Nothing was undone."
+        done = f"Undid {count_files(len(self.undone))}." if self.undone else "Nothing was undone."
         if not self.left:
             return done
         listed = "; ".join(f"{path}: {why}" for path, why in list(self.left.items())[:10])
@@ -59,12 +60,16 @@ def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
 async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collection[str] | None = None) -> Outcome:
     """Take changes back. `only`: the paths that a person chose."""
     versions = _versions(changes, only)
-    now = await _now(tree, set(versions))
     outcome = Outcome()
-    for path, (before, after) in sorted(versions.items()):
+    now, unknown = await _now(tree, set(versions))
+    outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
+    for path in _in_order(versions.keys() - unknown.keys(), versions):
+        before, after = versions[path]
         try:
             await _take_back(tree, path, before, after, now.get(path), outcome)
-        except (OSError, GitError) as error:
+        except OSError as error:
+            outcome.left[path] = (error.strerror or str(error)).lower()
+        except GitError as error:
             outcome.left[path] = str(error)
     for change in changes:
         if change.note and (only is None or change.path in only):
@@ -87,9 +92,31 @@ def _versions(
     return found
 
 
-async def _now(tree: WorkTree, paths: set[str]) -> Mapping[str, Side]:
+def _in_order(paths: Collection[str], versions: Mapping[str, tuple[Side | None, Side | None]]) -> list[str]:
+    """What goes away first: a folder may stand where a file was."""
+    return sorted(paths, key=lambda path: (versions[path][0] is not None, path))
+
+
+async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Mapping[str, str]]:
+    """Files as they are now, and those of which that cannot be said, with the reason."""
     checkpoint = await tree.checkpoint(paths)
-    return await tree.sides(checkpoint.tree, paths)
+    now = await tree.sides(checkpoint.tree, paths)
+    ignored = {path: "git ignores it" for path in paths - now.keys() if _is_file(tree.root, path)}
+    return now, {**ignored, **{path: why for path, why in checkpoint.left_out.items() if path in paths}}
+
+
+def _is_file(root: Path, path: str) -> bool:
+    """Whether something other than a folder is there. What lies behind a link does not count."""
+    try:
+        folder = _open_folder(root, path, make=False)
+    except OSError:
+        return False
+    try:
+        return not stat.S_ISDIR(os.lstat(path.rsplit("/", 1)[-1], dir_fd=folder).st_mode)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
 
 
 async def _take_back(
@@ -115,7 +142,8 @@ async def _take_back(
                 outcome.left[path] = "it was changed after the session wrote it"
                 return
             assert now is not None
-            write_file(tree.root, path, merged, now.mode)
+            assert before is not None
+            write_file(tree.root, path, merged, before.mode if after and now.mode == after.mode else now.mode)
     outcome.undone.append(path)
 
 
@@ -137,7 +165,10 @@ async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: 
 
 
 def write_file(root: Path, path: str, data: bytes, mode: str) -> None:
-    """Put a file into the work tree in one step. No link on the way is followed."""
+    """Put a file into the work tree in one step. No link on the way is followed.
+
+    Who may read and write a file that is there stays as it is: git knows nothing of that.
+    """
     folder = _open_folder(root, path, make=True)
     name = path.rsplit("/", 1)[-1]
     draft = f".{name[:100]}.ahpkit-undo-{os.getpid()}"
@@ -146,8 +177,11 @@ def write_file(root: Path, path: str, data: bytes, mode: str) -> None:
             os.symlink(os.fsdecode(data), draft, dir_fd=folder)
         else:
             rights = 0o755 if mode == EXECUTABLE else 0o644
+            kept = _rights(name, folder, mode)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(draft, flags, rights, dir_fd=folder), "wb") as file:
+            with open(os.open(draft, flags, rights if kept is None else 0o600, dir_fd=folder), "wb") as file:
+                if kept is not None:
+                    os.fchmod(file.fileno(), kept)
                 file.write(data)
         os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -155,6 +189,20 @@ def write_file(root: Path, path: str, data: bytes, mode: str) -> None:
         raise
     finally:
         os.close(folder)
+
+
+def _rights(name: str, folder: int, mode: str) -> int | None:
+    """Who may read, write and run a file: as it is, but for what git's mode says. None: there is no such file."""
+    try:
+        status = os.lstat(name, dir_fd=folder)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    rights = stat.S_IMODE(status.st_mode) & 0o777
+    if mode != EXECUTABLE:
+        return rights & ~0o111
+    return rights if rights & 0o100 else rights | (rights & 0o444) >> 2
 
 
 def remove_file(root: Path, path: str) -> None:
@@ -211,8 +259,9 @@ def _same(one: Side | None, other: Side | None) -> bool:
     return (one.mode, one.oid) == (other.mode, other.oid)
 
 
-def _files(count: int) -> str:
+def count_files(count: int) -> str:
+    """`1 file`, `2 files`."""
     return "1 file" if count == 1 else f"{count} files"
 
 
-__all__ = ["Outcome", "Step", "decide", "remove_file", "undo", "write_file"]
+__all__ = ["Outcome", "Step", "count_files", "decide", "remove_file", "undo", "write_file"]

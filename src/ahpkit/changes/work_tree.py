@@ -16,13 +16,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ahpkit.changes.git import Git
+from ahpkit.changes.git import Git, GitError
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""
 
 _AT_ONCE = 500
 """Paths on one command line."""
+
+_UNREADABLE = 20
+"""Files that git cannot read in one look: more of them mean that something else is wrong."""
 
 _KEPT = 5_000
 """Changes in the comparisons that are remembered, about 3 MB; the latest comparison stays whatever its size."""
@@ -114,10 +117,28 @@ class WorkTree:
             keep, left_out = await self._sort(sorted(set(changed)))
             left_out |= elsewhere
             there, gone = await asyncio.to_thread(self._there, keep)
-            await self._update(there, "--add", "--replace")
+            left_out |= await self._add(there)
             await self._update(gone, "--force-remove")
             tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
             return Checkpoint(tree, left_out, await asyncio.to_thread(self._marks, left_out))
+
+    async def _add(self, paths: Sequence[str]) -> dict[str, str]:
+        """Take files into our index. Returns those that git cannot read: the others are not lost with them."""
+        unreadable: dict[str, str] = {}
+        waiting = [paths]
+        while waiting:
+            some = waiting.pop()
+            try:
+                await self._update(some, "--add", "--remove", "--replace")
+            except GitError:
+                if len(some) == 1:
+                    unreadable[some[0]] = "git cannot read it"
+                else:
+                    half = len(some) // 2
+                    waiting += [some[:half], some[half:]]
+                if len(unreadable) > _UNREADABLE:
+                    raise
+        return unreadable
 
     async def _update(self, paths: Sequence[str], *options: str) -> None:
         if paths:
@@ -180,6 +201,14 @@ class WorkTree:
         else:
             await self.git.run("read-tree", "--empty", index=self._index)
 
+    async def tracked(self, paths: Collection[str]) -> set[str]:
+        """Of some paths those that are in the user's index."""
+        found: set[str] = set()
+        ordered = sorted(paths)
+        for start in range(0, len(ordered), _AT_ONCE):
+            found.update(await self.git.lines("ls-files", "-z", "--", *ordered[start : start + _AT_ONCE]))
+        return found
+
     async def _not_ignored(self, paths: Sequence[str]) -> list[str]:
         """Of named paths those that a full look would see: tracked ones, and new ones that are not ignored."""
         found: list[str] = []
@@ -232,7 +261,7 @@ class WorkTree:
             del self._compared[next(iter(self._compared))]
 
     async def _compare(self, before: str, after: str, paths: Collection[str] | None = None) -> list[FileChange]:
-        options = ("-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--abbrev=40")
+        options = ("-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-abbrev")
         limit = ("--", *sorted(paths)) if paths is not None and len(paths) <= 200 else ()
         data = await self.git.run("diff-tree", *options, "--raw", "--numstat", before, after, *limit)
         fields = [os.fsdecode(part) for part in data.split(b"\0")]
