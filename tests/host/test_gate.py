@@ -311,3 +311,131 @@ async def test_any_model_can_ask_the_user(bench: Bench) -> None:
     await client.accepted(chat, answer)
     await over(client, chat, "t1")
     assert outcomes[0].content[0]["text"] == "yes"
+
+
+async def edit(client: RawClient, chat: str, call: Json, tool_input: str) -> None:
+    """Approve a call with another input than was shown."""
+    action = {"type": "chat/toolCallConfirmed", "turnId": call["turnId"], "toolCallId": call["toolCallId"]}
+    how = {"approved": True, "confirmed": "user-action", "editedToolInput": tool_input}
+    await client.accepted(chat, {**action, **how})
+
+
+async def approvals(client: RawClient) -> list[Json]:
+    return (await client.ask("_ahpkit/approvals/list"))["approvals"]
+
+
+@pytest.mark.parametrize("who", ["guard", "rule"])
+async def test_an_input_that_a_person_wrote_is_guarded_too(bench: Bench, who: str) -> None:
+    await bench.stop()
+
+    class ByInput(Guard):
+        async def _guard(self, chat: Chat, name: str, tool_input: str) -> str | None:
+            return "not this file" if "secret" in tool_input and who == "guard" else None
+
+    bench.features = [ByInput()]
+    await bench.start()
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran, editable=True)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    if who == "rule":
+        rule = {"decision": "deny", "kind": "path", "pattern": "/secret/**", "scope": "everywhere"}
+        about = {"owner": "agent:scripted", "tool": "write"}
+        await client.ask("_ahpkit/rules/add", **rule, **about)
+    await client.accepted(chat, say('{"path": "/open/a"}'))
+    await edit(client, chat, await pending(client, chat, "t1"), '{"path": "/secret/a"}')
+    await over(client, chat, "t1")
+    assert ran == []
+    assert not outcomes[0].success
+    assert [(entry["by"], entry["decision"]) for entry in await approvals(client)] == [
+        ("person", "allowed"),
+        (who, "denied"),
+    ]
+    assert (await approvals(client))[0]["edited"] == '{"path": "/secret/a"}'
+    call = (await bench.state(client, chat))["turns"][-1]["responseParts"][0]["toolCall"]
+    assert (call["status"], call["reason"]) == ("cancelled", "denied")
+
+
+@pytest.mark.parametrize("choice", ["allow:tool:session", "deny:tool:session"])
+async def test_a_rule_that_is_made_while_a_call_waits_decides_it(bench: Bench, choice: str) -> None:
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran)
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("{}"))
+    waiting = await pending(client, chat, "t1")
+    decision = choice.partition(":")[0]
+    about = {"owner": "agent:scripted", "tool": "write"}
+    rule = {"decision": decision, "kind": "tool", "scope": "session", "place": session}
+    made = await client.ask("_ahpkit/rules/add", **rule, **about)
+    await over(client, chat, "t1")
+    assert waiting["options"]
+    assert bool(ran) is (decision == "allow")
+    [entry] = await approvals(client)
+    assert (entry["by"], entry["who"], entry["decision"][:4]) == (
+        "rule",
+        made["id"],
+        choice[:4].replace("deny", "deni"),
+    )
+
+
+async def test_a_rule_elsewhere_leaves_a_call_waiting_and_so_does_one_that_is_taken_back(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran)
+    client = await bench.client()
+    _, first_chat = await bench.session(client)
+    _, chat = await bench.session(client)
+    about = {"owner": "agent:scripted", "tool": "write", "decision": "allow", "kind": "tool"}
+    rule = {**about, "scope": "chat", "place": first_chat}
+    await client.accepted(chat, say("{}"))
+    waiting = await pending(client, chat, "t1")
+    made = await client.ask("_ahpkit/rules/add", **rule)
+    await client.ask("_ahpkit/rules/remove", id=made["id"])
+    part = (await bench.state(client, chat))["activeTurn"]["responseParts"][0]
+    assert part["toolCall"]["status"] == "pending-confirmation"
+    await decide(client, chat, waiting, "allow-once")
+    await over(client, chat, "t1")
+    assert ran == ["{}"]
+
+
+async def test_a_path_that_no_file_can_have_is_asked_about(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    odd = r'{"path": "/a\u0000b\ud800", "paths": ["' + "x" * 5000 + '"]}'
+    await client.accepted(chat, say(odd))
+    await decide(client, chat, await pending(client, chat, "t1"), "allow-once")
+    await over(client, chat, "t1")
+    assert ran == [odd]
+
+
+async def test_a_folder_with_a_space_in_its_name_and_a_link_to_it_are_understood(bench: Bench, tmp_path: Path) -> None:
+    """Relative paths are those of the folder itself, and the folder that is offered is the real one."""
+    real = tmp_path / "my project"
+    (real / "src").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran)
+    client = await bench.client()
+    _, chat = await bench.session(client, workingDirectories=[link.as_uri()])
+    await client.accepted(chat, say('{"path": "src/a"}'))
+    waiting = await pending(client, chat, "t1")
+    [offered] = [option for option in waiting["options"] if option["id"] == "allow:path:chat"]
+    assert f"{real}/src/**" in offered["label"]
+    await decide(client, chat, waiting, "allow:path:chat")
+    await over(client, chat, "t1")
+    (real / "src" / "door").symlink_to(tmp_path)
+    await client.accepted(chat, say('{"path": "src/b"}', turn_id="t2"))
+    await over(client, chat, "t2")
+    assert len(ran) == 2
+    await client.accepted(chat, say('{"path": "src/door/c"}', turn_id="t3"))
+    await decide(client, chat, await pending(client, chat, "t3"), "deny-once")
+    await over(client, chat, "t3")
+    assert len(ran) == 2

@@ -211,6 +211,12 @@ async def test_very_many_tools_are_found_not_listed() -> None:
         assert "tool_77" in found.content[0].text  # type: ignore[union-attr]
         called = await client.call_tool("call_tool", {"name": "tool_77", "arguments": {"x": 1}})
         assert called.content[0].text == "tool_77 {'x': 1}"  # type: ignore[union-attr]
+        written = await client.call_tool("call_tool", {"name": "tool_77", "arguments": '{"x": 2}'})
+        assert "tool_77 {'x': 2}" in str(written.content)
+        for wrong in ("[1]", "nonsense", [1], 7):
+            refused = await client.call_tool("call_tool", {"name": "tool_77", "arguments": wrong})
+            assert refused.is_error
+            assert "nothing was called" in str(refused.content)
         missing = await client.call_tool("call_tool", {"name": "nothing"})
         assert missing.is_error
 

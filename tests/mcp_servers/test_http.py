@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
@@ -116,6 +117,88 @@ async def test_a_call_waits_for_a_new_token_and_goes_on() -> None:
             server.token_given()
             assert text_of(await call) == "2"
             assert server.ready
+
+
+class ByMethod(Guard):
+    """Wants a token for some requests only, and counts those that come. `held` waits before it fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wants: bytes | None = None
+        self.came: list[bytes] = []
+        self.held, self.release = asyncio.Event(), asyncio.Event()
+
+    def __call__(self, app: Any) -> Any:
+        async def looked_at(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http" or scope["method"] != "POST":
+                await app(scope, receive, send)
+                return
+            request = Request(scope, receive)
+            body = await request.body()
+            self.came.append(body)
+            if b"held" in body:
+                self.held.set()
+                await self.release.wait()
+                await Response(status_code=500)(scope, receive, send)
+                return
+            token = (request.headers.get("authorization") or "").removeprefix("Bearer ")
+            if self.wants is not None and self.wants in body and token not in self.tokens:
+                await self._refusal(token)(scope, receive, send)
+                return
+            parts = iter([{"type": "http.request", "body": body}])
+
+            async def again() -> Any:
+                return next(parts, None) or await receive()
+
+            await app(scope, again, send)
+
+        return looked_at
+
+
+async def test_a_call_that_fails_while_another_waits_for_a_token_fails_and_is_not_repeated() -> None:
+    port, guard = Port(), ByMethod()
+    async with http_server(guard) as url, running(at(url), port) as server:
+        held = asyncio.create_task(server.call_tool("held", {}, Answers()))
+        await guard.held.wait()
+        guard.wants = b'"add"'
+        waits = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
+        await port.until(lambda: server.state["kind"] == "authRequired")
+        guard.release.set()
+        with pytest.raises(McpError):
+            await held
+        guard.tokens.add("good")
+        port.tokens.give("client", "s", url, "good")
+        server.token_given()
+        assert text_of(await waits) == "2"
+    assert sum(b"held" in body for body in guard.came) == 1
+
+
+async def test_a_list_that_needs_a_new_token_is_shown_at_once_and_read_again() -> None:
+    port, guard = Port(), ByMethod()
+    async with http_server(guard) as url, running(at(url), port) as server:
+        guard.wants = b'"tools/list"'
+        await server.call_tool("grow", {"name": "added"}, Answers())
+        await port.until(lambda: server.state["kind"] == "authRequired")
+        guard.tokens.add("good")
+        port.tokens.give("client", "s", url, "good")
+        server.token_given()
+        await port.until(lambda: server.ready and "added" in [tool["name"] for tool in server.lists.tools])
+
+
+async def test_a_part_that_needs_a_token_does_not_explain_a_later_crash() -> None:
+    """Prompts that are refused are left out. When the server goes away afterwards, that is what is shown."""
+    port, guard = Port(), ByMethod()
+    guard.wants = b'"prompts/list"'
+    async with contextlib.AsyncExitStack() as stack:
+        url = await stack.enter_async_context(http_server(guard))
+        limits = Limits(delays=())
+        server = await stack.enter_async_context(running(at(url), port, limits=limits))
+        assert "every prompt" in server.lists.left_out
+        way = cast("Any", server)._way
+        way.give_up("it went away")
+        await port.until(lambda: server.state["kind"] in ("error", "authRequired"))
+        assert server.state["kind"] == "error"
+        assert "it went away" in server.state["error"]["message"]
 
 
 async def test_a_server_cannot_ask_for_somebody_elses_token() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.tools.approvals import ALLOW_ONCE, DENY_ONCE, options_for, rule_from
-from ahpkit.tools.rules import Place, Subject, judge
+from ahpkit.tools.rules import Place, judge
+from ahpkit.tools.subject import Subject
 
 HERE = Place(chat="chat:1", session="session:1", workspace="file:///project")
 SUBJECTS = [

@@ -17,15 +17,14 @@ from ahpkit.tools.rules import (
     Rule,
     Ruling,
     Scope,
-    Subject,
     command_prefix,
     judge,
     matches,
     path_matches,
     path_pattern,
-    subject_of,
     words_of,
 )
+from ahpkit.tools.subject import Subject, subject_of
 
 HERE = Place(chat="chat:1", session="session:1", workspace="file:///code")
 SHELL = Subject(owner="agent:x", tool="shell", command="git status")
@@ -126,6 +125,45 @@ def test_a_denied_command_cannot_hide_behind_an_operator() -> None:
     assert judge(rules, unreadable, HERE).decision == "ask"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("/bin/rm x", "./rm x", "'rm' x", "r''m x", "\trm x"),
+    ],
+)
+def test_a_denied_program_is_the_same_by_another_path(command: str) -> None:
+    rules = [rule(scope="everywhere"), rule("deny", kind="command", pattern="rm")]
+    assert judge(rules, Subject(owner="agent:x", tool="shell", command=command), HERE).decision == "deny"
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"),
+    [
+        *(("rm", f"{launcher} rm x") for launcher in ("env", "sudo", "/usr/bin/env", "nice -n 5", "xargs", "exec")),
+        *(("rm", f"{launcher} rm x") for launcher in ("time", "timeout 5", "command", "eval", "busybox", "if")),
+        ("rm", "bash -c 'rm x'"),
+        ("rm", "A+=b rm x"),
+        ("rm", "find . -delete"),
+        ("git push", "git -C . push"),
+        ("git push", "git --no-pager push origin"),
+    ],
+)
+def test_a_command_that_may_run_what_is_denied_is_left_to_a_person(denied: str, command: str) -> None:
+    rules = [rule(scope="everywhere"), rule("deny", kind="command", pattern=denied)]
+    assert judge(rules, Subject(owner="agent:x", tool="shell", command=command), HERE).decision == "ask"
+
+
+@pytest.mark.parametrize(("denied", "command"), [("rm", "git rm x"), ("git push", "git pull"), ("rm", "echo rm")])
+def test_a_denial_leaves_other_commands_alone(denied: str, command: str) -> None:
+    rules = [rule(scope="everywhere"), rule("deny", kind="command", pattern=denied)]
+    assert judge(rules, Subject(owner="agent:x", tool="shell", command=command), HERE).decision == "allow"
+
+
+def test_an_allow_is_about_one_program() -> None:
+    known = rule(kind="command", pattern="git status")
+    assert judge([known], Subject(owner="agent:x", tool="shell", command="./git status"), HERE).decision == "ask"
+
+
 def test_paths_allow_together_and_deny_alone() -> None:
     both = Subject(owner="agent:x", tool="edit", paths=("/code/src/a.py", "/etc/passwd"))
     one = Subject(owner="agent:x", tool="edit", paths=("/code/src/a.py",))
@@ -146,6 +184,14 @@ def test_paths_allow_together_and_deny_alone() -> None:
         ("/code/*.py", "/code/a.py", True),
         ("/code/*.py", "/code/sub/a.py", False),
         ("/**", "/anything", True),
+        ("/code/**/key", "/code/key", True),
+        ("/code/**/key", "/code/a/b/key", True),
+        ("/code/**/key", "/code/a/b/keys", False),
+        ("/code/**/b/**", "/code/a/b/c", True),
+        ("/code/**/b/**", "/code/a/b", False),
+        ("/code/**", "/code", False),
+        ("/code/a[1]/*", "/code/a1/x", True),
+        ("/code/a[[]1]/**", "/code/a[1]/x", True),
     ],
 )
 def test_path_patterns(pattern: str, path: str, matched: bool) -> None:
@@ -198,6 +244,9 @@ def test_rules_survive_being_written_down() -> None:
         {"scope": "planet"},
         {"kind": "command", "pattern": " "},
         {"kind": "command", "pattern": "rm; ls"},
+        {"kind": "path", "pattern": "src/**"},
+        {"kind": "path", "pattern": "/code/../etc/**"},
+        {"kind": "path", "pattern": "~/x"},
         {"place": None},
         {"tool": ""},
         {"surprise": 1},

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 
+from ahpkit.mcp.auth import Challenge
 from ahpkit.mcp.connect import MAX_MESSAGE
 from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.tolerance import plain
@@ -100,6 +102,8 @@ class Call:
 
     def __init__(self, caller: Caller, clock: asyncio.Timeout, limits: Limits) -> None:
         self.caller = caller
+        self.challenge: Challenge | None = None
+        """What its request was refused for, when it lacks a token."""
         self.asked = 0
         self.over = False
         self._clock = clock
@@ -127,7 +131,20 @@ class Call:
             self.alive()
 
 
+class TokenNeeded(McpError):
+    """A call was refused until there is a token for it."""
+
+    def __init__(self, challenge: Challenge) -> None:
+        super().__init__("the server wants a token")
+        self.challenge = challenge
+
+
 _current: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+def current_call() -> Call | None:
+    """The call that what happens now belongs to."""
+    return _current.get()
 
 
 class Calls:
@@ -139,7 +156,8 @@ class Calls:
         self._calls: list[Call] = []
 
     async def run(self, send: Callable[[Call], Awaitable[T]], caller: Caller) -> T:
-        """Send something, and wait for the answer within the time limit. Raises `McpUnavailable` after it."""
+        """Send something, and wait for the answer within the time limit. Raises `McpUnavailable` after it, and
+        `TokenNeeded` when this very request was refused for want of a token."""
         clock = asyncio.timeout(self._limits.call)
         try:
             async with clock:
@@ -148,6 +166,10 @@ class Calls:
                 known = _current.set(call)
                 try:
                     return await send(call)
+                except MCPError:
+                    if call.challenge is not None:
+                        raise TokenNeeded(call.challenge) from None
+                    raise
                 finally:
                     call.over = True
                     _current.reset(known)
@@ -198,4 +220,4 @@ def _refusal(error: McpError) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=str(error))
 
 
-__all__ = ["Call", "Caller", "Calls", "Limits", "ServerPort"]
+__all__ = ["Call", "Caller", "Calls", "Limits", "ServerPort", "TokenNeeded", "current_call"]

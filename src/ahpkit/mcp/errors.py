@@ -3,6 +3,7 @@
 McpError
 ├── McpConfigError      a declaration that cannot be started
 ├── McpUnavailable      the server does not run, ended in the middle, or took too long
+├── TokenNeeded         the server wants a token first (`ahpkit.mcp.calls`)
 └── McpRefused          the server answered with an error: code, message, data
 """
 

@@ -146,7 +146,10 @@ class Gateway:
         if name == "find_tool":
             return self._find(arguments)
         if name == "call_tool":
-            name, arguments = str(arguments.get("name", "")), _object(arguments.get("arguments"))
+            name, given = str(arguments.get("name", "")), _object(arguments.get("arguments"))
+            if given is None:
+                return _failed(f"the arguments of {name!r} are no object; nothing was called")
+            arguments = given
         if all(tool.name != name for tool in self._port.tools()):
             return _failed(f"there is no tool {name!r} now; find_tool shows what there is")
         return await self._alive(context, name, arguments)
@@ -226,8 +229,16 @@ def _failed(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
-def _object(value: Any) -> JsonObject:
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
+def _object(value: Any) -> JsonObject | None:
+    """What a model gave as arguments: an object, nothing, or an object that it wrote as text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else {}
+        except (ValueError, RecursionError):
+            return None
+    if value is None:
+        return {}
+    return cast("JsonObject", value) if isinstance(value, dict) else None
 
 
 _FINDERS = (

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from ahpkit import __version__
 from ahpkit.mcp.auth import Challenge, auth_required, resource_of
-from ahpkit.mcp.calls import Call, Caller, Calls, Limits, ServerPort
+from ahpkit.mcp.calls import Call, Caller, Calls, Limits, ServerPort, TokenNeeded, current_call
 from ahpkit.mcp.connect import HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
 from ahpkit.mcp.lists import Lists, read_lists, result_problem
@@ -78,6 +78,7 @@ class McpServer:
         self._stale = asyncio.Event()
         self._wake = asyncio.Event()
         self._challenge: Challenge | None = None
+        """What the server was refused for outside of calls: when it starts, and when its lists are read."""
         self._authorized: asyncio.Future[None] | None = None
         self._challenging = asyncio.Lock()
         self._token_worked = False
@@ -106,7 +107,7 @@ class McpServer:
                 if _is_cancelled():  # A failure while the connection was left took the place of the cancellation.
                     raise asyncio.CancelledError
                 if self._challenge is not None:
-                    await self._wait_for_token()
+                    await self._wait_for_token(self._challenge)
                     continue
                 failures = 1 if clock() - began > self._limits.steady else failures + 1
                 if failures > len(self._limits.delays):
@@ -146,12 +147,12 @@ class McpServer:
         self._wake.clear()
         await self._wake.wait()
 
-    async def _wait_for_token(self, caller: Caller | None = None) -> None:
+    async def _wait_for_token(self, challenge: Challenge, caller: Caller | None = None) -> None:
         """Say what is needed, and wait for it. All who wait are woken together."""
         async with self._challenging:
             if self._authorized is None and not self._halted:
                 self._authorized = asyncio.get_running_loop().create_future()
-                await self._show_challenge()
+                await self._show_challenge(challenge)
         waiting = self._authorized
         if waiting is None:
             return
@@ -164,8 +165,7 @@ class McpServer:
         finally:
             caller.auth_resolved()
 
-    async def _show_challenge(self) -> None:
-        challenge = self._challenge or Challenge(401, {})
+    async def _show_challenge(self, challenge: Challenge) -> None:
         state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
         self.resource = state["resource"]["resource"]
         if client_id := self.config.oauth_client.get("clientId"):
@@ -207,6 +207,8 @@ class McpServer:
                 self._token_worked = self._port.token(self.resource) is not None
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
+                if not self._waits:
+                    self._challenge = None  # It ended for another reason.
                 return await link.why()
         except Exception as error:  # A server may fail in any way: it is shown as failed.
             if isinstance(link, StdioConnection) and link.ended_by_itself:
@@ -253,7 +255,11 @@ class McpServer:
         return self._port.token(self.resource)
 
     def _challenged(self, status: int, header: str) -> None:
-        self._challenge = Challenge.read(status, header)
+        challenge = Challenge.read(status, header)
+        if (call := current_call()) is not None:
+            call.challenge = challenge  # Others that fail meanwhile fail for reasons of their own.
+        else:
+            self._challenge = challenge
         token = self._token()
         if status == 401 and token is not None:  # One that lacks a scope (403) is good for what it may do.
             self._port.token_refused(self.resource, token)
@@ -275,12 +281,17 @@ class McpServer:
         while True:
             await self._stale.wait()
             self._stale.clear()
+            self._challenge = None
             try:
                 async with asyncio.timeout(self._limits.start):
                     await relist()
             except Exception as error:  # Whatever it was: the lists stay as they were, and the next change is read.
                 _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, words_of(error))
+                if (refused := self._challenge) is not None and refused.status == 401:
+                    await self._wait_for_token(refused)
+                    self._stale.set()
             else:
+                self._challenge = None
                 self._port.changed(self)
             await asyncio.sleep(self._limits.relist)
 
@@ -378,17 +389,16 @@ class McpServer:
             client = self._client
             if client is None:
                 raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
-            self._challenge = None
             try:
                 return plain(await self._calls.run(partial(send, client), caller))
+            except TokenNeeded as refused:
+                await self._wait_for_token(refused.challenge, caller)
             except MCPError as error:
-                if self._challenge is None:
-                    raise await self._failure(error) from error
+                raise await self._failure(error) from error
             except (ValidationError, RuntimeError, httpx2.HTTPError) as error:
                 raise McpRefused(
                     types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is not valid: {words_of(error)}"
                 ) from error
-            await self._wait_for_token(caller)
 
     async def _failure(self, error: MCPError) -> McpError:
         if error.code == types.CONNECTION_CLOSED:

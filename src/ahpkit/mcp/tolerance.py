@@ -42,6 +42,9 @@ _OPEN = 1000
 _SHOWN = 2000
 """Characters that are shown of content of an unknown kind."""
 
+_MENDED = 1024 * 1024
+"""Bytes of a line that is mended. A longer one would keep the whole host waiting while it is read again and again."""
+
 _BEGINNING = 4096
 """Bytes of a line that is not a message in which its id is looked for."""
 
@@ -84,6 +87,8 @@ def _message(line: bytes) -> SessionMessage:
 
 
 def _almost(line: bytes, error: ValueError) -> Item:
+    if len(line) > _MENDED:
+        return _error_for(line, "it is not a message") or error
     try:
         data: Any = json.loads(line)
         # Once more without halves of characters, which JSON can spell and UTF-8 cannot.

@@ -20,10 +20,10 @@ from ahpkit.tools.rules import (
     Rule,
     RuleKind,
     Scope,
-    Subject,
     command_prefix,
     path_pattern,
 )
+from ahpkit.tools.subject import Subject
 
 ALLOW_ONCE = "allow-once"
 DENY_ONCE = "deny-once"
@@ -60,7 +60,7 @@ def _kinds(subject: Subject) -> list[tuple[RuleKind, str]]:
     kinds: list[tuple[RuleKind, str]] = []
     if (prefix := command_prefix(subject.command)) is not None:
         kinds.append(("command", f"`{prefix} …`"))
-    elif (pattern := path_pattern(subject.paths)) is not None:
+    elif (pattern := path_pattern(subject.touched)) is not None:
         kinds.append(("path", f"{subject.tool} in {pattern}"))
     kinds.append(("tool", subject.tool))
     if subject.is_server:
@@ -89,7 +89,7 @@ def rule_from(option_id: str | None, subject: Subject, place: Place, *, id: str,
     decision: Decision = words[0]
     scope: Scope = words[2]
     kind = cast("RuleKind", words[1])
-    pattern = {"command": command_prefix(subject.command), "path": path_pattern(subject.paths)}.get(kind)
+    pattern = {"command": command_prefix(subject.command), "path": path_pattern(subject.touched)}.get(kind)
     return Rule(
         id=id,
         decision=decision,
@@ -126,6 +126,8 @@ class Approval:
     """What was on show: title, message, input."""
     option: str = ""
     reason: str = ""
+    edited: str = ""
+    """The input that a person put in the place of the one that was shown."""
 
     def as_json(self) -> JsonObject:
         fields = {name: getattr(self, name) for name in self.__slots__}

@@ -4,21 +4,23 @@ A rule is about a tool of one owner, and may be narrowed to commands that begin 
 chat, one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the
 allows, the narrowest first. Rules of one owner say nothing about another, also when both have the same name.
 
-* A command prefix matches words, never characters, and never a command with shell operators in it.
-* A path pattern allows a call only when every path of it matches; it denies when any does.
+* A command prefix matches words, never characters, and never a command with shell operators in it. Where it denies,
+  `/bin/rm` is `rm`; a program that runs others (`env`, `sudo`, a shell) may run what is denied, so a person decides.
+* A path pattern allows a call only when every file of it matches, with all links followed; it denies when any does.
 * What a server says about itself (`readOnlyHint`) decides nothing.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import json
 import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
+
+from ahpkit.tools.subject import Subject
 
 Decision = Literal["allow", "deny"]
 RuleKind = Literal["tool", "server", "command", "path"]
@@ -28,16 +30,18 @@ SCOPES: tuple[Scope, ...] = ("chat", "session", "workspace", "everywhere")
 KINDS: tuple[RuleKind, ...] = ("command", "path", "tool", "server")
 """The narrowest first, as `SCOPES`."""
 
-_OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#\n\r\0]|^\s*\w+=")
+_OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#\n\r\0]|^\s*\w+\+?=")
 """What makes a shell do something else than run one program with these words."""
 
-_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish"})
-_COMMAND_KEYS = ("command", "cmd")
-_PATH_KEYS = ("path", "file_path", "filePath", "filepath", "notebook_path", "abs_path", "file")
-_HARMLESS = frozenset(
-    {"description", "justification", "timeout", "timeout_ms", "timeoutMs", "sandbox_permissions", "yield_time_ms"}
+_LAUNCHERS = frozenset(
+    {
+        *("sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "toybox", "env", "xargs", "parallel"),
+        *("sudo", "doas", "su", "runuser", "chroot", "nsenter", "unshare", "setpriv", "ssh", "nice", "ionice"),
+        *("nohup", "setsid", "timeout", "stdbuf", "time", "watch", "strace", "exec", "command", "builtin", "eval"),
+        *("source", ".", "trap", "find", "if", "then", "while", "until", "do", "for", "case", "function", "coproc"),
+    }
 )
-_FOLDER_KEYS = frozenset({"cwd", "workdir", "working_directory", "directory"})
+"""Programs and words of a shell that run what follows them: what that is, is not looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +54,6 @@ class Place:
 
     def of(self, scope: Scope) -> str | None:
         return {"chat": self.chat, "session": self.session, "workspace": self.workspace}.get(scope)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What a call is, as far as rules care."""
-
-    owner: str
-    """Who runs it, in a form that lasts: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`, `host`."""
-    tool: str
-    is_server: bool = False
-    """Its owner is an MCP server: a rule may be about all of its tools."""
-    command: str | None = None
-    """The command line that it would run, if it is one and nothing else."""
-    paths: tuple[str, ...] = ()
-    """Files that it names, absolute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +130,8 @@ class Rule:
             raise ValueError("a rule names the place where it applies, unless it applies everywhere")
         if self.kind in ("command", "path") and not self.pattern.strip():
             raise ValueError(f"a {self.kind} rule needs a pattern")
+        if self.kind == "path" and not _is_absolute(self.pattern):
+            raise ValueError("a path pattern is absolute, such as /project/src/**, and has no . or .. in it")
         if self.kind == "command" and words_of(self.pattern) is None:
             raise ValueError("a command prefix is a program and words, without shell operators")
         if self.kind != "server" and not self.tool:
@@ -212,25 +203,62 @@ def matches(rule: Rule, subject: Subject) -> bool:
     if rule.tool != subject.tool:
         return False
     if rule.kind == "command":
-        return _begins(rule.pattern, subject.command)
+        return _begins(rule, subject.command)
     if rule.kind == "path":
-        found = [path_matches(rule.pattern, path) for path in subject.paths]
-        return any(found) if rule.decision == "deny" else bool(found) and all(found)
+        return _denies_path(rule, subject) if rule.decision == "deny" else _allows_path(rule, subject)
     return True
 
 
+def _allows_path(rule: Rule, subject: Subject) -> bool:
+    """Every file that it touches, and everything that may be one."""
+    files = [*subject.touched, *subject.perhaps]
+    return bool(subject.touched) and all(path_matches(rule.pattern, path) for path in files)
+
+
+def _denies_path(rule: Rule, subject: Subject) -> bool:
+    """Any file, as it is named or as it is."""
+    return any(path_matches(rule.pattern, path) for path in (*subject.paths, *subject.real))
+
+
 def _unclear(rule: Rule, subject: Subject) -> bool:
-    """A denial of a command or a path, and a call of that tool whose command or paths cannot be read."""
+    """A denial of a command or a path, and a call of that tool of which nobody can tell whether it is meant."""
     if rule.tool != subject.tool:
         return False
     if rule.kind == "command":
-        return subject.command is None or words_of(subject.command) is None
-    return rule.kind == "path" and not subject.paths
+        words = words_of(subject.command) if subject.command is not None else None
+        return words is None or _may_run(words, words_of(rule.pattern) or [""])
+    return rule.kind == "path" and _may_touch(rule.pattern, subject)
 
 
-def _begins(prefix: str, command: str | None) -> bool:
-    wanted, given = words_of(prefix), words_of(command) if command is not None else None
-    return bool(wanted) and given is not None and given[: len(wanted or ())] == wanted
+def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
+    """Words that run others (`env rm`), and the denied ones with options between them (`git -C . push`)."""
+    program = posixpath.basename(words[0])
+    if program in _LAUNCHERS:
+        return True
+    rest = iter(words[1:])
+    return denied[0] in (program, words[0]) and all(word in rest for word in denied[1:])
+
+
+def _may_touch(pattern: str, subject: Subject) -> bool:
+    """A folder with denied files in it, a name that differs in case only, a text that may be a file; or no file."""
+    files = (*subject.paths, *subject.real)
+    base = fixed_part(pattern)
+    within = any(f"{base}/".startswith(f"{path.rstrip('/')}/") for path in files)
+    alike = any(path_matches(pattern.lower(), path.lower()) for path in (*files, *subject.perhaps))
+    return not files or within or alike
+
+
+def _is_absolute(pattern: str) -> bool:
+    return pattern.startswith("/") and not {".", ".."} & set(pattern.split("/")) and "//" not in pattern
+
+
+def _begins(rule: Rule, command: str | None) -> bool:
+    wanted, given = words_of(rule.pattern), words_of(command) if command is not None else None
+    if not wanted or given is None:
+        return False
+    if rule.decision == "deny" and "/" not in wanted[0]:  # `/bin/rm` is `rm`. An allow is about one program only.
+        given = [posixpath.basename(given[0]), *given[1:]]
+    return given[: len(wanted)] == wanted
 
 
 def words_of(command: str) -> list[str] | None:
@@ -244,67 +272,31 @@ def words_of(command: str) -> list[str] | None:
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """`/project/src/**` and below, or a glob in which `*` stays inside one folder."""
-    path, pattern = posixpath.normpath(path), pattern.rstrip("/")
-    if pattern.endswith("/**"):
-        base = pattern.removesuffix("/**")
-        return path.startswith(f"{base}/") if base else path.startswith("/")
-    wanted, given = pattern.split("/"), path.split("/")
-    return len(wanted) == len(given) and all(map(fnmatch.fnmatchcase, given, wanted))
+    """A glob: `*` stays inside one folder, `**` is any number of folders. `/project/src/**` is all that is below."""
+    given = posixpath.normpath(path).split("/")
+    return _parts_match(pattern.rstrip("/").split("/"), given)
 
 
-# -- reading a call ------------------------------------------------------------------------------------------------
+def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
+    """`reached`: how many parts of the path the pattern can have used up so far."""
+    reached = {0}
+    for number, part in enumerate(wanted):
+        if part == "**":
+            more = 1 if number == len(wanted) - 1 else 0  # At the end it is something that is below.
+            reached = set(range(min(reached, default=len(given)) + more, len(given) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(given) and fnmatch.fnmatchcase(given[at], part)}
+    return len(given) in reached
 
 
-def subject_of(
-    owner: str, tool: str, tool_input: str, *, workspace: str, is_server: bool = False, paths: Sequence[str] = ()
-) -> Subject:
-    """A call as a subject. `paths` are those that are known besides the input, such as the files of an edit."""
-    given = _object(tool_input)
-    found = [_absolute(value, workspace) for key in _PATH_KEYS if isinstance(value := given.get(key), str) and value]
-    named = dict.fromkeys([*found, *(_absolute(path, workspace) for path in paths)])
-    command = _command(given, workspace)
-    return Subject(owner=owner, tool=tool, is_server=is_server, command=command, paths=tuple(named))
+def fixed_part(pattern: str) -> str:
+    """The folders of a pattern that it names outright."""
+    parts = pattern.split("/")
+    count = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
+    return "/".join(parts[:count])
 
 
-def _object(tool_input: str) -> dict[str, Any]:
-    try:
-        value: Any = json.loads(tool_input) if tool_input else {}
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _command(given: Mapping[str, Any], workspace: str) -> str | None:
-    """The one command line of an input that says nothing else of importance."""
-    named = [key for key in _COMMAND_KEYS if key in given]
-    others = given.keys() - set(named) - _HARMLESS
-    folders = {key: given[key] for key in others & _FOLDER_KEYS}
-    if len(named) != 1 or others - _FOLDER_KEYS:
-        return None
-    if any(not isinstance(folder, str) or not _inside(folder, workspace) for folder in folders.values()):
-        return None
-    return _line(given[named[0]])
-
-
-def _line(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value
-    words = cast("list[Any]", value) if isinstance(value, list) else []
-    if not words or not all(isinstance(word, str) for word in words):
-        return None
-    if len(words) == 3 and posixpath.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
-        return words[2]
-    return shlex.join(words)
-
-
-def _inside(path: str, workspace: str) -> bool:
-    whole = _absolute(path, workspace)
-    return whole == workspace or whole.startswith(f"{workspace.rstrip('/')}/")
-
-
-def _absolute(path: str, workspace: str) -> str:
-    return posixpath.normpath(posixpath.join(workspace, path))
+# -- what to offer ----------------------------------------------------------------------------------------------
 
 
 def command_prefix(command: str | None) -> str | None:
@@ -321,7 +313,7 @@ def path_pattern(paths: Sequence[str]) -> str | None:
     if not paths:
         return None
     folder = posixpath.commonpath([posixpath.dirname(path) for path in paths])
-    return None if folder in ("", "/") else f"{folder}/**"
+    return None if folder in ("", "/") else re.sub(r"([*?[])", r"[\1]", folder) + "/**"
 
 
 __all__ = [
@@ -335,12 +327,11 @@ __all__ = [
     "RuleKind",
     "Ruling",
     "Scope",
-    "Subject",
     "command_prefix",
+    "fixed_part",
     "judge",
     "matches",
     "path_matches",
     "path_pattern",
-    "subject_of",
     "words_of",
 ]

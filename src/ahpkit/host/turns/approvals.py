@@ -7,7 +7,8 @@ what the calls of one chat use of it. Rules of a chat or a session are forgotten
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
-from ahpkit.tools.rules import Place, Rule, Ruling, Subject, judge, subject_of
+from ahpkit.tools.rules import Place, Rule, Ruling, fixed_part, judge
+from ahpkit.tools.subject import Subject, subject_of
 
 _RULES = "rules/"
 _LOG = "approvals/"
@@ -36,9 +38,11 @@ class Approvals(Feature):
     name = "approvals"
 
     def __init__(self, configured: Sequence[Rule] = ()) -> None:
-        self._configured = [_in_real_workspace(rule) for rule in configured]
+        self._configured = [_in_real_folders(rule) for rule in configured]
         self._rules: dict[str, tuple[Rule, str]] = {}
         """With the session that each was made in."""
+        self._followers: list[Callable[[], None]] = []
+        """Calls that wait for a person."""
         self._entries: list[str] = []
         self._number = 0
 
@@ -54,7 +58,7 @@ class Approvals(Feature):
     def _load(self) -> None:
         for key, value in self._services.values.items(_RULES):
             try:
-                rule = _in_real_workspace(Rule.from_json(value["rule"]))
+                rule = _in_real_folders(Rule.from_json(value["rule"]))
             except ValueError:  # Written by a newer version: it is ignored, so a person is asked.
                 continue
             self._rules[key.removeprefix(_RULES)] = (rule, value.get("session", ""))
@@ -69,13 +73,24 @@ class Approvals(Feature):
 
     def add(self, rule: Rule, session: str) -> Rule:
         """Store a rule, and return it as it is stored. One that says the same is replaced."""
-        rule = _in_real_workspace(rule)
+        rule = _in_real_folders(rule)
         for known, (other, _) in list(self._rules.items()):
             if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule:
                 self.remove(known)
         self._rules[rule.id] = (rule, session)
         self._services.values.set(_RULES + rule.id, {"rule": rule.as_json(), "session": session})
+        for look in list(self._followers):
+            look()
         return rule
+
+    @contextmanager
+    def follow(self, look: Callable[[], None]) -> Generator[None]:
+        """Call back after each new rule, while this is entered."""
+        self._followers.append(look)
+        try:
+            yield
+        finally:
+            self._followers.remove(look)
 
     def remove(self, id: str) -> bool:
         self._services.values.set(_RULES + id, None)
@@ -144,9 +159,30 @@ class Approvals(Feature):
         return {"approvals": self.decisions(session if isinstance(session, str) else None, count)}
 
 
-def _in_real_workspace(rule: Rule) -> Rule:
-    """A rule of a workspace with the folder's real path: a link to the folder is the same workspace."""
-    return rule if rule.scope != "workspace" else replace(rule, place=_real(rule.place or ""))
+def _in_real_folders(rule: Rule) -> Rule:
+    """A rule with the real paths of its folders: a link to a workspace is the same workspace.
+
+    What an allow is about is settled when it is made: a link that is changed later leads to nothing more. A denial is
+    kept as it was written, and looked up again for each call.
+    """
+    if rule.scope == "workspace":
+        rule = replace(rule, place=_real(rule.place or ""))
+    return _with_links_followed(rule) if rule.decision == "allow" else rule
+
+
+def _with_links_followed(rule: Rule) -> Rule:
+    if rule.kind != "path":
+        return rule
+    fixed = fixed_part(rule.pattern)
+    return replace(rule, pattern=_followed(fixed or "/").rstrip("/") + rule.pattern.removeprefix(fixed))
+
+
+def _followed(path: str) -> str:
+    """A path with its links followed; as it is, where there can be no such file."""
+    try:
+        return os.path.realpath(path)
+    except (ValueError, OSError):
+        return os.path.normpath(path)
 
 
 def _real(uri: str) -> str:
@@ -190,17 +226,35 @@ class CallGate:
         return await self._guard(name, tool_input)
 
     def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:
-        """The call as rules match it. Paths are matched as they are named and as they resolve."""
-        workspace = self._place().workspace.removeprefix("file://")
-        is_server = owner is not None and owner.startswith("mcp:")
-        who = owner or f"agent:{self._provider}"
-        found = subject_of(who, name, tool_input, workspace=workspace, is_server=is_server, paths=paths)
-        real = [os.path.realpath(path) for path in found.paths]
-        return replace(found, paths=tuple(dict.fromkeys([*found.paths, *real])))
+        """The call as rules match it. Files are looked up as they are named and where links lead."""
+        workspace = self._place().workspace
+        return subject_of(
+            owner or f"agent:{self._provider}",
+            name,
+            tool_input,
+            workspace=str(local_path(workspace) or workspace),
+            is_server=owner is not None and owner.startswith("mcp:"),
+            paths=paths,
+            home=str(Path.home()),
+            real=_followed,
+        )
 
     def judge(self, subject: Subject) -> Ruling:
         place = self._place()
-        return judge(self._approvals.rules, subject, replace(place, workspace=_real(place.workspace)))
+        rules = self._approvals.rules
+        denials = [_with_links_followed(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
+        return judge([*rules, *denials], subject, replace(place, workspace=_real(place.workspace)))
+
+    @contextmanager
+    def follow(self, subject: Subject, decided: Callable[[Ruling], None]) -> Generator[None]:
+        """While a person is asked about a call: tell when a new rule decides it."""
+
+        def look() -> None:
+            if (ruling := self.judge(subject)).decision != "ask":
+                decided(ruling)
+
+        with self._approvals.follow(look):
+            yield
 
     def options(self, subject: Subject, own: Sequence[ConfirmationOption]) -> list[ConfirmationOption]:
         return options_for(subject, own)
@@ -214,6 +268,7 @@ class CallGate:
         who: str = "",
         option: str | None = None,
         reason: str | None = None,
+        edited: str = "",
     ) -> None:
         """Record a decision, and store the rule that a person made with it."""
         place, now = self._place(), self._services.now()
@@ -237,6 +292,7 @@ class CallGate:
                 shown=shown,
                 option=option or "",
                 reason=reason or "",
+                edited=edited[:_SHOWN],
             )
         )
 

@@ -11,6 +11,7 @@ This module is long because one call is one class: each of its methods depends o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from ahpkit.host.turns.approvals import Asked, CallGate
 from ahpkit.protocol.chat.actions import (
     ChatAction,
     ChatToolCallConfirmedAction,
+    chat_tool_call_approved,
     chat_tool_call_complete,
     chat_tool_call_content_changed,
     chat_tool_call_delta,
@@ -44,7 +46,7 @@ from ahpkit.protocol.chat.tool_calls import ToolCallAction
 from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
 from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import Passage
-from ahpkit.tools.rules import ASK, Ruling
+from ahpkit.tools.rules import ASK, Rule, Ruling
 
 _OVER = frozenset({"completed", "cancelled"})
 
@@ -115,6 +117,8 @@ class LiveToolCall:
         self._confirmed: asyncio.Future[ChatToolCallConfirmedAction] | None = None
         self._covered: Confirmation | None = None
         self._decider = ""
+        self._decided_by: Rule | None = None
+        """The rule that answered in place of a person who was asked already."""
         self.asks_nobody = False
         """A tool that needs no approval: an agent that asks gets a yes at once. The gate applies when it is called."""
         self._result: ToolCallResult | None = None
@@ -190,7 +194,7 @@ class LiveToolCall:
         request.passage.take("passed")
         ruling = gate.judge(request.asked.subject) if gate is not None and request.asked is not None else ASK
         if ruling.decision == "deny" and ruling.rule is not None:
-            return self._denied(request, f"A rule denies this: {ruling.rule.says()}", by="rule", who=ruling.rule.id)
+            return self._denied(request, _denied_by(ruling.rule), by="rule", who=ruling.rule.id)
         return ruling
 
     async def _ask_person(
@@ -202,11 +206,32 @@ class LiveToolCall:
         offered = gate.options(asked.subject, options) if gate is not None and asked is not None else list(options)
         answer = await self._person(request, offered, editable=editable)
         request.passage.take("allow" if answer.approved else "deny")
-        self._decided(
-            asked, answer.approved, "person", who=self._decider, option=answer.option_id, reason=answer.reason
-        )
+        edited = "" if same_input(answer.tool_input, request.tool_input) else answer.tool_input
+        if (rule := self._decided_by) is not None:
+            self._decided(asked, answer.approved, "rule", who=rule.id, reason=answer.reason)
+        else:
+            picked, why = answer.option_id, answer.reason
+            self._decided(asked, answer.approved, "person", who=self._decider, option=picked, reason=why, edited=edited)
+        if answer.approved and edited and (denial := await self._denial_of_edited(request, edited)) is not None:
+            return denial
         own = {option["id"] for option in options}
         return answer if answer.option_id in own else replace(answer, option_id=None)
+
+    async def _denial_of_edited(self, request: _Request, edited: str) -> Confirmation | None:
+        """A person put another input in the place of the one that guards and rules saw: they see it now."""
+        again = self._request(edited, request.message, title=request.shown["title"])
+        ruling = await self._judged(again)
+        return ruling if isinstance(ruling, Confirmation) else None
+
+    def _ruled(self, ruling: Ruling) -> None:
+        """A rule that was made meanwhile decides what a person was asked."""
+        if (rule := ruling.rule) is None or self._confirmed is None or self._confirmed.done():
+            return
+        self._decided_by = rule
+        if ruling.decision == "allow":
+            self._say(chat_tool_call_approved(**self._about, confirmed="setting"))
+        else:
+            self._say(chat_tool_call_denied(**self._about, reason="denied", reason_message=_denied_by(rule)))
 
     async def perform(
         self, run: Callable[[str], Awaitable[ToolOutcome]], **given: Unpack[PerformOptions]
@@ -226,7 +251,7 @@ class LiveToolCall:
         options, editable = given.get("options", ()), given.get("editable", False)
         covered, self._covered = self._covered, None
         if covered is not None and same_input(covered.tool_input, self._input(tool_input)):
-            return covered  # The agent asked for this very call, and a person said yes.
+            return self._still_allowed(covered)
         if given.get("asks", True):
             gate = self._ports.gate
             setting = gate.setting if gate is not None and self._owner is not None else None
@@ -241,6 +266,16 @@ class LiveToolCall:
             return await self._ask_person(request, options, editable=editable)
         self._ready(request.tool_input, message, confirmed="not-needed")
         return Confirmation(approved=True, tool_input=request.tool_input)
+
+    def _still_allowed(self, covered: Confirmation) -> Confirmation:
+        """The agent asked for this very call, and got a yes. Only a denial that was made since then is stronger."""
+        request = self._request(covered.tool_input, None)
+        gate, asked = self._ports.gate, request.asked
+        ruling = gate.judge(asked.subject) if gate is not None and asked is not None else ASK
+        if ruling.decision != "deny" or ruling.rule is None:
+            return covered
+        request.passage.take("passed")
+        return self._denied(request, _denied_by(ruling.rule), by="rule", who=ruling.rule.id)
 
     async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
         """Run it, unless its owner denies it meanwhile, and hold the result back while somebody looks at it."""
@@ -296,7 +331,7 @@ class LiveToolCall:
     async def _person(
         self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool
     ) -> Confirmation:
-        self._confirmed = asyncio.get_running_loop().create_future()
+        self._confirmed, self._decided_by = asyncio.get_running_loop().create_future(), None
         self._ready(
             request.tool_input,
             request.message,
@@ -305,7 +340,10 @@ class LiveToolCall:
             editable=editable or None,
         )
         try:
-            answer = await self._confirmed
+            with contextlib.ExitStack() as stack:
+                if self._ports.gate is not None and request.asked is not None:
+                    stack.enter_context(self._ports.gate.follow(request.asked.subject, self._ruled))
+                answer = await self._confirmed
         finally:
             self._confirmed = None
         return Confirmation(
@@ -341,9 +379,10 @@ class LiveToolCall:
         who: str = "",
         option: str | None = None,
         reason: str | None = None,
+        edited: str = "",
     ) -> None:
-        if self._ports.gate is not None and asked is not None:
-            self._ports.gate.decided(asked, allowed=allowed, by=by, who=who, option=option, reason=reason)
+        if (gate := self._ports.gate) is not None and asked is not None:
+            gate.decided(asked, allowed=allowed, by=by, who=who, option=option, reason=reason, edited=edited)
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
         self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
@@ -456,6 +495,10 @@ class LiveToolCall:
     def _merged(self, shown: JsonObject) -> JsonObject:
         """An action's `_meta` replaces the old one, so what a client put there is repeated."""
         return {key: value for key, value in shown.items() if key not in self._dropped} | self._meta
+
+
+def _denied_by(rule: Rule) -> str:
+    return f"A rule denies this: {rule.says()}"
 
 
 def canonical(tool_input: str) -> str:

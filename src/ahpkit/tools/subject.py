@@ -1,0 +1,211 @@
+"""Reads a tool call as rules see it: who runs it, its command line, the files that it names. Pure.
+
+Tools name their parameters as they like. What is read here is read carefully: a text that may be a file is one more
+reason to ask a person, never a reason to allow.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish"})
+_COMMAND_KEYS = ("command", "cmd")
+_HARMLESS = frozenset(
+    {"description", "justification", "timeout", "timeout_ms", "timeoutMs", "sandbox_permissions", "yield_time_ms"}
+)
+_FOLDER_KEYS = frozenset({"cwd", "workdir", "working_directory", "directory"})
+
+_PATH_KEYS = frozenset(
+    {
+        *("path", "paths", "file", "files", "filename", "filepath", "filepaths"),
+        *("filePath", "filePaths", "file_path", "file_paths", "notebook_path", "abs_path"),
+        *("oldPath", "newPath", "old_path", "new_path", "source_path", "destination_path"),
+    }
+)
+"""Parameters that are files, whatever is in them."""
+_PAIRS = ({"source", "destination"}, {"src", "dst"}, {"src", "dest"}, {"from", "to"})
+"""Parameters that are files where both are there and one of them looks like a file."""
+_TEXT_KEYS = frozenset(
+    {
+        *("content", "contents", "text", "body", "data", "code", "message", "query", "replacement"),
+        *("oldText", "newText", "old_text", "new_text", "oldString", "newString", "old_string", "new_string"),
+        *("old_str", "new_str", "file_text", "insert_text"),
+    }
+)
+"""Parameters that are text: what is written, or looked for."""
+
+_MAX_TEXTS = 1000
+"""Texts of an input that are looked at. One with more cannot be read."""
+_UNREADABLE = "\n"
+"""Stands for files that nobody can tell: no pattern matches it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a call is, as far as rules care."""
+
+    owner: str
+    """Who runs it, in a form that lasts: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`, `host`."""
+    tool: str
+    is_server: bool = False
+    """Its owner is an MCP server: a rule may be about all of its tools."""
+    command: str | None = None
+    """The command line that it would run, if it is one and nothing else."""
+    paths: tuple[str, ...] = ()
+    """Files that it names, absolute."""
+    real: tuple[str, ...] = ()
+    """The same with all links followed. Empty: as they are named."""
+    perhaps: tuple[str, ...] = ()
+    """Texts that may be further files, absolute, as they are named and with links followed."""
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The files themselves, by whatever name they are called."""
+        return self.real or self.paths
+
+
+def subject_of(
+    owner: str,
+    tool: str,
+    tool_input: str,
+    *,
+    workspace: str,
+    is_server: bool = False,
+    paths: Sequence[str] = (),
+    home: str = "",
+    real: Callable[[str], str] = posixpath.normpath,
+) -> Subject:
+    """A call as a subject. `paths` are those that are known besides the input, such as the files of an edit.
+
+    `real` follows the links of an absolute path. It gets the path as it is written: `link/..` is not always where the
+    link is.
+    """
+    given = _object(tool_input)
+    sure, unsure = _files(given)
+    named = [raw for text in (*sure, *paths) for raw in _readings(text, workspace, home)]
+    maybe = [raw for text in unsure for raw in _readings(text, workspace, home)]
+    return Subject(
+        owner=owner,
+        tool=tool,
+        is_server=is_server,
+        command=_command(given, workspace),
+        paths=_unique(map(posixpath.normpath, named)),
+        real=_unique(name for raw in named for name in (real(raw), real(posixpath.normpath(raw)))),
+        perhaps=_unique(name for raw in maybe for name in (posixpath.normpath(raw), real(raw))),
+    )
+
+
+def _unique(values: Iterator[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _object(tool_input: str) -> dict[str, Any]:
+    try:
+        value: Any = json.loads(tool_input) if tool_input else {}
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def _files(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The texts of an input that are files, and those that may be."""
+    sure: list[str] = []
+    unsure: list[str] = []
+    for count, (key, text, beside) in enumerate(_texts("", given, frozenset())):
+        if count >= _MAX_TEXTS:
+            return sure, [*unsure, _UNREADABLE]
+        if key in _PATH_KEYS or text.startswith("file:") or _is_paired(key, beside):
+            sure.append(text)
+        elif key not in _TEXT_KEYS | _HARMLESS and key not in _COMMAND_KEYS and _looks_like_file(key, text):
+            unsure.append(text)
+    return sure, unsure
+
+
+def _texts(key: str, value: Any, beside: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Every text that is not empty, with its key and, where it has a partner, the texts of both."""
+    if isinstance(value, str):
+        if value:
+            yield key, value, beside
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _texts(key, item, beside)
+    elif isinstance(value, dict):
+        entries = cast("dict[str, Any]", value)
+        for name, item in entries.items():
+            yield from _texts(name, item, _partners(name, entries))
+
+
+def _partners(key: str, entries: Mapping[str, Any]) -> frozenset[str]:
+    pair = next((pair for pair in _PAIRS if key in pair and pair <= entries.keys()), None)
+    return frozenset(value for name in pair or () if isinstance(value := entries[name], str))
+
+
+def _is_paired(key: str, beside: frozenset[str]) -> bool:
+    return any("/" in text or "." in text for text in beside) and not any("://" in text for text in beside)
+
+
+def _looks_like_file(key: str, text: str) -> bool:
+    named = re.search(r"path|file|dir|folder|source|dest|target|output|uri", key, re.IGNORECASE)
+    return named is not None or "/" in text or text.startswith(("~", ".."))
+
+
+def _readings(text: str, workspace: str, home: str) -> list[str]:
+    """The absolute paths that a text may stand for. What follows a NUL is not seen by the system."""
+    text = text.partition("\0")[0]
+    if text.startswith("file:"):
+        text = unquote(_path_in(text)).partition("\0")[0]
+    found = [posixpath.join(workspace, text)]
+    if home and (text == "~" or text.startswith("~/")):
+        found.append(posixpath.join(home, text[2:]))
+    return found
+
+
+def _path_in(uri: str) -> str:
+    try:
+        return urlsplit(uri).path
+    except ValueError:
+        return uri
+
+
+# -- commands ------------------------------------------------------------------------------------------------------
+
+
+def _command(given: Mapping[str, Any], workspace: str) -> str | None:
+    """The one command line of an input that says nothing else of importance."""
+    named = [key for key in _COMMAND_KEYS if key in given]
+    others = given.keys() - set(named) - _HARMLESS
+    folders = {key: given[key] for key in others & _FOLDER_KEYS}
+    if len(named) != 1 or others - _FOLDER_KEYS:
+        return None
+    if any(not isinstance(folder, str) or not _inside(folder, workspace) for folder in folders.values()):
+        return None
+    return _line(given[named[0]])
+
+
+def _line(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    words = cast("list[Any]", value) if isinstance(value, list) else []
+    if not words or not all(isinstance(word, str) for word in words):
+        return None
+    if len(words) == 3 and posixpath.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
+
+
+def _inside(path: str, workspace: str) -> bool:
+    whole = posixpath.normpath(posixpath.join(workspace, path))
+    return whole == workspace or whole.startswith(f"{workspace.rstrip('/')}/")
+
+
+__all__ = ["Subject", "subject_of"]

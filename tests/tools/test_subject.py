@@ -1,0 +1,141 @@
+"""How a tool call is read: which texts are files, which may be, and what links and odd spellings change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpkit.tools.rules import Place, Rule, judge, path_pattern
+from ahpkit.tools.subject import Subject, subject_of
+
+HERE = Place(chat="chat:1", session="session:1", workspace="file:///code")
+
+
+def read(tool_input: Any, **fields: Any) -> Subject:
+    return subject_of("agent:x", "edit", json.dumps(tool_input), workspace="/code", home="/home/ann", **fields)
+
+
+def decided(subject: Subject, **patterns: str) -> str:
+    """What happens under `deny=PATTERN`, under `allow=PATTERN`, and with an allow for the whole tool otherwise."""
+    about = {"owner": "agent:x", "tool": "edit", "scope": "everywhere", "place": None}
+    rules = [
+        Rule(id=decision, decision=decision, kind="path", pattern=pattern, **about)  # type: ignore[arg-type]
+        for decision, pattern in patterns.items()
+    ]
+    if "allow" not in patterns:
+        rules.append(Rule(id="tool", decision="allow", kind="tool", **about))  # type: ignore[arg-type]
+    return judge(rules, subject, HERE).decision
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"path": "/code/src/a.py", "destination": "/etc/passwd"},
+        {"path": "src/a.py", "output": "b.py"},
+        {"path": "src/a.py", "edits": [{"file": "../b.py"}]},
+        {"paths": ["src/a.py", "b.py"]},
+        {"source": "src/a.py", "destination": "b.py"},
+        {"path": "src/a.py", "cwd": "/elsewhere"},
+        {"path": "~/src/a.py"},
+        {"path": "src/a.py", "patch": "*** Update File: /etc/passwd"},
+        {"path": "src/../b.py"},
+        {"path": "file:///code/b.py"},
+        {"path": "src/a.py", "args": [f"/etc/{number}" for number in range(2000)]},
+    ],
+)
+def test_an_allow_for_a_folder_is_no_allow_for_anything_else_that_a_call_names(tool_input: Any) -> None:
+    assert decided(read(tool_input), allow="/code/src/**") == "ask"
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"path": "src/a.py", "content": "open('/etc/passwd')"},
+        {"path": "/code/src/a.py", "edits": [{"oldText": "a/b", "newText": "c/d"}]},
+        {"source": "src/a.py", "destination": "src/b.py"},
+        {"uri": "file:///code/src/a%20b.py"},
+        {"path": "src/a.py\0.txt", "timeout": 5},
+    ],
+)
+def test_what_a_call_writes_is_not_what_it_touches(tool_input: Any) -> None:
+    assert decided(read(tool_input), allow="/code/src/**") == "allow"
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"path": "secret/key"},
+        {"path": "file:///code/secret/key"},
+        {"uri": "file:///code/s%65cret/key"},
+        {"path": "src//.././secret/key"},
+        {"paths": ["src/a", "secret/key"]},
+        {"source": "secret/key", "destination": "src/key"},
+        {"edits": [{"path": "secret/key"}]},
+        {"path": "secret/key\0"},
+    ],
+)
+def test_a_denied_file_is_found_however_it_is_written(tool_input: Any) -> None:
+    assert decided(read(tool_input), deny="/code/secret/**") == "deny"
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"path": "secret"},
+        {"path": "/code"},
+        {"path": "SECRET/key"},
+        {"path": "src/a", "template": "secret/key"},
+        {"anything": 1},
+    ],
+)
+def test_a_call_that_may_touch_a_denied_file_is_left_to_a_person(tool_input: Any) -> None:
+    assert decided(read(tool_input), deny="/code/secret/**") == "ask"
+
+
+def test_home_is_where_a_tilde_may_lead() -> None:
+    assert decided(read({"path": "~/.ssh/id"}), deny="/home/ann/.ssh/**") == "deny"
+
+
+def test_links_are_followed_as_the_system_follows_them() -> None:
+    """`link/..` is the folder above where the link leads, for a program that does not tidy the path first."""
+    links = {"/code/src/link/../a": "/etc/a", "/code/src/door": "/etc/door"}
+
+    def real(path: str) -> str:
+        return links.get(path, path)
+
+    assert decided(read({"path": "src/link/../a"}, real=real), allow="/code/src/**") == "ask"
+    assert decided(read({"path": "src/door"}, real=real), allow="/code/src/**") == "ask"
+    assert decided(read({"path": "src/door"}, real=real), deny="/etc/**") == "deny"
+    assert decided(read({"path": "src/door"}, real=real), deny="/code/src/**") == "deny"
+    assert decided(read({"path": "src/other"}, real=real), allow="/code/src/**") == "allow"
+
+
+def test_names_that_are_no_files_make_no_offer_of_a_folder() -> None:
+    assert read({"source": "UTC", "target": "Europe/Berlin", "time": "12:00"}).paths == ()
+    assert read({"from": "EUR", "to": "USD"}).paths == ()
+    assert read({"query": "a/b", "limit": 3}).paths == ()
+    assert read({"source": "https://a.example/x", "destination": "b"}).paths == ()
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1), min_size=2, max_size=4))
+def test_an_offered_pattern_matches_the_file_it_was_made_from(parts: list[str]) -> None:
+    subject = read({"path": "/" + "/".join(parts)})
+    pattern = path_pattern(subject.touched)
+    if pattern is not None:
+        Rule(
+            id="r", decision="allow", kind="path", owner="agent:x", tool="edit", pattern=pattern, scope="everywhere"
+        ).check()
+        assert decided(subject, allow=pattern) == "allow"
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_any_input_can_be_read(tool_input: Any) -> None:
+    read(tool_input)
